@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// backgroundCall is a store call beside those of the state machine, at most one at a time.
+// backgroundCall makes store calls that the state machine did not request, at most one at a time.
 type backgroundCall struct {
 	mu     sync.Mutex
 	owner  *runner // nil: none is under way
@@ -35,7 +35,7 @@ func (s *backgroundCall) end() {
 	s.owner, s.cancel = nil, nil
 }
 
-// giveUp abandons the call of a runner that takes no part any more.
+// giveUp cancels the call of a runner that no longer campaigns or observes.
 func (s *backgroundCall) giveUp(m *runner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

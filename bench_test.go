@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// BenchmarkErr is the price of the question whether one may act.
+// BenchmarkErr measures the check whether a term is still valid.
 func BenchmarkErr(b *testing.B) {
 	e, err := tenure.New(memory.New(), key, tenure.Config{})
 	if err != nil {

@@ -7,14 +7,13 @@ import "sync"
 // store, with a goroutine or more for each. Every other election has a limit of its own.
 const maxCalls = 256
 
-// callLimiter makes the store calls of a Group: those that are urgent first, else in the order of
-// their requests. It has goroutines only while there are calls. A store that hangs gives its
-// goroutines back when the calls time out (see package driver), and those that waited too long end
-// at once then.
+// callLimiter makes the store calls of a Group: urgent calls first, otherwise in the order of the
+// requests. It has goroutines only while there are calls. If the store hangs, its calls time out
+// (see package driver). Calls that waited for longer than their time limit then end at once.
 type callLimiter struct {
 	mu            sync.Mutex
 	running       int
-	urgent, other []func() // those that wait
+	urgent, other []func() // waiting calls
 }
 
 func (c *callLimiter) start(urgent bool, call func()) {
@@ -42,18 +41,18 @@ func (c *callLimiter) work(call func()) {
 func (c *callLimiter) next() func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call := first(&c.urgent); call != nil {
+	if call := takeFirst(&c.urgent); call != nil {
 		return call
 	}
-	if call := first(&c.other); call != nil {
+	if call := takeFirst(&c.other); call != nil {
 		return call
 	}
 	c.running--
 	return nil
 }
 
-// first takes the first of those that wait; nil if there are none.
-func first(waiting *[]func()) func() {
+// takeFirst removes and returns the first waiting call; nil if there is none.
+func takeFirst(waiting *[]func()) func() {
 	all := *waiting
 	if len(all) == 0 {
 		*waiting = nil

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// cancelGroup waits for the ends of the contexts that a Group campaigns with. Most elections share
-// one context, which is waited for once.
+// cancelGroup waits for the ends of the contexts of a Group's campaigns. Most elections share one
+// context, so one wait serves them all.
 type cancelGroup struct {
 	mu     sync.Mutex
 	byDone map[<-chan struct{}]*campaignContext // by the context's Done
@@ -14,11 +14,11 @@ type cancelGroup struct {
 
 // campaignContext is one context and the seekers that campaign with it.
 type campaignContext struct {
-	stop    func() bool // waiting
+	stop    func() bool // stops the wait for its end
 	seekers []*seeker
 }
 
-// add makes a seeker's runner leave when the context ends that it seeks with.
+// add makes the runner of a seeker leave when the seeker's context ends.
 func (g *cancelGroup) add(s *seeker) {
 	done := s.ctx.Done()
 	if done == nil {
@@ -26,28 +26,28 @@ func (g *cancelGroup) add(s *seeker) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one := g.byDone[done]
-	if one == nil {
-		one = &campaignContext{}
+	campaign := g.byDone[done]
+	if campaign == nil {
+		campaign = &campaignContext{}
 		if g.byDone == nil {
 			g.byDone = map[<-chan struct{}]*campaignContext{}
 		}
-		g.byDone[done] = one
-		one.stop = context.AfterFunc(s.ctx, func() { g.ended(done) })
+		g.byDone[done] = campaign
+		campaign.stop = context.AfterFunc(s.ctx, func() { g.ended(done) })
 	}
-	s.place = len(one.seekers)
-	one.seekers = append(one.seekers, s)
+	s.index = len(campaign.seekers)
+	campaign.seekers = append(campaign.seekers, s)
 }
 
 func (g *cancelGroup) ended(done <-chan struct{}) {
 	g.mu.Lock()
-	one := g.byDone[done]
+	campaign := g.byDone[done]
 	delete(g.byDone, done)
 	g.mu.Unlock()
-	if one == nil {
+	if campaign == nil {
 		return // the last seeker has just been removed
 	}
-	for _, s := range one.seekers {
+	for _, s := range campaign.seekers {
 		s.runner.leave(s)
 	}
 }
@@ -57,15 +57,15 @@ func (g *cancelGroup) remove(s *seeker) {
 	done := s.ctx.Done()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one := g.byDone[done]
-	if one == nil || s.place >= len(one.seekers) || one.seekers[s.place] != s {
-		return // the end has come, and other campaigns may use it again
+	campaign := g.byDone[done]
+	if campaign == nil || s.index >= len(campaign.seekers) || campaign.seekers[s.index] != s {
+		return // the context has ended, and later campaigns may use it again
 	}
-	last := len(one.seekers) - 1
-	one.seekers[s.place], one.seekers[last].place = one.seekers[last], s.place
-	one.seekers[last], one.seekers = nil, one.seekers[:last]
+	last := len(campaign.seekers) - 1
+	campaign.seekers[s.index], campaign.seekers[last].index = campaign.seekers[last], s.index
+	campaign.seekers[last], campaign.seekers = nil, campaign.seekers[:last]
 	if last == 0 {
 		delete(g.byDone, done)
-		one.stop()
+		campaign.stop()
 	}
 }

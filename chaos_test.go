@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// resource is written to by leaders. It accepts everything and keeps a book.
+// resource records the writes of leaders. It accepts all of them.
 type resource struct {
 	mu      sync.Mutex
 	highest uint64
@@ -23,7 +23,7 @@ type resource struct {
 	faults  []string
 }
 
-// act is a write by a leader that was just told that it may.
+// act is a write by a leader whose term was just valid.
 func (r *resource) act(id string, token uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,9 +37,9 @@ func (r *resource) act(id string, token uint64) {
 	}
 }
 
-// TestNoTwoLeadersOverFailingStores runs the whole library, not the machine alone, for a virtual
-// hour a seed: requests and answers of members are lost, late and doubled; members are cut off,
-// restarted, not always eligible, and have their record deleted.
+// TestNoTwoLeadersOverFailingStores runs the whole library, not only the state machine, for a
+// virtual hour per seed. Requests and answers of members are lost, late and doubled. Members are
+// cut off, restarted and sometimes ineligible, and their record is deleted.
 func TestNoTwoLeadersOverFailingStores(t *testing.T) {
 	seeds := 10
 	if testing.Short() {
@@ -96,13 +96,13 @@ func chaosPlan(rng *rand.Rand) faults.Plan {
 	return faults.Plan{Chances: chances, MinDelay: time.Millisecond, MaxDelay: lease, Timeout: lease}
 }
 
-// member is one process: elected now and then, cut off now and then, and restarted now and then.
+// member is one process. It is cut off and restarted at random.
 func member(ctx context.Context, t *testing.T, store faults.Store, id string, r *resource, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		life, end := context.WithTimeout(ctx, time.Duration(rng.Int64N(int64(20*lease))))
 		e := mustNew(t, store, id, nil)
-		go cutNowAndThen(life, store, rand.New(rand.NewPCG(rng.Uint64(), 0)))
-		go ailNowAndThen(life, e, rand.New(rand.NewPCG(rng.Uint64(), 1)))
+		go cutAtRandom(life, store, rand.New(rand.NewPCG(rng.Uint64(), 0)))
+		go toggleEligibilityAtRandom(life, e, rand.New(rand.NewPCG(rng.Uint64(), 1)))
 		if err := e.Run(life, func(ctx context.Context, term *tenure.Term) error { return act(ctx, term, id, r) }); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -122,7 +122,7 @@ func act(ctx context.Context, term *tenure.Term, id string, r *resource) error {
 	return nil
 }
 
-func cutNowAndThen(ctx context.Context, store faults.Store, rng *rand.Rand) {
+func cutAtRandom(ctx context.Context, store faults.Store, rng *rand.Rand) {
 	for sleep(ctx, time.Duration(rng.Int64N(int64(10*lease)))) {
 		store.Partition()
 		sleep(ctx, time.Duration(rng.Int64N(int64(3*lease))))
@@ -130,7 +130,7 @@ func cutNowAndThen(ctx context.Context, store faults.Store, rng *rand.Rand) {
 	}
 }
 
-func ailNowAndThen(ctx context.Context, e *tenure.Election, rng *rand.Rand) {
+func toggleEligibilityAtRandom(ctx context.Context, e *tenure.Election, rng *rand.Rand) {
 	for sleep(ctx, time.Duration(rng.Int64N(int64(10*lease)))) {
 		e.SetEligible(false)
 		sleep(ctx, time.Duration(rng.Int64N(int64(2*lease))))

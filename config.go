@@ -58,8 +58,8 @@ type Config struct {
 	// Nominator decides whether this candidate is the nominee, which has precedence. A leader that
 	// stops being the nominee is asked to finish, with ErrNominationLost. A nominee that sees
 	// another leader asks it to hand over, as a candidate of higher Priority would. Priority must
-	// be 0 with a Nominator. A Nominator plays no part in keeping leaders apart. If it is nil,
-	// there is no nominee.
+	// be 0 with a Nominator. The guarantee of one leader does not depend on the Nominator. If it is
+	// nil, there is no nominee.
 	Nominator driver.Nominator
 	// NomineeOnly lets this candidate claim only while it is the nominee, however long nobody
 	// leads.
@@ -69,29 +69,32 @@ type Config struct {
 	// takes over.
 	Lease time.Duration
 	// StopWithin is how long the work may take to stop after the hard context ended. It is taken
-	// from the lease: the term ends earlier by this time, and no other candidate leads during it.
+	// from the lease: the term ends earlier by this time, and no other candidate leads until the
+	// time has passed.
 	StopWithin time.Duration
 	// FinishWithin is how long the work may take to finish after it was asked to. The lease is
-	// renewed during this time. Then the term ends with ErrOverdue.
+	// renewed during this time. If the work has not finished by then, the term ends with
+	// ErrOverdue.
 	FinishWithin time.Duration
 
 	// Clock is the source of time. In tests in virtual time (testing/synctest) set it to
 	// clock.Standard{}.
 	Clock clock.Clock
-	// Logger logs each event that is not dropped (see OnEvent): alarm, overdue and failed as
+	// Logger logs each kind of event (see OnEvent about dropped ones): alarm, overdue and failed as
 	// errors, trouble and lost as warnings, the others as information. The message is "tenure: "
 	// and the kind; the attributes are election and id, and term, leader and cause where they
-	// apply. Trouble and alarms with the same lasting cause are logged again after 10 s, 20 s and
-	// so on up to 1 h, with "times": the number of events since the last line. The elections of a
-	// Group count together.
+	// apply. Trouble and alarms with the same lasting cause are logged again after 10 s, 20 s, 40 s
+	// and so on up to 1 h, with "times": the number of events since the last line. The elections of
+	// a Group share these intervals and counts.
 	Logger *slog.Logger
 	// OnEvent is called for each event of one election, in order, one at a time. Calls for
-	// different elections may be concurrent. A slow OnEvent or Logger never delays a renewal. It
-	// delays the other of the two, since one goroutine calls both, and the end of Run or Join by up
-	// to 1 s. Each election queues 1,024 events. Beyond that the oldest is dropped, also for the
-	// log, and Event.Missed counts it.
+	// different elections may be concurrent. A slow OnEvent or Logger never delays a renewal. One
+	// goroutine calls both, so a slow OnEvent delays the Logger, and a slow Logger delays OnEvent.
+	// Both delay the return of Run, and the value on the channel of Join, by up to 1 s. Each
+	// election queues up to 1,024 events. Beyond that the oldest is dropped, also for the log, and
+	// Event.Missed counts it.
 	OnEvent func(Event)
-	// Metrics collects metrics of this election from New on, until the Election is
+	// Metrics collects metrics of this election from the call of New until the Election is
 	// garbage-collected. Give one Set to all elections of a process on one store. See package
 	// metrics.
 	Metrics *metrics.Set
@@ -100,29 +103,34 @@ type Config struct {
 	Tuning Tuning
 }
 
-// Margin returns the part of a lease that its holder does not use. It makes the term end on the
-// holder's own clock before any other candidate's wait can end. It is the sum of StopWithin,
-// Tuning.TimerLateness, and Lease * 2r/(1+r) for clocks that run apart, where r is Tuning.Drift.
-// Unset fields count with their defaults. Use it only with a Config that New accepts.
+// Margin returns the part of a lease that its holder does not use. Because of it the term ends, on
+// the holder's own clock, before any other candidate can have waited for the whole lease. It is the
+// sum of StopWithin, Tuning.TimerLateness, and Lease * 2r/(1+r), where r is Tuning.Drift. The last
+// part allows for clocks that run at different rates. For unset fields Margin uses the defaults.
+// Use it only with a Config that New accepts.
 func (c Config) Margin() time.Duration {
 	c = c.withDefaults()
 	return protocol.Margin(c.Lease, c.Tuning.Drift, c.Tuning.TimerLateness, c.StopWithin)
 }
 
 // WorstFailover returns the longest time from a leader's last renewal until another candidate
-// claims its place, if the leader dies and the store answers at once. If the store pushes each
-// change itself, that is the lease. If it does not, if it is nil, or with Tuning.NoWatch, the
-// longest time between two reads is added:
+// claims leadership, if the leader dies and the store answers at once. If the store itself pushes
+// each change, the result is the lease. Otherwise, and always with a store of package peer, a nil
+// store or Tuning.NoWatch, the longest time between two reads is added:
 //
 //	pushed:  Lease
 //	polled:  Lease + min(1.1 * Tuning.PollStable, Lease)
 //
-// The result is by the clock of the member that claims, which may run slower than true time: divide
-// the result by 1 - Drift, and add up to 9 % of it while a time daemon slews that clock. Add twice
-// the latency of the store, and the lateness of timers. Where there is a Nominator and no nominee
-// claims, add Precedence. The mean of a polled failover is half a PollStable less, and with many
-// followers the first of them claims far sooner. Unset fields count with their defaults. Use it
-// only with a Config that New accepts and that all members have.
+// The result is by the clock of the member that claims. In true time it is longer:
+//
+//   - That clock may run slower: divide the result by 1 - Drift.
+//   - A time daemon that slews that clock adds at most 9 % of the divided result.
+//   - The store takes time to answer: add twice its latency, and the lateness of timers.
+//   - Where there is a Nominator and no nominee claims, add Precedence.
+//
+// If the store is polled, a failover takes half a PollStable less on average, and with many
+// candidates the first of them claims far sooner. For unset fields WorstFailover uses the defaults.
+// Use it only with a Config that New accepts and that all members have.
 //
 // After a release there is no lease to wait for. A successor claims at once if changes are pushed,
 // and otherwise after its next read, which comes within min(1.1 * Tuning.PollStable, Lease).

@@ -37,7 +37,7 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 	bad := tenure.Config{ID: strings.Repeat("x", 300), Lease: 2 * time.Hour, Tuning: tenure.Tuning{Splay: -time.Second, Retry: []time.Duration{0, -1}}}
 	_, atNew := tenure.New(store, "", bad)
 	_, atNewGroup := tenure.NewGroup(store, bad)
-	_, ofGroup := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Priority = 1 }).Election("", &appointer{})
+	_, ofGroup := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Priority = 1 }).Election("", &manualNominator{})
 	bad.ID = ""
 	for what, c := range map[string]struct {
 		err    error
@@ -71,8 +71,9 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 	}
 }
 
-// A problem that follows from another, or from a default, is no help, nor is a negative time.
-func TestConfigNamesCausesAlone(t *testing.T) {
+// A problem that follows from another one or from a default is not reported. Neither is a negative
+// time that follows from one.
+func TestConfigErrorsNameOnlyCauses(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		cfg  tenure.Config
@@ -100,7 +101,7 @@ func TestConfigLimits(t *testing.T) {
 	}{
 		{"zero", tenure.Config{}, "", "every default fits the others"},
 		{"none of all", tenure.Config{
-			Nominator: &appointer{}, StopWithin: tenure.None, FinishWithin: tenure.None,
+			Nominator: &manualNominator{}, StopWithin: tenure.None, FinishWithin: tenure.None,
 			Tuning: tenure.Tuning{
 				Precedence: tenure.None, TimerLateness: tenure.None, Drift: tenure.None, Grace: tenure.None, Splay: tenure.None,
 				Retry: []time.Duration{}, Backoff: func(int) time.Duration { return 0 },
@@ -122,7 +123,7 @@ func TestConfigLimits(t *testing.T) {
 		{"metadata", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("y", 1024)}}, "Metadata", "records are small"},
 		{"quotes", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("<", 1000)}}, "Metadata", "in JSON they are too long for a record, and nobody could lead"},
 		{"no number", tenure.Config{Tuning: tenure.Tuning{Drift: math.NaN()}}, "Drift", "no margin could be made of it"},
-		{"a priority beside a nominator", tenure.Config{Nominator: &appointer{}, Priority: 1}, "Priority", "one thing decides"},
+		{"a priority beside a nominator", tenure.Config{Nominator: &manualNominator{}, Priority: 1}, "Priority", "one thing decides"},
 		{"nominees alone, and none", tenure.Config{NomineeOnly: true}, "NomineeOnly", "nobody would lead"},
 		{"a precedence without a nominator", tenure.Config{Tuning: tenure.Tuning{Precedence: time.Second}}, "", "it has no effect"},
 		{"a negative precedence", tenure.Config{Tuning: tenure.Tuning{Precedence: -time.Second}}, "Precedence", ""},
@@ -141,7 +142,7 @@ func TestConfigLimits(t *testing.T) {
 	}
 }
 
-func TestMarginKeepsBackWhatRuleL3Says(t *testing.T) {
+func TestMarginFollowsRuleL3(t *testing.T) {
 	c := tenure.Config{Lease: 10 * time.Second, Tuning: tenure.Tuning{Drift: 0.01, TimerLateness: 50 * time.Millisecond}, StopWithin: time.Second}
 	least := 10 * time.Second * 2 / 101
 	if got := c.Margin(); got < least+1050*time.Millisecond || got > least+1051*time.Millisecond {
@@ -149,7 +150,7 @@ func TestMarginKeepsBackWhatRuleL3Says(t *testing.T) {
 	}
 }
 
-// TestNone: it selects none where 0 selects a default.
+// TestNone: each of these values selects none, where 0 selects a default.
 func TestNone(t *testing.T) {
 	none := tenure.Config{Tuning: tenure.Tuning{Drift: tenure.None, TimerLateness: tenure.None}}
 	if m := none.Margin(); m != 0 {

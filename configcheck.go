@@ -29,8 +29,8 @@ func (c *Config) check(store driver.Store, given *Config) problems {
 
 const finishWithin = "FinishWithin"
 
-// checkLimits checks each time by itself. Those that are 0 have their defaults, and those that may
-// be 0 may be None.
+// checkLimits checks each duration by itself. 0 selects the default. None is allowed where the
+// lower limit is 0, and for FinishWithin.
 func (c *Config) checkLimits() (found problems) {
 	for _, f := range []struct {
 		name        string

@@ -20,18 +20,19 @@ import (
 //		}
 //	}
 //
-// About reports the problem under the name of a flag or of a key in a file: Problem and Remedy
-// follow that name. They mention other fields only where the problem is that two of them disagree.
+// About returns the line with the name of a flag, or of a key in a file, in place of the field.
+// Problem and Remedy follow that name unchanged. They mention other fields only if two fields
+// contradict each other.
 type ConfigError struct {
 	// Field is the field of Config, such as "Lease", or "Name" for the name of the election.
-	// Package fleet also names its own fields, and those of its Config.Election as
-	// "Election.Priority".
+	// Package fleet also names its own fields, and puts "Election." before those of its
+	// Config.Election, as in "Election.Priority".
 	Field string
 	// Value is the value of that field, or its default if the field is not set.
 	Value any
-	// Problem is the predicate of a sentence about the field: "is 2h0m0s".
+	// Problem says what is wrong with the field, without its name: "is 2h0m0s".
 	Problem string
-	// Remedy is the remedy: "it must be from 50ms to 1h0m0s". It may be empty.
+	// Remedy says what to change: "it must be from 50ms to 1h0m0s". It may be empty.
 	Remedy string
 
 	cause error // of the store
@@ -60,14 +61,15 @@ func (e *ConfigError) Unwrap() error { return e.cause }
 // fieldName is the Field of the name, which is not in Config.
 const fieldName = "Name"
 
-// problems are ConfigErrors.
+// problems holds ConfigErrors.
 type problems []error
 
 func problem(field string, value any, what, remedy string) problems {
 	return problems{&ConfigError{Field: field, Value: value, Problem: what, Remedy: remedy}}
 }
 
-// predicate is for an error whose text is a predicate, or nil.
+// predicate returns the problem of a field whose error text follows the field's name; none if err
+// is nil.
 func predicate(field string, value any, err error) problems {
 	if err == nil {
 		return nil

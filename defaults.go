@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// pushes reports whether every change reaches all members. A driver.PeerPushed store cannot promise
-// that.
+// pushes reports whether the store pushes every change to all members. A driver.PeerPushed store
+// cannot promise that.
 func pushes(store driver.Store) bool {
 	_, watched := store.(driver.Watcher)
 	_, byPeers := store.(driver.PeerPushed)
@@ -76,7 +76,7 @@ func defaultID() string {
 	return fmt.Sprintf("%.200s_%d", host, os.Getpid())
 }
 
-// doubling waits one lease, then two, four, eight, and ten from then on.
+// doubling returns a Backoff of one lease, then two, four, eight, and always ten after that.
 func doubling(lease time.Duration) func(int) time.Duration {
 	return func(n int) time.Duration {
 		return lease * time.Duration(min(1<<min(n-1, 10), 10))

@@ -29,14 +29,15 @@
 //
 // # Two contexts
 //
-// The context that lead receives is the soft one. It ends when the work should finish: the program
-// shuts down, a hand-over was requested, this candidate is no longer the nominee or no longer
-// eligible, or the term is lost or resigned. [context.Cause] returns the reason.
+// The function given to Run, called lead here, receives the soft context. It ends when the work
+// should finish: the program shuts down, a hand-over was requested, this candidate is no longer the
+// nominee or no longer eligible, or the term is lost or resigned. [context.Cause] returns the
+// reason.
 //
 // [Term.Context] is the hard context. It ends when the term is lost, when the work has stopped, or
-// when the work did not finish within [Config.FinishWithin] of being asked. Until then the lease is
-// renewed. Work that uses only the soft context is safe. A job that should still finish after the
-// soft context has ended uses the hard one: see [Lead].
+// when the work, after it was asked to finish, takes longer than [Config.FinishWithin]. Until then
+// the lease is renewed. Work that uses only the soft context is safe. A job that should still
+// finish after the soft context has ended uses the hard one: see [Lead].
 //
 // # Observing
 //

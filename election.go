@@ -12,17 +12,17 @@ import (
 )
 
 // Election is this process's part in one election: a candidate, an observer, or both. Its methods
-// may be called concurrently. Make one for each election and each candidate. Two Elections of one
-// name never lead at the same time, not even in one process and with the same ID. It needs no
-// Close: it uses the store only while it campaigns, observes or has an open term, and while
-// HandOver runs.
+// may be called concurrently. If a process has several candidates in one election, make an Election
+// for each. Each Election is one member of the election. Two Elections of one name never lead at
+// the same time, not even in one process and with the same ID. It needs no Close: it uses the store
+// only while it campaigns, observes or has an open term, and while HandOver runs.
 type Election struct{ runner runner }
 
 var errNoStore = errors.New("tenure: the store is nil")
 
 // New returns an election under the given name, which is the key in the store. It starts nothing
 // and does not call the store. Its error lists all problems of the name and the config, each as a
-// *ConfigError. A nil store is an error of its own.
+// *ConfigError. If store is nil, the error reports only that.
 func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if store == nil {
 		return nil, errNoStore
@@ -59,8 +59,8 @@ func (e *Election) ID() string { return e.runner.id }
 // Term.Resign, even if the term is lost.
 //
 // It returns ctx's cause if ctx ends first; an error that wraps ErrDenied if the store denies
-// reading before it has ever allowed it; ErrRunning; or ErrTermOpen. After the end of ctx, Campaign
-// may need up to a third of the lease, at most 2 s, to take back a claim whose outcome is unknown.
+// reading and has never allowed it; ErrRunning; or ErrTermOpen. After the end of ctx, Campaign may
+// need up to a third of the lease, at most 2 s, to withdraw a claim whose outcome is unknown.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if !e.runner.busy.CompareAndSwap(false, true) {
 		return nil, ErrRunning
@@ -71,7 +71,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 		err  error
 	}
 	won := make(chan result, 1)
-	s := &seeker{ctx: ctx, once: true, won: func(t *Term, err error) { won <- result{t, err} }}
+	s := &seeker{ctx: ctx, once: true, onResult: func(t *Term, err error) { won <- result{t, err} }}
 	if err := e.runner.campaign(s); err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return r.term, r.err
 }
 
-// campaign starts the machine's search for a term. Observers that a refusal has stopped, and that
-// do not know it yet, go on.
+// campaign makes the machine campaign. Observers that ended after a denial, and have not noticed it
+// yet, go on.
 func (m *runner) campaign(s *seeker) error {
 	open := false
 	m.step(func(now clock.Reading) {
@@ -102,7 +102,7 @@ func (m *runner) campaign(s *seeker) error {
 }
 
 // leave handles the end of a campaign's context: a candidate gives up, a leader is asked to finish.
-// It may come late, when another campaign has begun.
+// It may be called late, when another campaign has begun.
 func (m *runner) leave(s *seeker) {
 	m.step(func(now clock.Reading) {
 		if m.seeker == s {
@@ -117,8 +117,8 @@ func (m *runner) withdraw(now clock.Reading) {
 	m.machine.Ask(now, ErrShutdown)
 }
 
-// stop is leave, even if the context has not ended. A leader, or a member whose work has not
-// stopped yet, seeks no further term.
+// stop does the same as leave before the context has ended. A leader, or a member whose work has
+// not stopped yet, does not campaign again.
 func (m *runner) stop() {
 	m.step(func(now clock.Reading) {
 		if s := m.seeker; s != nil && !s.once {

@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-func TestTheOpenTerm(t *testing.T) {
+func TestTermReturnsTheOpenTerm(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		e := mustNew(t, store, "a", nil)
 		is := func(want *tenure.Term, when string) {
@@ -124,14 +124,14 @@ func TestSecondRunIsRefused(t *testing.T) {
 	})
 }
 
-func TestCancelledCampaignTakesBackAClaimWhoseAnswerWasLost(t *testing.T) {
+func TestCanceledCampaignReleasesAClaimWithALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewPolled() // a push would show the claim at once
+		store := memory.NewPolled() // with pushes the claim would be seen at once
 		f := faults.New(store, 1, faults.Plan{})
 		f.Next(faults.Write, faults.LoseAnswer)
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
-			time.Sleep(time.Millisecond) // the claim is in the store, its answer is not here
+			time.Sleep(time.Millisecond) // the claim is in the store, its answer has not arrived
 			cancel()
 		}()
 		patient := func(c *tenure.Config) { c.Tuning.Retry = []time.Duration{time.Second} }
@@ -150,7 +150,7 @@ func TestCancelledCampaignTakesBackAClaimWhoseAnswerWasLost(t *testing.T) {
 	})
 }
 
-func TestOwnClaimIsRecognisedAfterALostAnswer(t *testing.T) {
+func TestOwnClaimIsRecognizedAfterALostAnswer(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{})
 		f.Next(faults.Write, faults.LoseAnswer)
@@ -162,7 +162,7 @@ func TestOwnClaimIsRecognisedAfterALostAnswer(t *testing.T) {
 		if took := time.Since(began); took > lease/2 {
 			t.Errorf("elected after %v", took)
 		}
-		// The lease counts from when the claim was sent, not from when it was found.
+		// The lease counts from when the claim was sent, not from when a read found it.
 		if left, most := term.Remaining(), lease-time.Since(began); left > most {
 			t.Errorf("%v remain of a lease that has %v left", left, most)
 		}
@@ -171,7 +171,7 @@ func TestOwnClaimIsRecognisedAfterALostAnswer(t *testing.T) {
 	})
 }
 
-func TestDoRefusesWhenTooLittleIsLeft(t *testing.T) {
+func TestDoRefusesWhenTooLittleOfTheLeaseIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faults.New(memory.New(), 1, faults.Plan{})
 		term, err := mustNew(t, f, "a", nil).Campaign(t.Context())
@@ -203,7 +203,7 @@ func TestDoRefusesWhenTooLittleIsLeft(t *testing.T) {
 	})
 }
 
-func TestLeadersTellsOfEveryChangeAndOfNobody(t *testing.T) {
+func TestLeadersReportsEachChangeAndVacancy(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		seen := make(chan string, 100)
 		ctx, stop := context.WithCancel(context.Background())
@@ -234,7 +234,7 @@ func TestLeadersTellsOfEveryChangeAndOfNobody(t *testing.T) {
 	})
 }
 
-func TestObserverLearnsOfADeadLeader(t *testing.T) {
+func TestObserverNoticesACrashedLeader(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{})
 		a := start(t, mustNew(t, f, "a", nil), holdOn)
@@ -275,10 +275,10 @@ func TestGraceDelaysTheAnnouncementAndNotTheLease(t *testing.T) {
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		within(t, time.Minute, a.won, "term")
 		if took := time.Since(began); took < 10*time.Second {
-			t.Errorf("told after %v", took)
+			t.Errorf("reported after %v", took)
 		}
 		if len(b.won) > 0 {
-			t.Error("b was elected meanwhile")
+			t.Error("b was elected during that time")
 		}
 		_, _ = a.end(t), b.end(t)
 	})
@@ -336,7 +336,7 @@ func TestEventAsJSON(t *testing.T) {
 	}
 }
 
-// tripped is a clock that calls a function at the first look after it was armed.
+// tripped is a clock that calls a function at the first reading after it was armed.
 type tripped struct {
 	clock.Clock
 	armed atomic.Bool
@@ -350,7 +350,7 @@ func (c *tripped) Now() clock.Reading {
 	return c.Clock.Now()
 }
 
-// arming arms the clock when a write was applied.
+// arming arms the clock when a write is applied.
 type arming struct {
 	driver.Store
 	clock *tripped
@@ -361,25 +361,30 @@ func (s arming) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 	return s.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
-func TestContextThatEndsWithTheElectionAsksNoTermToLeave(t *testing.T) {
+func TestContextThatEndsDuringAClaimDoesNotEndTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		terms := 0
 		for range 100 {
 			ctx, cancel := context.WithCancel(context.Background())
 			clock := &tripped{Clock: clock.Standard{}, trip: cancel}
 			e := mustNew(t, arming{memory.NewPolled(), clock}, "a", func(c *tenure.Config) { c.Clock = clock })
 			term, err := e.Campaign(ctx)
 			if err != nil {
-				continue // that is as good
+				continue // also correct
 			}
+			terms++
 			if cause := context.Cause(term.Soft()); cause != nil {
 				t.Fatalf("a term that Campaign returned is asked to leave: %v", cause)
 			}
 			_ = term.Resign(context.Background())
 		}
+		if terms == 0 {
+			t.Error("Campaign returned no term in any round")
+		}
 	})
 }
 
-func TestReleasedTermSaysSoWhateverTheContext(t *testing.T) {
+func TestResignReportsAnEarlierReleaseWithAnyContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, err := mustNew(t, memory.New(), "a", nil).Campaign(t.Context())
 		if err != nil {
@@ -396,9 +401,10 @@ func TestReleasedTermSaysSoWhateverTheContext(t *testing.T) {
 	})
 }
 
-func TestSlowObserverOutlivesARefusal(t *testing.T) {
+func TestSlowObserverContinuesAfterARefusal(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		f := faults.New(store, 1, faults.Plan{})
+		f := faults.New(store, 1, faults.Plan{Timeout: time.Second})
+		f.Next(faults.Read, faults.LoseRequest) // meanwhile the observer looks for the first time
 		f.Next(faults.Read, faults.Deny)
 		e := mustNew(t, f, "a", nil)
 		busy, got := make(chan struct{}), make(chan error, 1)
@@ -408,7 +414,10 @@ func TestSlowObserverOutlivesARefusal(t *testing.T) {
 			_, err := e.Wait(ctx, func(s tenure.Status) bool { <-busy; return s.Leader.ID == "b" })
 			got <- err
 		}()
-		synctest.Wait() // refused, which the observer does not know yet
+		time.Sleep(lease)
+		if err := e.Status().Err; !errors.Is(err, driver.ErrDenied) {
+			t.Fatalf("Err is %v; the observer, which does not know yet, is to be refused", err)
+		}
 		a := start(t, e, holdOn)
 		within(t, time.Minute, a.won, "term")
 		_ = a.end(t)
@@ -421,7 +430,7 @@ func TestSlowObserverOutlivesARefusal(t *testing.T) {
 	})
 }
 
-func TestRefusalIsForgottenWhenSomebodyAsksAnew(t *testing.T) {
+func TestNewObserverReadsAgainAfterARefusal(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{})
 		f.Next(faults.Read, faults.Deny)
@@ -430,7 +439,7 @@ func TestRefusalIsForgottenWhenSomebodyAsksAnew(t *testing.T) {
 			if err == nil {
 				t.Fatal("not refused")
 			}
-			time.Sleep(time.Minute) // a person acts, and this observer is still there
+			time.Sleep(time.Minute) // an operator acts, and this observer is still there
 			if _, err := e.Wait(t.Context(), func(s tenure.Status) bool { return s.Known }); err != nil {
 				t.Errorf("Wait returned %v", err)
 			}
@@ -452,7 +461,7 @@ func TestGoexitInOnEventCostsOneEvent(t *testing.T) {
 		within(t, time.Minute, a.won, "term")
 		_ = a.end(t)
 		if d.find(tenure.EventElected) == nil || d.find(tenure.EventReleased) == nil {
-			t.Errorf("told only of %v", d.events)
+			t.Errorf("only these events were reported: %v", d.events)
 		}
 	})
 }
@@ -478,7 +487,7 @@ func TestMetadataIsCopiedInAndOut(t *testing.T) {
 		given["zone"] = "2"
 		s := e.Status()
 		s.Leader.Metadata["zone"] = "3"
-		time.Sleep(lease) // with -race: while renewals encode it
+		time.Sleep(lease) // with -race: renewals encode it during this time
 		if s := e.Status(); s.Leader.Metadata["zone"] != "1" {
 			t.Errorf("zone %s", s.Leader.Metadata["zone"])
 		}

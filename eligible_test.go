@@ -12,10 +12,10 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// atOnce is more than a few steps of virtual time take, and less than any wait.
+// atOnce is longer than a few steps of virtual time and shorter than any wait.
 const atOnce = 10 * time.Millisecond
 
-func TestWhoIsNotEligibleFromTheStartDoesNotLead(t *testing.T) {
+func TestCandidateIneligibleFromTheStartDoesNotLead(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		e := mustNew(t, store, "a", nil)
 		if s := e.Status(); !s.Eligible {
@@ -33,12 +33,12 @@ func TestWhoIsNotEligibleFromTheStartDoesNotLead(t *testing.T) {
 	})
 }
 
-// Work that was asked to finish has its lease until it has; then another leads, and the former
-// leader goes on campaigning.
-func TestALeaderThatIsNotEligibleAnyMoreHandsOver(t *testing.T) {
+// Work that is asked to finish has its lease until it returns. Then another candidate leads, and
+// the former leader goes on campaigning.
+func TestLeaderThatBecomesIneligibleHandsOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var d diary
-		const finishing = 8 * time.Second // longer than from one renewal to the next
+		const finishing = 8 * time.Second // longer than the time between two renewals
 		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note }), func(ctx context.Context, term *tenure.Term) error {
 			<-ctx.Done()
 			time.Sleep(finishing)
@@ -80,7 +80,7 @@ func TestALeaderThatIsNotEligibleAnyMoreHandsOver(t *testing.T) {
 	})
 }
 
-func TestNobodyIsEligibleThenOneIs(t *testing.T) {
+func TestNoCandidateIsEligibleThenOneIs(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		o := mustNew(t, store, "o", nil)
 		all := map[string]*running{}
@@ -100,11 +100,11 @@ func TestNobodyIsEligibleThenOneIs(t *testing.T) {
 		quiet, cancel := context.WithTimeout(t.Context(), 50*lease)
 		defer cancel()
 		if s, err := o.Wait(quiet, led); err == nil {
-			t.Errorf("%q leads, and nobody is eligible", s.Leader.ID)
+			t.Errorf("%q leads, and no candidate is eligible", s.Leader.ID)
 		}
 		all["b"].election.SetEligible(true)
 		for len(all["b"].won) > 0 {
-			<-all["b"].won // of before
+			<-all["b"].won // from the earlier term
 		}
 		within(t, atOnce, all["b"].won, "term of b")
 		for _, r := range all {
@@ -113,24 +113,24 @@ func TestNobodyIsEligibleThenOneIs(t *testing.T) {
 	})
 }
 
-func TestStatusTellsOfEligibility(t *testing.T) {
+func TestStatusShowsEligibility(t *testing.T) {
 	e := mustNew(t, memory.New(), "a", nil)
 	changed := e.Changed()
-	e.SetEligible(true) // as it is
+	e.SetEligible(true) // no change
 	select {
 	case <-changed:
-		t.Error("told of no change")
+		t.Error("Changed is closed without a change")
 	default:
 	}
 	e.SetEligible(false)
 	select {
 	case <-changed:
 	default:
-		t.Error("not told of the change")
+		t.Error("Changed is not closed by a change")
 	}
 }
 
-func TestWhoIsNotEligibleDoesNotAskForAHandOver(t *testing.T) {
+func TestIneligibleCandidateRequestsNoHandOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		term := within(t, lease, a.won, "term of a")
@@ -141,7 +141,7 @@ func TestWhoIsNotEligibleDoesNotAskForAHandOver(t *testing.T) {
 		e.SetEligible(true)
 		time.Sleep(2*lease - time.Second)
 		if err := term.Err(); err != nil {
-			t.Fatalf("a had to hand over to one who was not eligible, or has just become so: %v", err)
+			t.Fatalf("a had to hand over to a candidate that is not eligible or has just become eligible: %v", err)
 		}
 		within(t, 3*lease, b.won, "term of b")
 		_ = a.end(t)
@@ -149,9 +149,9 @@ func TestWhoIsNotEligibleDoesNotAskForAHandOver(t *testing.T) {
 	})
 }
 
-// A claim that is found applied when its sender is no longer eligible is taken back, and no lease
-// is waited for.
-func TestAClaimOnItsWayIsTakenBack(t *testing.T) {
+// An ineligible sender releases its claim when it finds the claim applied. No member waits for the
+// lease.
+func TestClaimInFlightIsReleasedWhenIneligible(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{"late answer": faults.DelayAfter, "lost answer": faults.LoseAnswer, "late request": faults.DelayBefore} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,9 +176,9 @@ func TestAClaimOnItsWayIsTakenBack(t *testing.T) {
 	}
 }
 
-// No other member overwrites the version that a claim of unknown fate expects, so its sender does:
-// failures end with it.
-func TestAnUnknownClaimIsSettledThoughNobodyIsEligible(t *testing.T) {
+// No other member overwrites the version that a claim with an unknown outcome expects. So its
+// sender resolves the claim, and the failures end.
+func TestUnknownClaimIsSettledWithoutEligibleCandidates(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{})
 		f.Next(faults.Write, faults.Fail)
@@ -195,7 +195,7 @@ func TestAnUnknownClaimIsSettledThoughNobodyIsEligible(t *testing.T) {
 	})
 }
 
-func TestWithinTheGraceThereIsNoWorkToFinish(t *testing.T) {
+func TestIneligibleWithinTheGraceReleasesAtOnce(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Tuning.Grace = 4 * time.Second }), holdOn)
 		time.Sleep(time.Second)
@@ -212,7 +212,7 @@ func TestWithinTheGraceThereIsNoWorkToFinish(t *testing.T) {
 	})
 }
 
-func TestCampaignOfOneWhoIsNotEligible(t *testing.T) {
+func TestCampaignOfAnIneligibleCandidate(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		e := mustNew(t, store, "a", nil)
 		term, err := e.Campaign(t.Context())
@@ -235,8 +235,8 @@ func TestCampaignOfOneWhoIsNotEligible(t *testing.T) {
 	})
 }
 
-// A successor that is named and not eligible costs the others its head start.
-func TestANamedSuccessorThatIsNotEligible(t *testing.T) {
+// An ineligible named successor delays the others by its head start.
+func TestIneligibleNamedSuccessor(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		quick := func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }
 		a := start(t, mustNew(t, store, "a", quick), holdOn)

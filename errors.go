@@ -11,19 +11,19 @@ import (
 var (
 	// ErrRunning: a Run, Campaign or Group.Join of this Election is under way already.
 	ErrRunning = errors.New("tenure: this election is already being campaigned for")
-	// ErrTermOpen: the last term of this Election is open. Either it was not resigned, so its work
-	// may still be running: call Term.Resign when it has stopped. Or its release is still going on,
-	// because the context of Resign ended first.
-	ErrTermOpen = errors.New("tenure: the last term is still open; Resign says that its work has stopped")
-	// ErrDecline is for lead and Handler.Elected to return if this process cannot lead now. The
-	// lease is released, and after Tuning.Backoff the process campaigns again.
+	// ErrTermOpen: the last term of this Election is open. If it was not resigned, its work may
+	// still be running: call Term.Resign when it has stopped. The term is also open while its
+	// release goes on, which can outlast the context of Resign.
+	ErrTermOpen = errors.New("tenure: the last term is still open; call Resign when its work has stopped")
+	// ErrDecline: lead and Handler.Elected return it if this process cannot lead now. The lease is
+	// released, and after Tuning.Backoff the process campaigns again.
 	ErrDecline = errors.New("tenure: leadership declined")
 	// ErrLost is wrapped by every error about a term that has ended: see the causes below.
 	ErrLost = driver.ErrLost
 	// ErrNoLeader is returned by HandOver: the record names no leader.
 	ErrNoLeader = errors.New("tenure: nobody leads")
-	// ErrShutdown is the cause with which the soft context ends after the end of the context of Run
-	// or Join, or after Leave.
+	// ErrShutdown is the cause of the soft context if the context of Run or Join has ended, or
+	// Leave was called.
 	ErrShutdown = errors.New("tenure: shutting down")
 	// ErrDenied: the store refuses access, as after a wrong or withdrawn permission. It is
 	// driver.ErrDenied, which errors of stores wrap.
@@ -32,8 +32,8 @@ var (
 	ErrTooLate = errors.New("tenure: not enough of the lease is left")
 )
 
-// Why a term ended or its work was asked to finish. Find them with errors.Is in Term.Err, in
-// context.Cause and in Event.Cause. ReasonOf turns them into labels for metrics.
+// Causes: why a term ended or why its work was asked to finish. Find a cause with errors.Is in
+// Term.Err, in context.Cause and in Event.Cause. ReasonOf turns causes into labels for metrics.
 var (
 	// ErrExpired: no renewal was confirmed before the deadline.
 	ErrExpired = protocol.ErrExpired
@@ -48,16 +48,17 @@ var (
 	// ErrForeign: the key holds bytes that are not an election record. They are never overwritten,
 	// and nobody leads.
 	ErrForeign = protocol.ErrForeign
-	// ErrMalformed: the key holds a record that breaks a limit of the format, or has an impossible
-	// term.
+	// ErrMalformed: the key holds a record that breaks a limit of the format, or whose term is not
+	// credible (docs/protocol.md).
 	ErrMalformed = protocol.ErrMalformed
-	// ErrOverdue: the work did not stop within FinishWithin of being asked.
+	// ErrOverdue: the work did not stop within FinishWithin after it was asked to finish.
 	ErrOverdue = protocol.ErrOverdue
 	// ErrAbandoned: lead ended by a panic or runtime.Goexit.
 	ErrAbandoned = protocol.ErrAbandoned
 	// ErrReleased: the term was resigned, or its work returned.
 	ErrReleased = protocol.ErrReleased
-	// ErrUnconfirmed: the store did not confirm the release in time; the lease runs out by itself.
+	// ErrUnconfirmed: the store did not confirm the release in time. Either another candidate leads
+	// already, or the lease expires by itself.
 	ErrUnconfirmed = protocol.ErrUnconfirmed
 	// ErrHandOver: a hand-over was requested.
 	ErrHandOver = protocol.ErrHandOver

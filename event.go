@@ -14,9 +14,9 @@ import (
 // EventKind names a kind of event.
 type EventKind string
 
-// The kinds of event. After EventTrouble the election goes on, unless the store denied reading
-// before it ever allowed it. After EventAlarm an operator should look: the key holds a wrong value,
-// or the record or the store was lost, recreated or put back to an older state.
+// The kinds of event. After EventTrouble the election goes on, unless the store denied reading and
+// had never allowed it. After EventAlarm an operator should look: the key holds a wrong value, or
+// the record or the store was lost, recreated or restored to an older state.
 const (
 	EventCandidate EventKind = "candidate" // this process seeks leadership
 	EventElected   EventKind = "elected"   // it leads
@@ -27,7 +27,7 @@ const (
 	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
 	EventFailed    EventKind = "failed"    // lead returned an error that Run does not return
 	EventTrouble   EventKind = "trouble"   // a store call failed or was refused; see Cause
-	EventAsking    EventKind = "asking"    // it has precedence, asks Term's leader to hand over
+	EventAsking    EventKind = "asking"    // it has precedence, and asks the leader to hand over
 	EventAlarm     EventKind = "alarm"     // the record or the store is not as it should be
 )
 
@@ -36,15 +36,16 @@ type Event struct {
 	// Time is when it happened, by the wall clock of this process.
 	Time time.Time
 	Kind EventKind
-	// Election and ID are the name of the election and of this candidate.
+	// Election is the name of the election, and ID that of this candidate.
 	Election string
 	ID       string
-	// Term is this candidate's term, and for EventLeader and EventAsking the leader's. It is 0
-	// where there is none.
+	// In EventLeader and EventAsking, Term is the term of the leader; in EventTrouble and
+	// EventAlarm, the open term of this candidate; otherwise the term of this candidate that the
+	// event is about. It is 0 if there is none.
 	Term uint64
 	// Leader is the current leader, for EventLeader.
 	Leader Leader
-	// Cause is nil where there is none.
+	// Cause is why the event happened, or nil.
 	Cause error
 	// Missed is how many events were dropped just before this one, because OnEvent or the Logger
 	// was too slow.
@@ -107,8 +108,8 @@ type queue struct {
 	empty  chan struct{} // closed when nothing is left
 }
 
-// post queues an event for the log and OnEvent, if either is set. It reports whether it dropped
-// another one for that.
+// post queues an event for the log and OnEvent, if either is set. It reports whether it dropped the
+// oldest event for that.
 func (n *notifier) post(to *shared, e Event) (dropped bool) {
 	if to.log == nil && to.onEvent == nil {
 		return false
@@ -161,7 +162,7 @@ func (n *notifier) next() (Event, bool) {
 	return e, true
 }
 
-// write logs an event. Trouble and alarms with one cause are logged ever less often.
+// write logs an event. It logs trouble and alarms with the same cause less and less often.
 func (f *shared) write(e Event) {
 	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("id", e.ID)}
 	if e.Term != 0 {
@@ -185,9 +186,9 @@ func (f *shared) write(e Event) {
 	f.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
 }
 
-// countTrouble returns how often trouble, or an alarm, was met since its cause was logged last; 0
-// if it need not be logged. A lease that is too short explains all answers that do not come in
-// time.
+// countTrouble returns how many events had the same cause since that cause was last logged; 0 if
+// this event need not be logged. If the lease is known to be too short, late answers count for that
+// cause.
 func (f *shared) countTrouble(e Event) (times int) {
 	const short = "short lease"
 	now := f.clock.Now().Mono
@@ -205,7 +206,8 @@ func (f *shared) countTrouble(e Event) (times int) {
 	return f.troubleLog.Admit(loglimit.Cause(e.Cause.Error(), e.Election), now)
 }
 
-// flushWithin bounds how long the end of a Run waits for OnEvent, which may itself wait for Run.
+// flushWithin bounds how long Run waits for OnEvent before it returns, because OnEvent may itself
+// wait for Run.
 const flushWithin = time.Second
 
 // flush waits until all events are delivered, or for flushWithin.

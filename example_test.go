@@ -174,8 +174,8 @@ func ExampleTerm_Context() {
 }
 
 // A health check asks whether this process is well. That does not depend on leading: a follower
-// that is called unhealthy cannot take over. Whether it leads is for people and load balancers, and
-// is no permission to act later.
+// that is restarted as unhealthy cannot take over. The answer also says whether it leads, for
+// people and load balancers. That is no permission to act later.
 func ExampleStatus_Health() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
 	health := func(w http.ResponseWriter, _ *http.Request) {

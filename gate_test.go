@@ -10,15 +10,15 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// gate is a Nominator that says besides when its candidate may lead at all.
+// gate is a Nominator that also decides when its candidate may lead at all.
 type gate struct {
-	appointer
+	manualNominator
 	open atomic.Bool
 }
 
 func (g *gate) MayLead() bool { return g.open.Load() }
 
-// set says it as the contract has it: the answer changes, and then a see is called.
+// set follows the contract: the answer changes first, then set calls each see.
 func (g *gate) set(open bool) {
 	g.open.Store(open)
 	g.mu.Lock()
@@ -28,14 +28,14 @@ func (g *gate) set(open bool) {
 	}
 }
 
-func gated(by *gate) func(*tenure.Config) { return func(c *tenure.Config) { c.Nominator = by } }
+func withGate(by *gate) func(*tenure.Config) { return func(c *tenure.Config) { c.Nominator = by } }
 
-// A candidate whose gate is closed never claims, however long nobody leads, and one that leads is
-// asked to finish.
+// A candidate whose gate is closed never claims, not even during a long vacancy. A leader whose
+// gate closes is asked to finish.
 func TestGateKeepsACandidateOut(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var g gate
-		r := start(t, mustNew(t, store, "a", gated(&g)), holdOn)
+		r := start(t, mustNew(t, store, "a", withGate(&g)), holdOn)
 		time.Sleep(20 * lease)
 		if len(r.won) > 0 {
 			t.Fatal("a candidate leads that may not")
@@ -55,13 +55,13 @@ func TestGateKeepsACandidateOut(t *testing.T) {
 	})
 }
 
-// The gate is asked at each step: one that closes without a word, as while the process was stopped,
-// closes all the same.
+// Each step calls MayLead. So a gate also closes without a call of see, for example while the
+// process was stopped.
 func TestGateIsAskedBeforeAClaim(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var g gate
 		g.open.Store(true)
-		r := start(t, mustNew(t, store, "a", gated(&g)), holdOn)
+		r := start(t, mustNew(t, store, "a", withGate(&g)), holdOn)
 		time.Sleep(lease / 2) // it waits for the nominee
 		if len(r.won) > 0 {
 			t.Fatal("it has not waited for the nominee")
@@ -75,11 +75,11 @@ func TestGateIsAskedBeforeAClaim(t *testing.T) {
 	})
 }
 
-// Both SetEligible and the gate must agree.
+// A candidate may lead only if both SetEligible and the gate allow it.
 func TestGateAndEligibility(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var g gate
-		e := mustNew(t, store, "a", gated(&g))
+		e := mustNew(t, store, "a", withGate(&g))
 		r := start(t, e, holdOn)
 		e.SetEligible(true)
 		time.Sleep(10 * lease)

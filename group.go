@@ -8,15 +8,16 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Handler is the work of leaders that needs no goroutine while it goes on, such as a table of what
-// this process leads. A Group calls it. A Lead is a Handler whose work is one function.
+// Handler is the work of a leader. Implement it if the work needs no goroutine of its own, for
+// example if it only keeps a table of what this process leads. A Group calls it. A Lead is a
+// Handler whose work is one function.
 type Handler interface {
 	// Elected begins the work of a term and returns. Its context is the soft one. If it returns
 	// nil, the work goes on and the lease is renewed until Stop is called. If it returns an error,
-	// the work has stopped: with ErrDecline the lease is released, and after Tuning.Backoff this
-	// process campaigns again. Any other error counts as in the table of Election.Run, and in
-	// package fleet as ErrDecline. Calls for one election follow one another; those for different
-	// ones are concurrent.
+	// the work must have stopped, since the lease is released then. With ErrDecline this process
+	// campaigns again after Tuning.Backoff. For any other error see the table of Election.Run;
+	// package fleet handles it like ErrDecline. Calls for one election follow one another; those
+	// for different ones are concurrent.
 	Elected(ctx context.Context, term *Term) error
 	// Stop ends the work that Elected began. It is called once, when the work should finish, but
 	// not before Elected has returned nil. context.Cause of term.Soft() returns the reason. The
@@ -25,7 +26,7 @@ type Handler interface {
 	// wherever it runs, since the lease is released then.
 	//
 	// Work that ends by itself calls term.Resign when it has stopped. That ends this process's part
-	// in the election, and Stop is not called, unless it is being called at that moment.
+	// in the election, and Stop is not called, unless a call has already begun.
 	Stop(ctx context.Context, term *Term) error
 }
 
@@ -47,22 +48,22 @@ func (l Lead) Elected(ctx context.Context, term *Term) error {
 func (l Lead) Stop(context.Context, *Term) error { return nil }
 
 // Group takes part in many elections on one store, with one ID and one Config. Its elections share
-// memory and contexts: the second to the ten-thousandth need about half the memory of elections
-// made by New. Together they make at most 256 store calls at once, besides those of HandOver. To
-// spread the leadership of many elections over several processes, use package fleet, which is built
-// on it.
+// memory and contexts: from the 2nd to the 10,000th, each needs about half the memory of an
+// election made by New. Together they make at most 256 store calls at once, besides those of
+// HandOver. To spread the leadership of many elections over several processes, use package fleet,
+// which is built on it.
 //
 // All methods may be called concurrently.
 type Group struct {
 	shared *shared
 	config Config // with defaults
-	// settings are those without a Nominator and those with one.
+	// settings has the settings without a Nominator and those with one.
 	settings [2]*settings
 }
 
 // NewGroup returns a group without elections. It starts nothing and does not call the store. A
 // Nominator serves one candidate, so cfg must have none: give it to Group.Election. The error has a
-// *ConfigError for each problem. A nil store is an error of its own.
+// *ConfigError for each problem. If store is nil, the error reports only that.
 func NewGroup(store driver.Store, cfg Config) (*Group, error) {
 	if store == nil {
 		return nil, errNoStore
@@ -78,7 +79,7 @@ func NewGroup(store driver.Store, cfg Config) (*Group, error) {
 	g := &Group{shared: newShared(store, &cfg, &full), config: full}
 	for i, nominated := range []bool{false, true} {
 		g.settings[i] = newSettings(g.shared, &cfg, &full)
-		g.settings[i].machine.Nominated = nominated
+		g.settings[i].machine.HasNominator = nominated
 	}
 	return g, nil
 }
@@ -105,9 +106,10 @@ func (g *Group) Election(name string, nominator driver.Nominator) (*Election, er
 // ends with the call. The table of Election.Run says how the group goes on after each result of
 // Elected and Stop.
 //
-// The channel receives one value when this process takes part no longer and its work has stopped:
-// what Run would return, or an error that wraps ErrAbandoned if the handler called runtime.Goexit.
-// Join itself returns ErrRunning, ErrTermOpen, or an error if the election is not of this group.
+// The channel receives one value when this process no longer takes part in the election and its
+// work has stopped: what Run would return, or an error that wraps ErrAbandoned if the handler
+// called runtime.Goexit. Join itself returns ErrRunning, ErrTermOpen, or an error if the election
+// is not of this group.
 func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <-chan error, err error) {
 	if e.runner.shared != g.shared {
 		return nil, fmt.Errorf("tenure: election %q: it is not of this group", e.Name())
@@ -120,9 +122,10 @@ func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <
 }
 
 // Leave ends this process's part in one election: a candidate gives up, and a leader is asked to
-// finish, with ErrShutdown, and releases its lease. Leave does not wait for that. When it is done,
-// the channel of Join receives nil; an error of the handler becomes an EventFailed. Leave has no
-// effect on a Campaign, on an election of another group, and if nothing is under way.
+// finish, with ErrShutdown, and releases its lease. Leave does not wait for that. When that is
+// done, the channel of Join receives nil; an error of the handler becomes an EventFailed. Leave has
+// no effect on an election of another group, or while neither Join nor Election.Run is under way
+// for it.
 func (g *Group) Leave(e *Election) {
 	if e.runner.shared == g.shared {
 		e.runner.stop()
@@ -130,10 +133,11 @@ func (g *Group) Leave(e *Election) {
 }
 
 // Run joins elections of these names. It returns when this process takes part in none of them any
-// longer and all work has stopped, as after the end of ctx. An election that ends alone, as after
-// an error of the handler, does not end the others. Run returns nil, or an error that wraps the
-// first one that Join's channels received, in the order of the names. If a name is not valid, it
-// returns an error and joins none.
+// longer and all work has stopped, as after the end of ctx. If this process's part in one election
+// ends early, as after an error of the handler, the others go on. Run returns nil if every election
+// ended without an error. Otherwise it returns an error that wraps the error of one election: the
+// first with an error, in the order of the names. If a name is not valid, it returns an error and
+// joins none.
 func (g *Group) Run(ctx context.Context, handler Handler, names ...string) error {
 	all := make([]*Election, len(names))
 	for i, name := range names {
@@ -163,13 +167,13 @@ func (g *Group) Run(ctx context.Context, handler Handler, names ...string) error
 	return first
 }
 
-// onSoftEnd makes the session stop the work when it should finish, which may be now.
+// onSoftEnd makes the session call Stop when the soft context ends, or now if it has ended.
 func (m *runner) onSoftEnd(t *Term, s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t.session = s
-	if cause := context.Cause(t.softly); cause != nil {
-		t.soft(cause)
+	if cause := context.Cause(t.softContext); cause != nil {
+		t.askToFinish(cause)
 	}
 }
 

@@ -17,12 +17,12 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-func TestElectionsOfAGroupHaveTheSameSettingsUntilOneIsReconfigured(t *testing.T) {
+func TestGroupElectionsShareSettingsUntilReconfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		var told atomic.Int64
+		var events atomic.Int64
 		g := mustNewGroup(t, store, "a", func(c *tenure.Config) {
-			c.Metadata, c.OnEvent = map[string]string{"zone": "1"}, func(tenure.Event) { told.Add(1) }
+			c.Metadata, c.OnEvent = map[string]string{"zone": "1"}, func(tenure.Event) { events.Add(1) }
 		})
 		first, second := g.election(), g.election("other")
 		reconfigure(t, first, func(c *tenure.Config) { c.Lease = time.Minute })
@@ -38,16 +38,16 @@ func TestElectionsOfAGroupHaveTheSameSettingsUntilOneIsReconfigured(t *testing.T
 			t.Errorf("two elections hold the records %+v and %+v", one.Record, other.Record)
 		}
 		_, _ = a.end(t), b.end(t)
-		if told.Load() == 0 {
-			t.Error("nobody heard of anything")
+		if events.Load() == 0 {
+			t.Error("no election had an event")
 		}
 	})
 }
 
-func TestGroupRefuses(t *testing.T) {
+func TestGroupReportsInvalidUse(t *testing.T) {
 	g := mustNewGroup(t, memory.New(), "a", nil)
 	alone := mustNewGroup(t, memory.New(), "a", func(c *tenure.Config) { c.NomineeOnly = true })
-	_, atNew := tenure.NewGroup(memory.New(), tenure.Config{Nominator: &appointed{}})
+	_, atNew := tenure.NewGroup(memory.New(), tenure.Config{Nominator: &silentNominator{}})
 	_, noStore := tenure.NewGroup(nil, tenure.Config{})
 	_, noName := g.Election("", nil)
 	_, longName := g.Election(strings.Repeat("x", 513), nil)
@@ -65,26 +65,27 @@ func TestGroupRefuses(t *testing.T) {
 			t.Errorf("error %v, which does not say %q", err, why)
 		}
 	}
-	mine := &appointed{}
+	mine := &silentNominator{}
 	e, err := alone.Election("its own", mine)
 	if err != nil || configOf(t, e).Nominator != mine {
 		t.Errorf("the Nominator is %v, error %v", configOf(t, e).Nominator, err)
 	}
 }
 
-// appointed nominates no candidate.
-type appointed struct{ _ int }
+// silentNominator nominates no candidate.
+type silentNominator struct{ _ int }
 
-func (*appointed) Nominate(func(bool)) func() { return func() {} }
+func (*silentNominator) Nominate(func(bool)) func() { return func() {} }
 
-// TestManyElectionsAreSmall checks the cost of one election of many in a process: at most 2.6 KB of
-// heap in a bubble, 400 bytes of which are the bubble's, and no goroutine, following or leading. A
-// leader has renewed once by then. The test subtracts the memory of the store in this process.
+// TestManyElectionsAreSmall checks the memory of one election among many in a process, as a
+// follower and as a leader: at most 2.6 KB of heap in a bubble, of which the bubble uses 400 bytes,
+// and no goroutine. A leader has renewed once by then. The test subtracts the memory of the store
+// in this process.
 func TestManyElectionsAreSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	synctest.Test(t, manyElectionsAreSmall) // where none has anything under way when it is weighed
+	synctest.Test(t, manyElectionsAreSmall) // with no call in progress during the measurement
 }
 
 func manyElectionsAreSmall(t *testing.T) {
@@ -101,7 +102,7 @@ func manyElectionsAreSmall(t *testing.T) {
 	for _, id := range []string{"leader", "follower"} {
 		before := heap()
 		for _, name := range names {
-			spare.Put(name, make([]byte, 200)) // as long as a record is
+			spare.Put(name, make([]byte, 200)) // the size of a record
 			if _, err := spare.Watch(ctx, name, func(driver.Entry) {}); err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +111,7 @@ func manyElectionsAreSmall(t *testing.T) {
 		before, goroutines := heap(), runtime.NumGoroutine()
 		ends = append(ends, startAll(ctx, t, store, id, names)...)
 		synctest.Wait()
-		// 400 of them are the bubble's
+		// The bubble uses 400 of them.
 		if each := (heap() - before - part) / many; each > 2600 || each < 500 {
 			t.Errorf("%s: %d bytes each", id, each)
 		}
@@ -125,8 +126,8 @@ func manyElectionsAreSmall(t *testing.T) {
 	}
 }
 
-// crowd has the runtime make goroutines, which it keeps for others when they have ended: how many
-// that are by chance is not to be measured.
+// crowd lets the runtime create goroutines, which it keeps for reuse when they have ended.
+// Otherwise the number of new ones would depend on chance.
 func crowd(n int) {
 	var all sync.WaitGroup
 	end := make(chan struct{})
@@ -137,7 +138,7 @@ func crowd(n int) {
 	all.Wait()
 }
 
-// startAll starts elections of all names, and returns when all are led.
+// startAll starts elections with these names and returns when each has a leader.
 func startAll(ctx context.Context, t *testing.T, store driver.Store, id string, names []string) []<-chan error {
 	t.Helper()
 	g := mustNewGroup(t, store, id, func(c *tenure.Config) { c.Lease, c.Clock = tenure.MaxLease, nil })
@@ -145,7 +146,7 @@ func startAll(ctx context.Context, t *testing.T, store driver.Store, id string, 
 	for _, name := range names {
 		all = append(all, g.election(name))
 	}
-	ends := g.joinAll(ctx, all, &table{})
+	ends := g.joinAll(ctx, all, &termCounter{})
 	for _, e := range all {
 		if _, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Leader.Exists() }); err != nil {
 			t.Fatal(err)
@@ -154,8 +155,8 @@ func startAll(ctx context.Context, t *testing.T, store driver.Store, id string, 
 	return ends
 }
 
-// heap is the heap in use after a collection; a second one frees the objects that finalizers of the
-// first let go.
+// heap returns the heap in use after a collection. A second collection frees the objects that
+// finalizers released in the first.
 func heap() int {
 	runtime.GC()
 	runtime.GC()
@@ -164,14 +165,14 @@ func heap() int {
 	return int(s.HeapAlloc)
 }
 
-// widest counts the calls that are under way at once.
-type widest struct {
+// concurrency records the largest number of concurrent reads.
+type concurrency struct {
 	driver.Store
 	slow      time.Duration
 	now, most atomic.Int64
 }
 
-func (w *widest) Read(ctx context.Context, key string) (driver.Entry, error) {
+func (w *concurrency) Read(ctx context.Context, key string) (driver.Entry, error) {
 	for n := w.now.Add(1); ; {
 		if most := w.most.Load(); n <= most || w.most.CompareAndSwap(most, n) {
 			break
@@ -185,12 +186,12 @@ func (w *widest) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return w.Store.Read(ctx, key)
 }
 
-func TestElectionsOfAGroupCallTheStoreAFewAtATime(t *testing.T) {
+func TestGroupLimitsConcurrentStoreCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
-		store := &widest{Store: memory.NewPolled(), slow: 10 * time.Millisecond}
+		store := &concurrency{Store: memory.NewPolled(), slow: 10 * time.Millisecond}
 		ctx, stop := context.WithCancel(t.Context())
-		work := &table{}
+		work := &termCounter{}
 		g := mustNewGroup(t, store, "a", nil)
 		ends := g.joinAll(ctx, g.elections(many), work)
 		time.Sleep(lease)
@@ -206,18 +207,17 @@ func TestElectionsOfAGroupCallTheStoreAFewAtATime(t *testing.T) {
 	})
 }
 
-// Leaders are renewed in time while many other elections are started: their calls go before those
-// of the others.
-func TestElectionsOfAGroupThatLeadGoFirst(t *testing.T) {
+// Leaders are renewed in time while many other elections start: their calls have priority.
+func TestGroupCallsTheStoreForLeadersFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 3_000
-		store := &widest{Store: memory.NewPolled(), slow: 2 * time.Second}
+		store := &concurrency{Store: memory.NewPolled(), slow: 2 * time.Second}
 		ctx, stop := context.WithCancel(t.Context())
 		g := mustNewGroup(t, store, "a", nil)
 		all := g.elections(many)
 		leader := start(t, all[0], holdOn)
 		term := within(t, time.Minute, leader.won, "term")
-		// reading for all of them takes longer than the lease
+		// Reading for all of them takes longer than the lease.
 		ends := g.joinAll(ctx, all[1:], tenure.Lead(holdOn))
 		for range 60 {
 			time.Sleep(lease / 30)
@@ -233,7 +233,7 @@ func TestElectionsOfAGroupThatLeadGoFirst(t *testing.T) {
 	})
 }
 
-// hanging hangs, as long as its calls may.
+// hanging hangs until the context of the call ends.
 type hanging struct {
 	driver.Store
 	hangs atomic.Bool
@@ -255,9 +255,9 @@ func (s *hanging) CompareAndSwap(ctx context.Context, key string, prev driver.Ve
 	return s.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
-// A store that hangs for nearly as long as one call may costs no term, also none of those that have
-// to wait for one another.
-func TestElectionsOfAGroupKeepTheirTermsThroughAStoreThatHangs(t *testing.T) {
+// A store that hangs for almost the longest time of a call costs no term, not even for elections
+// that wait for each other.
+func TestGroupKeepsItsTermsWhileTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 600
 		store := &hanging{Store: memory.NewPolled()}
@@ -270,7 +270,7 @@ func TestElectionsOfAGroupKeepTheirTermsThroughAStoreThatHangs(t *testing.T) {
 				}
 			}
 		})
-		ends := g.joinAll(ctx, g.elections(many), &table{})
+		ends := g.joinAll(ctx, g.elections(many), &termCounter{})
 		time.Sleep(2 * lease)
 		store.hangs.Store(true)
 		time.Sleep(lease / 4)
@@ -288,9 +288,9 @@ func TestElectionsOfAGroupKeepTheirTermsThroughAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// Some elections of one context end before it does, and others campaign with it again when it has
-// ended.
-func TestElectionsOfAGroupEndWithTheContextThatTheyHaveInCommon(t *testing.T) {
+// Some elections with one context end before the context does. Others campaign again with it after
+// it has ended.
+func TestGroupElectionsEndWithTheirSharedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		ctx, stop := context.WithCancel(t.Context())
@@ -327,7 +327,7 @@ func TestElectionsOfAGroupEndWithTheContextThatTheyHaveInCommon(t *testing.T) {
 }
 
 // Some leave while others campaign again with the same context, which has ended.
-func TestElectionsOfAGroupComeAndGoWithAContextThatHasEnded(t *testing.T) {
+func TestGroupElectionsJoinWithAnEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()

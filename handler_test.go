@@ -14,10 +14,10 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// steady is work that goes on without a goroutine. It sends the context of Stop to finished, and
-// then returns the next result.
+// steady is work without a goroutine. Stop sends its context to finished, then returns the next
+// result.
 type steady struct {
-	began    func(context.Context, *tenure.Term) // at the election, may be nil
+	began    func(context.Context, *tenure.Term) // called when it is elected; may be nil
 	finished chan context.Context
 	result   chan error
 }
@@ -38,7 +38,7 @@ func (s *steady) Stop(hard context.Context, _ *tenure.Term) error {
 	return <-s.result
 }
 
-func TestSteadyWorkIsFinishedBeforeTheRelease(t *testing.T) {
+func TestHandlerStopsBeforeTheRelease(t *testing.T) {
 	failure := errors.New("broken work")
 	for _, want := range []error{nil, failure} {
 		bubbles(t, func(t *testing.T, store operated) {
@@ -69,7 +69,7 @@ func TestSteadyWorkIsFinishedBeforeTheRelease(t *testing.T) {
 	}
 }
 
-func TestSteadyWorkThatResignsEndsRunAndIsNotFinished(t *testing.T) {
+func TestHandlerThatResignsEndsWithoutStop(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		terms := make(chan *tenure.Term, 1)
 		work := newSteady()
@@ -87,7 +87,7 @@ func TestSteadyWorkThatResignsEndsRunAndIsNotFinished(t *testing.T) {
 	})
 }
 
-func TestSteadyWorkCampaignsAgainAfterAHandOver(t *testing.T) {
+func TestHandlerCampaignsAgainAfterAHandOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var d diary
 		ctx, stop := context.WithCancel(t.Context())
@@ -122,7 +122,7 @@ func TestSteadyWorkCampaignsAgainAfterAHandOver(t *testing.T) {
 	})
 }
 
-func TestSteadyWorkThatIsLostCampaignsWhenItHasStopped(t *testing.T) {
+func TestHandlerCampaignsAfterALossOnceStopReturns(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
 		cut := faults.New(store, 1, faults.Plan{})
@@ -154,7 +154,7 @@ func TestSteadyWorkThatIsLostCampaignsWhenItHasStopped(t *testing.T) {
 	})
 }
 
-func TestSteadyWorkMayDeclineInTheEnd(t *testing.T) {
+func TestHandlerStopMayDecline(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
 		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Tuning.Backoff = func(int) time.Duration { return time.Hour } })
@@ -181,7 +181,7 @@ func TestSteadyWorkMayDeclineInTheEnd(t *testing.T) {
 	})
 }
 
-func TestSteadyWorkThatOverstaysIsOverdueAndNotReleased(t *testing.T) {
+func TestOverdueHandlerIsNotReleased(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var d diary
 		ctx, stop := context.WithCancel(t.Context())
@@ -207,7 +207,7 @@ func TestSteadyWorkThatOverstaysIsOverdueAndNotReleased(t *testing.T) {
 	})
 }
 
-func TestSteadyWorkWhenAskedAlreadyIsFinishedAtOnce(t *testing.T) {
+func TestHandlerStopsAtOnceIfAskedWhileElected(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
 		work := newSteady()
@@ -224,17 +224,17 @@ func TestSteadyWorkWhenAskedAlreadyIsFinishedAtOnce(t *testing.T) {
 	})
 }
 
-// exits is work that ends its goroutine when it should stop.
-type exits struct{ table }
+// exiting is work whose Stop ends its goroutine.
+type exiting struct{ termCounter }
 
-func (*exits) Stop(context.Context, *tenure.Term) error { runtime.Goexit(); return nil }
+func (*exiting) Stop(context.Context, *tenure.Term) error { runtime.Goexit(); return nil }
 
 // TestGoexitInStopReleasesNothing: other goroutines of the work may still run.
 func TestGoexitInStopReleasesNothing(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
 		g := mustNewGroup(t, store, "a", nil)
-		done := g.join(ctx, g.election(), &exits{})
+		done := g.join(ctx, g.election(), &exiting{})
 		time.Sleep(lease)
 		stop()
 		if err := within(t, time.Minute, done, "end"); !errors.Is(err, tenure.ErrAbandoned) {
@@ -250,10 +250,10 @@ func TestGoexitInStopReleasesNothing(t *testing.T) {
 	})
 }
 
-// An error that declines and says why must not be lost: the election goes on, so no other function
-// returns it.
-func TestWhyLeadershipWasDeclinedIsTold(t *testing.T) {
-	for why, told := range map[error]bool{
+// An error that declines with a reason must not be lost. The election goes on, so no function
+// returns the error.
+func TestReasonForDecliningIsReported(t *testing.T) {
+	for why, reported := range map[error]bool{
 		tenure.ErrDecline: false,
 		fmt.Errorf("%w: not caught up", tenure.ErrDecline): true,
 	} {
@@ -263,7 +263,7 @@ func TestWhyLeadershipWasDeclinedIsTold(t *testing.T) {
 				func(context.Context, *tenure.Term) error { return why })
 			time.Sleep(10 * time.Second)
 			_ = a.end(t)
-			if e := d.find(tenure.EventFailed); (e != nil) != told {
+			if e := d.find(tenure.EventFailed); (e != nil) != reported {
 				t.Errorf("%v made the event %v", why, e)
 			}
 		})

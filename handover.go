@@ -15,16 +15,25 @@ import (
 
 // HandOver asks the leader, in any process, to finish its work and hand over: to the candidate
 // whose ID is given, or to any candidate if that is empty. It returns when the request is in the
-// store, not when leadership has moved: use Wait for that. The record holds one request until the
-// leader renews. If it holds one already, even for another successor, that one counts, and HandOver
-// returns nil. If this process itself leads, HandOver needs no store call, and its last call names
-// the successor. If the named candidate leads already, HandOver changes nothing and returns nil.
+// store, not when leadership has moved: use Wait for that. The record holds at most one request;
+// the leader's next renewal removes it. A leader obeys one request in a term. If the record holds a
+// request already, even for another successor, HandOver keeps that request and returns nil. If this
+// process itself leads, the rule is another: HandOver needs no store call, and a later call
+// replaces the successor that an earlier one named. If the named candidate leads already, HandOver
+// changes nothing and returns nil. While the store marks the record as unproven (driver.Entry),
+// HandOver waits until the leader has renewed, for about the lease in the record at most.
 //
-// It returns ErrNoLeader if the record names no leader. A leader whose lease has expired is still
-// named. It returns an error that wraps ErrForeign or ErrMalformed if the key holds no sound
-// record, one that wraps ErrDenied if rights are missing, ctx's cause, or the store's error after
-// five attempts, each of which gets as long as one store call of an election. An ID that has more
-// than 256 bytes or is not UTF-8 is an error.
+// It returns
+//
+//   - ErrNoLeader if the record names no leader. A leader whose lease has expired is still named;
+//   - an error that wraps ErrForeign or ErrMalformed if the key holds no sound record;
+//   - an error that wraps ErrDenied if this process lacks the right to read or write;
+//   - an error that says so if the leader does not renew while HandOver waits for that, also if ctx
+//     ends meanwhile, or if another candidate leads then, which is not asked;
+//   - ctx's cause if ctx ends in any other case;
+//   - the store's error after five attempts, each with the time limit of one store call of an
+//     election;
+//   - an error if the ID has more than 256 bytes or is not UTF-8.
 func (e *Election) HandOver(ctx context.Context, to string) error {
 	if err := record.CheckName(to); err != nil {
 		return fmt.Errorf("tenure: successor %w", err)
@@ -33,16 +42,31 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 		return nil
 	}
 	err := e.runner.retryRequest(ctx, to, 0)
-	if err != nil && ctx.Err() != nil {
+	_, waits := errors.AsType[unprovenError](err)
+	switch {
+	case err != nil && ctx.Err() != nil && !waits:
 		return context.Cause(ctx)
-	}
-	if errors.Is(err, ErrNoLeader) {
+	case errors.Is(err, ErrNoLeader):
 		return err
 	}
 	return e.runner.wrap("hand-over", err)
 }
 
-// handOverAttempts bounds the race with the leader's own renewals, which one attempt in many loses.
+// unprovenError refuses a request over a record that the store marks as unproven. The write would
+// remove the mark, and members that have not seen it would not wait (L3a).
+type unprovenError struct {
+	term  uint64
+	lease time.Duration
+}
+
+func (e unprovenError) Error() string {
+	return "later writes may be missing in the store, and the leader has not renewed to show that none is"
+}
+
+// errLeaderGone is returned if the leader has changed while the request waited for its renewal.
+var errLeaderGone = errors.New("the leader that was to be asked no longer leads")
+
+// handOverAttempts bounds the attempts. A renewal of the leader can make one fail, which is rare.
 const handOverAttempts = 5
 
 // handOverOwn asks this process to hand over if it leads, without a store call.
@@ -61,26 +85,49 @@ func (m *runner) handOverOwn(to string) (leads bool) {
 	return leads
 }
 
-// requestHandOver asks the leader of a term to hand over to this member, whose priority is higher,
-// as long as it campaigns. The machine repeats it when that is due.
+// requestHandOver asks the leader of a term to hand over to this member, which has precedence, as
+// long as it campaigns. The machine repeats the request when that is due.
 func (m *runner) requestHandOver(campaign context.Context, term uint64, within time.Duration) {
 	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()
 	err := m.retryRequest(ctx, m.id, term)
-	if err != nil && campaign.Err() == nil && !errors.Is(err, ErrNoLeader) {
-		m.step(func(clock.Reading) { m.report(EventTrouble, m.wrap("hand-over", err)) })
+	gone := errors.Is(err, ErrNoLeader) || errors.Is(err, errLeaderGone)
+	if err != nil && campaign.Err() == nil && !gone {
+		m.step(func(clock.Reading) { m.report(EventTrouble, m.term, m.wrap("hand-over", err)) })
 	}
 }
 
-// retryRequest makes the request, in a few attempts.
-func (m *runner) retryRequest(ctx context.Context, to string, term uint64) (err error) {
-	for range handOverAttempts {
-		var done bool
-		if done, err = m.request(ctx, to, term); done || ctx.Err() != nil {
+// retryRequest makes the request, in a few attempts. If the record is unproven, it first waits: a
+// leader that is alive renews within its lease. It does not ask a later leader then.
+func (m *runner) retryRequest(ctx context.Context, to string, term uint64) error {
+	began, waited := m.clock.Now(), false
+	for failures := 0; ; {
+		done, err := m.request(ctx, to, term)
+		unproven, wait := errors.AsType[unprovenError](err)
+		left := unproven.lease - m.clock.Now().LeaderSince(began.Instant)
+		switch {
+		case wait && left > 0 && m.pause(ctx, min(left, m.attemptTimeout()/2)):
+			term, waited = unproven.term, true
+		case waited && errors.Is(err, ErrNoLeader):
+			return errLeaderGone
+		case wait || done || ctx.Err() != nil || failures == handOverAttempts-1:
 			return err
+		default:
+			failures++
 		}
 	}
-	return err
+}
+
+// pause reports whether the time is over, not the context.
+func (m *runner) pause(ctx context.Context, d time.Duration) bool {
+	over := make(chan struct{})
+	defer m.clock.AfterFunc(d, func() { close(over) })()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // request adds the request to the record by one compare-and-swap. It reports done where another
@@ -99,7 +146,7 @@ func (m *runner) request(ctx context.Context, to string, term uint64) (done bool
 
 // withRequest returns the holder's record with the request added and every other byte copied, so
 // that no member takes it for a renewal. The record must be of the given term, unless that is 0. It
-// returns ErrRequested if there is nothing to ask for.
+// returns ErrRequested if no request is needed.
 func (m *runner) withRequest(entry driver.Entry, to string, term uint64) ([]byte, error) {
 	cell := protocol.Credible(protocol.Decode(entry))
 	if err := cell.Fault(); err != nil {
@@ -109,22 +156,26 @@ func (m *runner) withRequest(entry driver.Entry, to string, term uint64) ([]byte
 	if cell.Kind == protocol.Absent || !r.Held() || term != 0 && r.Term != term {
 		return nil, ErrNoLeader
 	}
-	if m.names(to, r) {
+	if m.isHolder(to, r) {
 		return nil, record.ErrRequested
 	}
-	return record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.id})
+	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.id})
+	if err == nil && entry.Unproven {
+		return nil, unprovenError{r.Term, r.Lease}
+	}
+	return value, err
 }
 
-// names reports whether to is the holder of r. Two processes may have the same ID by mistake: one
-// that names its own means itself, so a namesake of it is asked.
-func (m *runner) names(to string, r *record.Record) bool {
+// isHolder reports whether to is the holder of r. Two processes may have the same ID by mistake. A
+// process that gives its own ID means itself, so it still asks another holder with that ID.
+func (m *runner) isHolder(to string, r *record.Record) bool {
 	if to == m.id {
 		return r.Incarnation == m.machine.Incarnation()
 	}
 	return to == r.LeaderID
 }
 
-// attemptTimeout is the time that one operation is given.
+// attemptTimeout is the time limit of one store operation.
 func (m *runner) attemptTimeout() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,18 +1,24 @@
 package tenure_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// A leader that is leaving for another reason takes note of the successor, named in its own process
-// or through the store; and the last request counts.
-func TestHandOverNamesTheSuccessorOfOneWhoLeavesAnyway(t *testing.T) {
+// A leader that is already leaving accepts the name of a successor, from its own process or through
+// the store. The last request counts.
+func TestHandOverNamesTheSuccessorOfALeavingLeader(t *testing.T) {
 	leave := map[string]func(*running){
 		"shut down":    func(a *running) { a.stop() },
 		"not eligible": func(a *running) { a.election.SetEligible(false) },
@@ -60,7 +66,7 @@ func namedWhileLeaving(t *testing.T, store operated, leave func(*running), asks 
 	}
 }
 
-func TestTheLastWordSaysWhoFollows(t *testing.T) {
+func TestLastHandOverRequestNamesTheSuccessor(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), func(ctx context.Context, _ *tenure.Term) error {
 			<-ctx.Done()
@@ -77,7 +83,7 @@ func TestTheLastWordSaysWhoFollows(t *testing.T) {
 		if err := others["b"].election.HandOver(t.Context(), "d"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(6 * time.Second) // the leader has heard of it
+		time.Sleep(6 * time.Second) // the leader has received the request
 		if err := a.election.HandOver(t.Context(), "e"); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +95,7 @@ func TestTheLastWordSaysWhoFollows(t *testing.T) {
 	})
 }
 
-// Where the named candidate leads, a hand-over would depose it for nothing.
+// If the named candidate already leads, a hand-over would end its term for no reason.
 func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
 	for who, asks := range map[string]func(a, b *running) *tenure.Election{
 		"by itself": func(a, _ *running) *tenure.Election { return a.election },
@@ -119,7 +125,7 @@ func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
 	}
 }
 
-// A process that names its own ID means itself, and not the leader that has the same by mistake.
+// A process that names its own ID means itself, not a leader that has the same ID by mistake.
 func TestHandOverToANamesakeOfTheLeader(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		first := start(t, mustNew(t, store, "a", nil), holdOn)
@@ -129,14 +135,14 @@ func TestHandOverToANamesakeOfTheLeader(t *testing.T) {
 		if err := second.election.HandOver(t.Context(), "a"); err != nil {
 			t.Errorf("HandOver returned %v", err)
 		}
-		within(t, lease, second.won, "term of the second a")
+		within(t, 2*lease, second.won, "term of the second a") // it reads once in about a lease
 		_ = first.end(t)
 		_ = second.end(t)
 	})
 }
 
-// A priority asks for its own process, too.
-func TestAPriorityDisplacesANamesake(t *testing.T) {
+// A candidate with a higher priority also asks for its own process.
+func TestPriorityDisplacesANamesake(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		first := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, lease, first.won, "term of the first a")
@@ -147,9 +153,9 @@ func TestAPriorityDisplacesANamesake(t *testing.T) {
 	})
 }
 
-func TestHandOverOfARecordThatNobodyCanHold(t *testing.T) {
+func TestHandOverRefusesAMalformedTerm(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		version := store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 1))
+		version := store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 1))
 		if err := mustNew(t, store, "b", nil).HandOver(t.Context(), ""); !errors.Is(err, tenure.ErrMalformed) {
 			t.Errorf("HandOver returned %v", err)
 		}
@@ -157,4 +163,78 @@ func TestHandOverOfARecordThatNobodyCanHold(t *testing.T) {
 			t.Errorf("the store holds %s", e.Value)
 		}
 	})
+}
+
+// suspicious marks one version as unproven, and counts the requests over it.
+type suspicious struct {
+	*memory.Polled
+	marked   driver.Version
+	requests int
+}
+
+func (s *suspicious) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := s.Polled.Read(ctx, key)
+	e.Unproven = e.Version == s.marked
+	return e, err
+}
+
+func (s *suspicious) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if prev == s.marked && bytes.Contains(value, []byte(`"request"`)) {
+		s.requests++
+	}
+	return s.Polled.CompareAndSwap(ctx, key, prev, value)
+}
+
+// A request would remove the mark, so members that have not seen it would not wait.
+func TestHandOverWaitsWhileTheRecordIsUnproven(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		alive, successor bool
+		within           time.Duration
+		want             string
+	}{
+		{"leader renews", true, false, time.Hour, ""},
+		{"leader is cut off", false, false, time.Hour, "has not renewed"},
+		{"another candidate follows", false, true, time.Hour, "no longer leads"},
+		{"caller does not wait", false, false, lease / 3, "has not renewed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &suspicious{Polled: memory.NewPolled(), marked: "none"}
+				line := faults.New(store, 1, faults.Plan{})
+				a := start(t, mustNew(t, line, "a", nil), holdOn)
+				within(t, 3*lease, a.won, "term")
+				if c.successor {
+					b := start(t, mustNew(t, store.Polled, "b", func(c *tenure.Config) {
+						c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second
+					}), holdOn)
+					defer func() { _ = b.end(t) }()
+					time.Sleep(2*lease + lease/5) // so b's wait is over before the operator's
+				}
+				e, err := store.Read(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				store.marked = e.Version
+				if !c.alive {
+					line.Partition()
+				}
+				operator := mustNew(t, store, "operator", func(c *tenure.Config) {
+					// The commands of operators have such settings.
+					c.Lease, c.Tuning.Renew = lease/3, 500*time.Millisecond
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), c.within)
+				defer cancel()
+				err = operator.HandOver(ctx, "")
+				if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || store.requests > 0 {
+					t.Errorf("HandOver returned %v after %d requests over the marked record", err, store.requests)
+				}
+				if e, err = store.Read(t.Context(), key); err != nil || c.successor && !bytes.Contains(e.Value, []byte(`"leaderID":"b"`)) {
+					t.Errorf("then the store holds %s, %v", e.Value, err)
+				}
+				line.Heal()
+				_ = a.end(t)
+			})
+		})
+	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// operated is a memory store with an operator's hands, with or without watch.
+// operated is a memory store with the methods of an operator, with or without Watch.
 type operated interface {
 	driver.Store
 	Put(key string, value []byte) driver.Version
@@ -23,8 +23,8 @@ type operated interface {
 	Purge(key string)
 }
 
-// bubbles runs a test in a synctest bubble over a store that pushes and over one that must be
-// polled.
+// bubbles runs a test in a synctest bubble, once over a store that pushes and once over one that
+// must be polled.
 func bubbles(t *testing.T, test func(t *testing.T, store operated)) {
 	t.Helper()
 	for name, open := range map[string]func() operated{
@@ -39,7 +39,7 @@ func bubbles(t *testing.T, test func(t *testing.T, store operated)) {
 
 const key = "job"
 
-// lease is the lease in these tests; virtual time costs nothing.
+// lease is the lease in these tests. Virtual time costs nothing.
 const lease = 15 * time.Second
 
 // diary records the events of an election.
@@ -76,7 +76,7 @@ func (d *diary) count(kind tenure.EventKind) (n int) {
 	return n
 }
 
-// mustNew makes a candidate on virtual time.
+// mustNew returns a candidate in virtual time.
 func mustNew(t *testing.T, store driver.Store, id string, change func(*tenure.Config)) *tenure.Election {
 	t.Helper()
 	e, err := tenure.New(store, key, settings(id, change))
@@ -94,7 +94,7 @@ func settings(id string, change func(*tenure.Config)) tenure.Config {
 	return cfg
 }
 
-// group is a Group of a test on virtual time.
+// group is a Group in virtual time.
 type group struct {
 	*testing.T
 	*tenure.Group
@@ -119,7 +119,7 @@ func (g group) election(name ...string) *tenure.Election {
 	return e
 }
 
-// elections returns some, the first of them of the key that all tests use.
+// elections returns n elections. The first is that of the key that all tests use.
 func (g group) elections(n int) []*tenure.Election {
 	all := []*tenure.Election{g.election()}
 	for i := range n - 1 {
@@ -137,7 +137,7 @@ func (g group) join(ctx context.Context, e *tenure.Election, handler tenure.Hand
 	return ended
 }
 
-// joinAll joins some elections.
+// joinAll joins all these elections.
 func (g group) joinAll(ctx context.Context, all []*tenure.Election, handler tenure.Handler) (ends []<-chan error) {
 	g.Helper()
 	for _, e := range all {
@@ -146,13 +146,13 @@ func (g group) joinAll(ctx context.Context, all []*tenure.Election, handler tenu
 	return ends
 }
 
-// table is work that is not a function that waits. It counts the terms.
-type table struct{ led atomic.Int64 }
+// termCounter is a Handler without a goroutine. It counts the terms.
+type termCounter struct{ led atomic.Int64 }
 
-func (w *table) Elected(context.Context, *tenure.Term) error { w.led.Add(1); return nil }
-func (w *table) Stop(context.Context, *tenure.Term) error    { return nil }
+func (w *termCounter) Elected(context.Context, *tenure.Term) error { w.led.Add(1); return nil }
+func (w *termCounter) Stop(context.Context, *tenure.Term) error    { return nil }
 
-// running is a Run in the background that a test can look into.
+// running is a Run in the background with its state.
 type running struct {
 	election *tenure.Election
 	stop     context.CancelFunc
@@ -160,7 +160,7 @@ type running struct {
 	done     chan error
 }
 
-// holdOn is work that does nothing but wait until it is asked to finish.
+// holdOn is work that waits until it is asked to finish.
 func holdOn(ctx context.Context, _ *tenure.Term) error {
 	<-ctx.Done()
 	return nil
@@ -180,14 +180,14 @@ func start(t *testing.T, e *tenure.Election, work tenure.Lead) *running {
 	return r
 }
 
-// within receives, or fails after a generous (virtual) time.
-func within[T any](t *testing.T, d time.Duration, c <-chan T, what string) T {
+// within receives from c, or fails after d of virtual time.
+func within[T any](t *testing.T, d time.Duration, c <-chan T, name string) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
 	case <-time.After(d):
-		t.Fatalf("no %s within %v", what, d)
+		t.Fatalf("no %s within %v", name, d)
 		panic("unreachable")
 	}
 }

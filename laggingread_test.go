@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// lagging is a store whose watches begin late, and whose reads show for 10 ms after a write the
-// state before it, as those of a replica do.
+// lagging is a store whose watches begin late. For 10 ms after a write, its reads show the state
+// before it, as the reads of a replica do.
 type lagging struct {
 	*memory.Store
 	begins time.Duration
@@ -49,9 +49,8 @@ func (l *lagging) CompareAndSwap(ctx context.Context, key string, prev driver.Ve
 	return l.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
-// TestWatchThatBeginsInATermEndsItNot: the leader must not take a stale read for the loss of its
-// term.
-func TestWatchThatBeginsInATermEndsItNot(t *testing.T) {
+// The leader must not take a stale read for the loss of its term.
+func TestWatchThatBeginsDuringATermDoesNotEndIt(t *testing.T) {
 	for begins := range 10 {
 		synctest.Test(t, func(t *testing.T) {
 			store := memory.New()

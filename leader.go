@@ -33,16 +33,17 @@ func leaderOf(l protocol.Leader) Leader {
 // as far as this process knows: the lease was released, or it expired by this process's clock, as
 // in an outage of the store. A slow loop sees the latest leader, not every one.
 //
-// The first leader that it yields may be dead already, which shows when its lease has expired.
-// Status.Confirmed reports whether it has renewed since.
+// The first leader that it yields may be dead already. If so, Leaders yields the zero Leader when
+// the lease of the dead leader has expired by this process's clock, unless it sees the next leader
+// first. Status.Confirmed reports whether this process has seen the leader renew.
 //
-// Leaders ends when ctx ends or the loop is left. If the store denies reading before it has ever
-// allowed it, Leaders yields an error that wraps ErrDenied, and ends. After any other failure it
-// reads again.
+// Leaders ends when ctx ends or the loop is left. If the store denies reading and has never allowed
+// it, Leaders yields an error that wraps ErrDenied, and ends. After any other failure it reads
+// again.
 //
-// Give an observer the Lease of the candidates. The record states how long the lease of its leader
-// is, but the intervals and time limits of reading follow the Config of the observer: on a store
-// that does not push, it sees a change within about Tuning.PollStable.
+// Set Config.Lease of an observer to that of the candidates. The record states how long the lease
+// of its leader is, but the intervals and time limits of reading follow the Config of the observer:
+// on a store that does not push, it sees a change within about Tuning.PollStable.
 func (e *Election) Leaders(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		defer e.runner.observe()()

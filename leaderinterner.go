@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// leaderInterner keeps the leaders that a Group has seen, so that published data, the same in all
-// their records, is in memory once. It is never changed there.
+// leaderInterner keeps the leaders that a Group has seen, so that published data that is the same
+// in many records is in memory once. That data is never changed.
 type leaderInterner struct {
 	mu    sync.Mutex
 	known []internedLeader // one of each ID

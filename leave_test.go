@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// ended fails unless a Run ends by Leave, and nothing follows it.
+// ended fails unless Run ended because of Leave and no further term follows.
 func (r *running) ended(t *testing.T) {
 	t.Helper()
 	if err := within(t, time.Minute, r.done, "end of Run"); err != nil {
@@ -33,7 +33,7 @@ func TestLeaveEndsACandidate(t *testing.T) {
 		time.Sleep(lease)
 		g.Leave(b.election)
 		b.ended(t)
-		c := start(t, b.election, holdOn) // it may begin again
+		c := start(t, b.election, holdOn) // it may campaign again
 		time.Sleep(lease)
 		_ = a.end(t)
 		within(t, time.Minute, c.won, "term of the one that had left")
@@ -41,7 +41,7 @@ func TestLeaveEndsACandidate(t *testing.T) {
 	})
 }
 
-func TestLeaveHasALeaderFinishAndRelease(t *testing.T) {
+func TestLeaveLetsALeaderFinishAndRelease(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var cause error
 		g := mustNewGroup(t, store, "a", nil)
@@ -63,7 +63,7 @@ func TestLeaveHasALeaderFinishAndRelease(t *testing.T) {
 	})
 }
 
-// TestLeaveWhileTheWorkGoesOn: the work of a lost term, or of one that stays, stops when it can.
+// The work of a lost term, or work that does not return, stops when it can.
 func TestLeaveWhileTheWorkGoesOn(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f, finish := faults.New(store, 1, faults.Plan{}), make(chan struct{})
@@ -98,8 +98,8 @@ func TestLeaveInABackOff(t *testing.T) {
 	})
 }
 
-// TestLeaveConcernsRunAlone: neither a Campaign nor a Run that begins later.
-func TestLeaveConcernsRunAlone(t *testing.T) {
+// Leave affects neither a Campaign nor a Run that begins later.
+func TestLeaveAffectsOnlyTheCurrentRun(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term")

@@ -17,39 +17,39 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// pages is a log that may be written to and read at once.
-type pages struct {
+// logBuffer is a log that is safe for concurrent use.
+type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (p *pages) Write(b []byte) (int, error) {
+func (p *logBuffer) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.text.Write(b)
 }
 
-// lines are those that say something.
-func (p *pages) lines(what string) (all []string) {
+// lines returns the lines that contain a text.
+func (p *logBuffer) lines(part string) (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for line := range strings.Lines(p.text.String()) {
-		if strings.Contains(line, what) {
+		if strings.Contains(line, part) {
 			all = append(all, line)
 		}
 	}
 	return all
 }
 
-func (p *pages) logger() *slog.Logger {
+func (p *logBuffer) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p, nil))
 }
 
-// away is a store that cannot be reached at times. Each attempt is made from another port.
+// away is a store that cannot be reached at times. Each attempt uses another port.
 type away struct {
 	driver.Store
 	mu    sync.Mutex
-	cause error // nil: it is there
+	cause error // nil: it can be reached
 	port  int
 }
 
@@ -83,12 +83,12 @@ func (a *away) CompareAndSwap(ctx context.Context, key string, v driver.Version,
 	return a.Store.CompareAndSwap(ctx, key, v, value)
 }
 
-// One cause is one line, and then a few with a count, also of the elections of a group. A new
-// cause, or one that was over, gets a line at once.
-func TestTroubleOfOneCauseIsLoggedEverLessOften(t *testing.T) {
+// One cause is logged once, and then with a count at growing intervals, also for the elections of a
+// group. A new cause, or one that had ended, is logged at once.
+func TestRepeatedTroubleIsLoggedLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &away{Store: memory.NewPolled()}
-		var log pages
+		var log logBuffer
 		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Logger = log.logger() })
 		a, b := start(t, g.election(), holdOn), start(t, g.election("other"), holdOn)
 		within(t, time.Minute, a.won, "term of one")
@@ -99,7 +99,8 @@ func TestTroubleOfOneCauseIsLoggedEverLessOften(t *testing.T) {
 		store.be(reset)
 		time.Sleep(time.Hour)
 		lines := log.lines(trouble)
-		// At 0, 10, 30, 70, 150, 310, 630, 1270 and 2550 s or soon after: reads and writes fail.
+		// The log has lines at 0, 10, 30, 70, 150, 310, 630, 1270 and 2550 s or soon after, because
+		// reads and writes fail.
 		if n := len(lines); n < 9 || n > 20 {
 			t.Errorf("%d lines in an hour:\n%s", n, strings.Join(lines, ""))
 		}
@@ -107,9 +108,9 @@ func TestTroubleOfOneCauseIsLoggedEverLessOften(t *testing.T) {
 			t.Errorf("the first and the last line are\n%s%s", lines[0], lines[len(lines)-1])
 		}
 		store.be(refused)
-		time.Sleep(time.Minute) // less than to the next line of the former cause
+		time.Sleep(time.Minute) // less than the time until the next line of the former cause
 		if len(log.lines("connection refused")) == 0 {
-			t.Error("another cause is not told")
+			t.Error("another cause is not logged")
 		}
 		store.be(nil)
 		time.Sleep(5 * time.Minute)
@@ -118,13 +119,13 @@ func TestTroubleOfOneCauseIsLoggedEverLessOften(t *testing.T) {
 		store.be(reset)
 		time.Sleep(time.Minute)
 		if len(log.lines(reads)) == before {
-			t.Error("the same cause is not told when it comes back")
+			t.Error("the same cause is not logged when it comes back")
 		}
 		_, _ = a.end(t), b.end(t)
 	})
 }
 
-// OnEvent hears of each failure all the same.
+// OnEvent is called for each failure all the same.
 func TestEachTroubleIsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &away{Store: memory.NewPolled(), cause: io.EOF}
@@ -144,14 +145,14 @@ func TestEachTroubleIsAnEvent(t *testing.T) {
 	})
 }
 
-// The work's own error is reported although its term was lost; the loss of the term is not an error
+// The work's own error is reported although its term was lost. The loss of the term is not an error
 // of the work.
-func TestErrorAfterALossIsTold(t *testing.T) {
+func TestErrorAfterALossIsReported(t *testing.T) {
 	full := errors.New("the disk is full")
 	for _, c := range []struct {
-		why  string
-		err  func(ctx context.Context, t *tenure.Term) error
-		told bool
+		why      string
+		err      func(ctx context.Context, t *tenure.Term) error
+		reported bool
 	}{
 		{"an error of its own", func(context.Context, *tenure.Term) error { return full }, true},
 		{"nothing", func(context.Context, *tenure.Term) error { return nil }, false},
@@ -164,7 +165,7 @@ func TestErrorAfterALossIsTold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &away{Store: memory.NewPolled()}
 				var d diary
-				var log pages
+				var log logBuffer
 				e := mustNew(t, store, "a", func(cfg *tenure.Config) { cfg.OnEvent, cfg.Logger = d.note, log.logger() })
 				a := start(t, e, func(ctx context.Context, term *tenure.Term) error {
 					<-ctx.Done()
@@ -174,10 +175,10 @@ func TestErrorAfterALossIsTold(t *testing.T) {
 				store.be(io.EOF)
 				time.Sleep(time.Minute)
 				event, lines := d.find(tenure.EventFailed), log.lines("tenure: failed")
-				if told := event != nil; told != c.told || len(lines) > 0 != c.told {
+				if reported := event != nil; reported != c.reported || len(lines) > 0 != c.reported {
 					t.Errorf("the event is %v, the log says %q", event, lines)
 				}
-				if c.told && !errors.Is(event.Cause, full) {
+				if c.reported && !errors.Is(event.Cause, full) {
 					t.Errorf("the cause is %v", event.Cause)
 				}
 				_ = a.end(t)
@@ -186,12 +187,12 @@ func TestErrorAfterALossIsTold(t *testing.T) {
 	}
 }
 
-// Alarms of one cause, such as of a record that is malformed again and again, are logged like
+// Alarms with one cause, such as a record that is malformed again and again, are limited like
 // trouble.
-func TestAlarmsOfOneCauseAreLoggedEverLessOften(t *testing.T) {
+func TestRepeatedAlarmsAreLoggedLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		var log pages
+		var log logBuffer
 		alarms := 0
 		e := mustNew(t, store, "a", func(c *tenure.Config) {
 			c.Logger = log.logger()

@@ -15,12 +15,12 @@ import (
 // runner's lock.
 type meter struct {
 	*metrics.Member
-	highest   uint64        // the highest term that this process knows
-	term      uint64        // its own
-	confirmed clock.Instant // when the last confirmed write of that term was sent
-	deadline  time.Duration // that follows from it, on the Mono clock
-	vacant    bool          // this process took part and saw no leader
-	vacantFor time.Duration // on the Mono clock: up to then the time is recorded
+	highest       uint64        // the highest term that this process knows
+	term          uint64        // the latest term of this candidate
+	confirmed     clock.Instant // when the last confirmed write of that term was sent
+	deadline      time.Duration // that follows from it, on the Mono clock
+	sawNoLeader   bool          // this process took part and saw no leader
+	recordedUntil time.Duration // on the Mono clock: up to then the time is recorded
 }
 
 // newMeter adds an election to the Set for as long as it is reachable.
@@ -78,10 +78,10 @@ func (t *meter) follow(m *runner, now clock.Reading) {
 		left, _ := m.machine.Remaining(now, term)
 		t.term, t.confirmed, t.deadline = term, sent, now.Mono+left
 	}
-	if t.vacant {
-		t.Leaderless(now.Mono - t.vacantFor)
+	if t.sawNoLeader {
+		t.Leaderless(now.Mono - t.recordedUntil)
 	}
-	t.vacant, t.vacantFor = m.role(m.state()) == metrics.Leaderless, now.Mono
+	t.sawNoLeader, t.recordedUntil = m.role(m.state()) == metrics.Leaderless, now.Mono
 }
 
 // called records a call of the store.

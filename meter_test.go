@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/metrics"
 )
 
-// meteredLeader returns a leader, and what its meter does for one confirmed renewal.
+// meteredLeader returns a function that does the metering of one confirmed renewal.
 func meteredLeader(t testing.TB) (renewal func()) {
 	t.Helper()
 	e, err := New(memory.New(), "job", Config{Metrics: metrics.New(), Lease: time.Hour})
@@ -27,7 +27,7 @@ func meteredLeader(t testing.TB) (renewal func()) {
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.meter.confirmed.Mono-- // so that the last renewal is another one
+		m.meter.confirmed.Mono-- // so that this renewal differs from the last one
 		m.meter.called(metrics.Write, nil, time.Millisecond)
 		m.meter.follow(m, now)
 	}
@@ -39,7 +39,7 @@ func TestMetricsAllocateNothingInARenewal(t *testing.T) {
 	}
 }
 
-// BenchmarkMeteredRenewal is what metrics add to a renewal, and a lock.
+// BenchmarkMeteredRenewal measures the metrics of one renewal, with a lock.
 func BenchmarkMeteredRenewal(b *testing.B) {
 	renewal := meteredLeader(b)
 	b.ReportAllocs()

@@ -16,15 +16,15 @@ import (
 	"github.com/tenure-go/tenure/metrics"
 )
 
-// board is a Set that a test reads by text, such as "tenure_renewals_total job half".
+// board is a Set whose metrics a test reads by text, such as "tenure_renewals_total job half".
 type board struct{ *metrics.Set }
 
 func newBoard() board { return board{metrics.New()} }
 
-// in makes an election record its metrics there.
+// in makes an election record its metrics in the Set.
 func (b board) in(c *tenure.Config) { c.Metrics = b.Set }
 
-// all returns each sample; a histogram as the number of its observations.
+// all returns each sample, and for a histogram the number of its observations.
 func (b board) all() map[string]float64 {
 	all := map[string]float64{}
 	b.Gather(func(s metrics.Sample) {
@@ -50,7 +50,7 @@ func (b board) want(t *testing.T, when string, wanted map[string]float64) {
 	}
 }
 
-func TestMetricsAreThereBeforeAnythingHappens(t *testing.T) {
+func TestMetricsExistBeforeTheFirstEvent(t *testing.T) {
 	b := newBoard()
 	e := mustNew(t, memory.New(), "a", b.in)
 	all := b.all()
@@ -78,7 +78,7 @@ func TestMetricsAreThereBeforeAnythingHappens(t *testing.T) {
 	runtime.KeepAlive(e)
 }
 
-// A term is won, renewed, and given back.
+// A term is won, renewed, and released.
 func TestMetricsOfATerm(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		b, other := newBoard(), newBoard()
@@ -107,8 +107,8 @@ func TestMetricsOfATerm(t *testing.T) {
 	})
 }
 
-// A gauge that fell while nobody leads would look like two changes of leader.
-func TestMetricsKeepTheTermWhileNobodyLeads(t *testing.T) {
+// If the gauge fell during a vacancy, it would look like two changes of leader.
+func TestMetricsKeepTheTermDuringAVacancy(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		b := newBoard()
 		o := mustNew(t, store, "observer", b.in)
@@ -128,7 +128,7 @@ func TestMetricsOfAnOutage(t *testing.T) {
 		a := start(t, mustNew(t, store, "a", b.in), holdOn)
 		within(t, time.Minute, a.won, "term")
 		store.be(errors.New("out of order"))
-		time.Sleep(9 * time.Second) // it missed the renewals at 5 s and after
+		time.Sleep(9 * time.Second) // it missed the renewals from 5 s on
 		store.be(nil)
 		time.Sleep(4 * time.Second)
 		b.want(t, "after a short outage", map[string]float64{
@@ -204,7 +204,7 @@ func TestMetricsOfDroppedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, slow := newBoard(), make(chan struct{})
 		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { b.in(c); c.OnEvent = func(tenure.Event) { <-slow } })
-		for range 600 { // each has two events or more
+		for range 600 { // each causes at least two events
 			term, err := e.Campaign(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -231,7 +231,7 @@ func TestMetricsOfAStandbyWithoutRights(t *testing.T) {
 	})
 }
 
-// Elections of one name count together, and an election that is garbage has no series.
+// Elections with one name count together. An election that was garbage collected has no series.
 func TestMetricsOfElectionsThatComeAndGo(t *testing.T) {
 	b, store := newBoard(), memory.New()
 	kept := mustNew(t, store, "a", b.in)
@@ -250,7 +250,7 @@ func TestMetricsOfElectionsThatComeAndGo(t *testing.T) {
 			_ = term.Resign(t.Context())
 		}
 	}()
-	for there := true; there; { // until the test's own limit
+	for there := true; there; { // until the test's own time limit
 		runtime.GC()
 		all := b.all()
 		_, there = all["tenure_leading gone"]
@@ -266,7 +266,7 @@ func TestMetricsInSummary(t *testing.T) {
 		g := mustNewGroup(t, memory.New(), "a", b.in)
 		ctx, stop := context.WithCancel(t.Context())
 		all := g.elections(1000)
-		ends := g.joinAll(ctx, all[:900], &table{})
+		ends := g.joinAll(ctx, all[:900], &termCounter{})
 		time.Sleep(lease)
 		b.want(t, "900 of 1,000", map[string]float64{
 			"tenure_leading": 900, "tenure_elections leading": 900, "tenure_elections idle": 100, "tenure_terms_ended_total released": 0,
@@ -283,7 +283,7 @@ func TestMetricsInSummary(t *testing.T) {
 	})
 }
 
-// BenchmarkScrape is the time to read and write all metrics, without an adapter.
+// BenchmarkScrape measures reading and writing all metrics, without an adapter.
 func BenchmarkScrape(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -8,24 +8,25 @@ import (
 
 // nomination is the subscription to the Nominator while this member takes part.
 type nomination struct {
-	from driver.Nominator
-	gate driver.Gate // nil: only the Nominator's nomination counts
+	nominator driver.Nominator
+	gate      driver.Gate // nil: only the Nominator's nomination counts
 	// ineligible is the last value of SetEligible, negated, where there is a gate.
 	ineligible bool
-	// serial numbers the present subscription. News for an earlier one is ignored.
+	// serial is the number of the present subscription. Calls of see for an earlier one are
+	// ignored.
 	serial uint64
-	on     bool
-	// busy: a goroutine calls the Nominator, one call after the other. So a stop never comes after
-	// the Nominate that follows it, and a call that blocks delays only this goroutine.
+	active bool
+	// busy: a goroutine calls the Nominator, one call after the other. So stop is always called
+	// before the next Nominate, and a call that blocks delays only this goroutine.
 	busy       bool
-	stop       func() // of the wish of that number, which the Nominator knows of
+	stop       func() // ends the subscription with the number stopSerial
 	stopSerial uint64
-	// vacant: nobody leads; toldVacant is the value that the Nominator has received.
-	vacant, toldVacant bool
+	// vacant: there is no leader; sentVacant is the value that the Nominator has received.
+	vacant, sentVacant bool
 }
 
 func newNomination(from driver.Nominator) *nomination {
-	n := &nomination{from: from}
+	n := &nomination{nominator: from}
 	n.gate, _ = from.(driver.Gate)
 	return n
 }
@@ -37,13 +38,13 @@ func (n *nomination) applyGate(m *runner, now clock.Reading) {
 	}
 }
 
-// setActive begins or ends listening. It runs under the runner's lock, so the Nominator is called
-// elsewhere.
+// setActive begins or ends the subscription. It runs under the runner's lock, so the Nominator is
+// called elsewhere.
 func (n *nomination) setActive(m *runner, on bool) {
-	if on == n.on {
+	if on == n.active {
 		return
 	}
-	n.on = on
+	n.active = on
 	n.serial++
 	if !on {
 		m.machine.Nominate(m.clock.Now(), false)
@@ -51,10 +52,10 @@ func (n *nomination) setActive(m *runner, on bool) {
 	n.wake(m)
 }
 
-// setVacant is called, also under the lock, when another member leads, or nobody.
+// setVacant is called, also under the lock, when the leader changes or there is none.
 func (n *nomination) setVacant(m *runner, vacant bool) {
 	n.vacant = vacant
-	if n.on {
+	if n.active {
 		n.wake(m)
 	}
 }
@@ -66,7 +67,7 @@ func (n *nomination) wake(m *runner) {
 	}
 }
 
-// notify calls the Nominator until it knows the present subscription and no other.
+// notify calls the Nominator until the present subscription is the only one.
 func (n *nomination) notify(m *runner) {
 	for call := n.next(m); call != nil; call = n.next(m) {
 		call()
@@ -79,23 +80,23 @@ func (n *nomination) next(m *runner) func() {
 	defer m.mu.Unlock()
 	stop, serial := n.stop, n.serial
 	switch {
-	case stop != nil && !(n.on && n.stopSerial == serial):
+	case stop != nil && !(n.active && n.stopSerial == serial):
 		n.stop = nil
 		return stop
-	case stop == nil && n.on:
+	case stop == nil && n.active:
 		return func() { n.begin(m, serial) }
-	case n.on && n.toldVacant != n.vacant:
-		n.toldVacant = n.vacant
-		return vacancyCall(n.from, n.vacant)
+	case n.active && n.sentVacant != n.vacant:
+		n.sentVacant = n.vacant
+		return vacancyCall(n.nominator, n.vacant)
 	}
 	n.busy = false
 	return nil
 }
 
 func (n *nomination) begin(m *runner, serial uint64) {
-	stop := n.from.Nominate(func(nominated bool) {
+	stop := n.nominator.Nominate(func(nominated bool) {
 		m.step(func(now clock.Reading) {
-			if n.on && n.serial == serial {
+			if n.active && n.serial == serial {
 				m.machine.Nominate(now, nominated)
 			}
 		})
@@ -105,7 +106,7 @@ func (n *nomination) begin(m *runner, serial uint64) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n.stop, n.stopSerial, n.toldVacant = stop, serial, false
+	n.stop, n.stopSerial, n.sentVacant = stop, serial, false
 }
 
 // vacancyCall returns the call that notifies a VacancyListener, if from is one.

@@ -13,15 +13,15 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// appointer is a Nominator that a test decides for.
-type appointer struct {
+// manualNominator is a Nominator that the test controls.
+type manualNominator struct {
 	mu      sync.Mutex
 	yes     bool
 	sees    map[int]func(bool)
 	entries int
 }
 
-func (a *appointer) Nominate(see func(bool)) (stop func()) {
+func (a *manualNominator) Nominate(see func(bool)) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.entries++
@@ -38,7 +38,7 @@ func (a *appointer) Nominate(see func(bool)) (stop func()) {
 	}
 }
 
-func (a *appointer) say(yes bool) {
+func (a *manualNominator) notify(yes bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.yes = yes
@@ -47,27 +47,27 @@ func (a *appointer) say(yes bool) {
 	}
 }
 
-func (a *appointer) listeners() int {
+func (a *manualNominator) listeners() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.sees)
 }
 
-func nominated(by *appointer) func(*tenure.Config) {
+func nominated(by *manualNominator) func(*tenure.Config) {
 	return func(c *tenure.Config) { c.Nominator = by }
 }
 
-func TestTheNomineeLeadsAndTheOthersWait(t *testing.T) {
+func TestNomineeLeadsAndOthersWait(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		var of [3]appointer
+		var of [3]manualNominator
 		var all [3]*running
-		of[1].say(true)
+		of[1].notify(true)
 		for i, id := range []string{"a", "b", "c"} {
 			all[i] = start(t, mustNew(t, store, id, nominated(&of[i])), holdOn)
 		}
 		first := within(t, lease/2, all[1].won, "term of the nominee")
-		of[1].say(false)
-		of[2].say(true)
+		of[1].notify(false)
+		of[2].notify(true)
 		second := within(t, 2*lease, all[2].won, "term of the next nominee")
 		if cause := context.Cause(first.Soft()); !errors.Is(cause, tenure.ErrNominationLost) {
 			t.Errorf("b was asked to finish because of %v", cause)
@@ -86,11 +86,12 @@ func TestTheNomineeLeadsAndTheOthersWait(t *testing.T) {
 	})
 }
 
-// Work that was asked to finish has its lease until it has, and nobody leads before.
-func TestALostNominationIsAHandOver(t *testing.T) {
+// Work that is asked to finish keeps its lease until it returns, and no other candidate leads
+// before.
+func TestLostNominationCausesAHandOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		var old, next appointer
-		old.say(true)
+		var old, next manualNominator
+		old.notify(true)
 		const finishing = 4 * time.Second
 		a := start(t, mustNew(t, store, "a", nominated(&old)), func(ctx context.Context, term *tenure.Term) error {
 			<-ctx.Done()
@@ -106,8 +107,8 @@ func TestALostNominationIsAHandOver(t *testing.T) {
 		}), holdOn)
 		time.Sleep(lease)
 		before := time.Now()
-		next.say(true)
-		old.say(false)
+		next.notify(true)
+		old.notify(false)
 		within(t, lease, b.won, "term of b")
 		if took := time.Since(before); took < finishing || took > finishing+2*time.Second {
 			t.Errorf("b was elected after %v; the work took %v to finish", took, finishing)
@@ -117,44 +118,44 @@ func TestALostNominationIsAHandOver(t *testing.T) {
 	})
 }
 
-func TestWithoutANomineeSomebodyElseLeadsAfterAWhile(t *testing.T) {
+func TestWithoutANomineeAnotherCandidateLeadsAfterPrecedence(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		var nobody appointer
+		var idle manualNominator
 		const precedence = 7 * time.Second
 		before := time.Now()
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.Tuning.Precedence = &nobody, precedence }), holdOn)
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.Tuning.Precedence = &idle, precedence }), holdOn)
 		term := within(t, 2*lease, a.won, "term of a")
 		if took := time.Since(before); took < precedence {
 			t.Errorf("elected after %v, though the nominee has %v", took, precedence)
 		}
 		time.Sleep(5 * lease)
 		if err := term.Err(); err != nil {
-			t.Errorf("while nobody is named: %v", err)
+			t.Errorf("without a nominee: %v", err)
 		}
-		var real appointer
-		real.say(true)
+		var real manualNominator
+		real.notify(true)
 		b := start(t, mustNew(t, store, "b", nominated(&real)), holdOn)
-		within(t, 4*lease, b.won, "term of the nominee, who asks")
+		within(t, 4*lease, b.won, "term of the nominee, which asks for it")
 		_ = a.end(t)
 		_ = b.end(t)
 	})
 }
 
-func TestNobodyButTheNominee(t *testing.T) {
+func TestNomineeOnlyKeepsOtherCandidatesOut(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		var by appointer
+		var by manualNominator
 		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true }), holdOn)
 		time.Sleep(100 * lease)
 		if len(a.won) > 0 {
 			t.Fatal("elected without a nomination")
 		}
-		by.say(true)
+		by.notify(true)
 		within(t, lease/2, a.won, "term of a")
 		_ = a.end(t)
 	})
 }
 
-// single is a Nominator that knows one listener at a time.
+// single is a Nominator that accepts one listener at a time.
 type single struct {
 	mu       sync.Mutex
 	see      func(bool)
@@ -162,7 +163,7 @@ type single struct {
 }
 
 func (s *single) Nominate(see func(bool)) (stop func()) {
-	time.Sleep(time.Millisecond) // as one does that has to ask a server
+	time.Sleep(time.Millisecond) // like a Nominator that must ask a server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.see != nil {
@@ -178,8 +179,9 @@ func (s *single) Nominate(see func(bool)) (stop func()) {
 	}
 }
 
-// An end comes before the next beginning, however fast an election is begun again.
-func TestANominatorIsToldOneThingAtATime(t *testing.T) {
+// The stop of one nomination comes before the start of the next one, even if an election campaigns
+// again at once.
+func TestNominatorIsCalledSequentially(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var by single
 		e := mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true })
@@ -201,37 +203,37 @@ func TestANominatorIsToldOneThingAtATime(t *testing.T) {
 	})
 }
 
-// attentive is a Nominator that names this candidate as soon as it hears that nobody leads.
-type attentive struct {
-	appointer
-	told chan bool
+// vacancyNominator is a Nominator that names this candidate as soon as it is notified of a vacancy.
+type vacancyNominator struct {
+	manualNominator
+	calls chan bool
 }
 
-func (a *attentive) Vacant(vacant bool) {
-	a.told <- vacant
-	a.say(vacant)
+func (a *vacancyNominator) Vacant(vacant bool) {
+	a.calls <- vacant
+	a.notify(vacant)
 }
 
-func TestANominatorIsToldWhetherNobodyLeads(t *testing.T) {
+func TestNominatorIsNotifiedOfAVacancy(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, lease, a.won, "term of a")
-		by := attentive{told: make(chan bool, 100)}
+		by := vacancyNominator{calls: make(chan bool, 100)}
 		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true }), holdOn)
 		time.Sleep(lease)
-		if n := len(by.told); n != 0 {
-			t.Errorf("told %d times while a leads", n)
+		if n := len(by.calls); n != 0 {
+			t.Errorf("Vacant was called %d times while a leads", n)
 		}
 		_ = a.end(t)
 		within(t, 2*lease, b.won, "term of b")
-		if first, second := within(t, lease, by.told, "the vacancy"), within(t, lease, by.told, "the new leader"); !first || second {
-			t.Errorf("told that nobody leads: %v, then %v", first, second)
+		if first, second := within(t, lease, by.calls, "the vacancy"), within(t, lease, by.calls, "the new leader"); !first || second {
+			t.Errorf("Vacant was called with %v, then %v", first, second)
 		}
 		_ = b.end(t)
 	})
 }
 
-// late is a Nominator that tells nothing until a test does, of any of its listeners, old or new.
+// late is a Nominator that calls its listeners, old and new ones, only when the test does.
 type late struct {
 	mu   sync.Mutex
 	sees []func(bool)
@@ -244,37 +246,37 @@ func (l *late) Nominate(see func(bool)) (stop func()) {
 	return func() {}
 }
 
-func (l *late) tell(listener int, yes bool) {
+func (l *late) call(listener int, yes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sees[listener](yes)
 }
 
-// News of an earlier campaign do not count in the next.
-func TestANominationEndsWithTheCampaign(t *testing.T) {
+// Calls for an earlier campaign do not count in the next one.
+func TestNominationEndsWithTheCampaign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var by late
 		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true })
 		first := start(t, e, holdOn)
 		synctest.Wait()
-		by.tell(0, true)
+		by.call(0, true)
 		within(t, lease, first.won, "first term")
 		_ = first.end(t)
 		second := start(t, e, holdOn)
 		time.Sleep(5 * lease)
-		by.tell(0, true)
+		by.call(0, true)
 		time.Sleep(5 * lease)
 		if len(second.won) > 0 {
 			t.Fatal("elected by a nomination that is over")
 		}
-		by.tell(1, true)
+		by.call(1, true)
 		within(t, lease, second.won, "second term")
 		_ = second.end(t)
 	})
 }
 
-func TestTheNominatorIsForGood(t *testing.T) {
-	var by, other appointer
+func TestNominatorCannotBeReconfigured(t *testing.T) {
+	var by, other manualNominator
 	e := mustNew(t, memory.New(), "a", nominated(&by))
 	reconfigure(t, e, func(c *tenure.Config) { c.Nominator = &other })
 	if configOf(t, e).Nominator != &by {
@@ -282,7 +284,7 @@ func TestTheNominatorIsForGood(t *testing.T) {
 	}
 }
 
-// stuck is a Nominator that never returns, and blocks in every call.
+// stuck is a Nominator that never returns and blocks in every call.
 type stuck struct {
 	asked  atomic.Int64
 	unlock chan struct{}
@@ -294,7 +296,7 @@ func (s *stuck) Nominate(func(bool)) func() {
 	return func() {}
 }
 
-func TestANominatorThatBlocksCostsNoLease(t *testing.T) {
+func TestBlockedNominatorCostsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		by := stuck{unlock: make(chan struct{})}
 		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Nominator = &by }), holdOn)

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// goroutines counts those of this bubble: the runtime has others at times.
+// goroutines counts the goroutines of this bubble. The runtime sometimes has others.
 func goroutines() int {
 	all := make([]byte, 1<<20)
 	stacks := string(all[:runtime.Stack(all, true)])
@@ -22,12 +22,12 @@ func goroutines() int {
 
 func TestObserveFollowsWithoutAGoroutine(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		var told diary
-		o := mustNew(t, store, "observer", func(c *tenure.Config) { c.OnEvent = told.note })
+		var events diary
+		o := mustNew(t, store, "observer", func(c *tenure.Config) { c.OnEvent = events.note })
 		before := goroutines()
 		stop, again := o.Observe(), o.Observe()
 		least := math.MaxInt
-		for range 60 { // at times one reads
+		for range 60 { // in some of these minutes it reads
 			time.Sleep(time.Second)
 			synctest.Wait()
 			least = min(least, goroutines())
@@ -41,8 +41,8 @@ func TestObserveFollowsWithoutAGoroutine(t *testing.T) {
 		if s := o.Status(); s.Leader.ID != "a" || !s.Confirmed {
 			t.Errorf("while it observes: %+v", s)
 		}
-		if e := told.find(tenure.EventLeader); e == nil || e.Leader.ID != "a" {
-			t.Errorf("it was told %+v", e)
+		if e := events.find(tenure.EventLeader); e == nil || e.Leader.ID != "a" {
+			t.Errorf("the event is %+v", e)
 		}
 		stop()
 		stop()

@@ -28,7 +28,7 @@ func TestNoStoreCallOutlivesRun(t *testing.T) {
 	})
 }
 
-func TestObserverThatRestedLooksAfresh(t *testing.T) {
+func TestIdleObserverReadsAgain(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term")
@@ -67,7 +67,7 @@ func TestHandOverGivesUpOnASilentStore(t *testing.T) {
 	})
 }
 
-// restamping changes the written values, as a store must not.
+// restamping changes the written values, as a store must not do.
 type restamping struct {
 	*memory.Store
 	writes atomic.Int64
@@ -78,7 +78,7 @@ func (r *restamping) CompareAndSwap(ctx context.Context, key string, prev driver
 	return r.Store.CompareAndSwap(ctx, key, prev, bytes.Replace(value, []byte(`"nonce":"`), []byte(`"nonce":"x`), 1))
 }
 
-func TestStoreThatChangesRecordsIsNotHammered(t *testing.T) {
+func TestStoreThatChangesRecordsGetsFewWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &restamping{Store: memory.New()}
 		for _, id := range []string{"a", "b"} {
@@ -95,7 +95,7 @@ func TestStoreThatChangesRecordsIsNotHammered(t *testing.T) {
 	})
 }
 
-func TestRestingElectionDoesNotTakeItsIgnoranceForAVacancy(t *testing.T) {
+func TestIdleElectionReportsNoFalseVacancy(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term")

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/peer"
 )
 
-// TestPagesAreComplete keeps the reference pages from missing a name that the code has.
+// TestPagesAreComplete checks that the reference pages list every name in the code.
 func TestPagesAreComplete(t *testing.T) {
 	for _, c := range []struct {
 		page, source string

@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// gossip is a store whose pushes come from a peer: the test.
+// gossip is a store whose pushes come from a peer. The test plays the peer.
 type gossip struct {
 	*memory.Polled
 	mu  sync.Mutex
@@ -31,8 +31,8 @@ func (g *gossip) Watch(_ context.Context, _ string, see func(driver.Entry)) (sto
 	return func() {}, nil
 }
 
-// tell pushes what the store shows, after a change of its fields.
-func (g *gossip) tell(t *testing.T, change func(r map[string]any, e *driver.Entry)) {
+// push pushes the state of the store after a change of its fields.
+func (g *gossip) push(t *testing.T, change func(r map[string]any, e *driver.Entry)) {
 	t.Helper()
 	e, err := g.Polled.Read(t.Context(), key)
 	if err != nil {
@@ -54,7 +54,8 @@ func (g *gossip) tell(t *testing.T, change func(r map[string]any, e *driver.Entr
 	see(e)
 }
 
-// lies are what a leader may push with its own lease and term, though the store never showed it.
+// lies are pushes that a leader may send with its own lease and term, although the store never had
+// that state.
 var lies = map[string]func(r map[string]any, e *driver.Entry){
 	"the last number": func(r map[string]any, _ *driver.Entry) { r["seq"], r["nonce"] = uint64(lastTerm), "forged" },
 	"the last number at another version": func(r map[string]any, e *driver.Entry) {
@@ -69,9 +70,9 @@ var lies = map[string]func(r map[string]any, e *driver.Entry){
 	},
 }
 
-// Whatever a hostile leader pushes, a follower comes back to what the store says, is not alarmed
-// for long, deposes nobody, and takes over in time when the leader is gone.
-func TestAHostilePeerIsForgotten(t *testing.T) {
+// A hostile leader may push anything. A follower still returns to the state of the store, stops
+// raising alarms, deposes no leader, and takes over in time when the leader is gone.
+func TestFalsePushesOfAPeerAreForgotten(t *testing.T) {
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -80,11 +81,11 @@ func TestAHostilePeerIsForgotten(t *testing.T) {
 				a := start(t, mustNew(t, cut, "a", nil), holdOn)
 				old := within(t, lease, a.won, "term of a")
 				mine := &gossip{Polled: store}
-				var told diary
-				e := mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = told.note })
+				var events diary
+				e := mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = events.note })
 				b := start(t, e, holdOn)
 				time.Sleep(2*lease + time.Second)
-				mine.tell(t, lie)
+				mine.push(t, lie)
 				time.Sleep(3 * lease)
 				if err := old.Err(); err != nil || len(b.won) > 0 {
 					t.Fatalf("a was deposed: %v", err)
@@ -92,9 +93,9 @@ func TestAHostilePeerIsForgotten(t *testing.T) {
 				if s := e.Status(); s.Leader.ID != "a" || s.Health() != nil {
 					t.Errorf("b sees %q lead; health: %v", s.Leader.ID, s.Health())
 				}
-				alarms := told.count(tenure.EventAlarm)
+				alarms := events.count(tenure.EventAlarm)
 				time.Sleep(20*lease + time.Millisecond)
-				if n := told.count(tenure.EventAlarm); n > alarms || alarms > 1 {
+				if n := events.count(tenure.EventAlarm); n > alarms || alarms > 1 {
 					t.Errorf("%d alarms, and %d long after the lie", alarms, n-alarms)
 				}
 				cut.Partition()

@@ -33,7 +33,7 @@ func (c *counting) count() int {
 	return c.reads
 }
 
-func TestAFollowerReadsFourTimesAMinute(t *testing.T) {
+func TestFollowerReadsFourTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Polled: memory.NewPolled()}
 		a := start(t, mustNew(t, store.Polled, "a", nil), holdOn)
@@ -66,7 +66,7 @@ func TestWorstFailoverIsNotExceeded(t *testing.T) {
 	}
 }
 
-// renewals remembers when the last write that was applied was sent.
+// renewals remembers when the last applied write was sent.
 type renewals struct {
 	faults.Store
 	mu   sync.Mutex
@@ -90,8 +90,8 @@ func (r *renewals) last() time.Time {
 	return r.sent
 }
 
-// failover lets a leader die some time after it was elected and returns how long after its last
-// renewal another leads.
+// failover lets a leader die at a time after its election. It returns the time from the last
+// renewal to the election of the next leader.
 func failover(t *testing.T, store *memory.Polled, set func(*tenure.Config), at time.Duration) time.Duration {
 	t.Helper()
 	f := &renewals{Store: faults.New(store, 1, faults.Plan{})}

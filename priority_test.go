@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-func TestAHigherPriorityTakesOverOnceItIsMature(t *testing.T) {
+func TestHigherPriorityTakesOverOnceMature(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var d diary
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
@@ -30,7 +30,7 @@ func TestAHigherPriorityTakesOverOnceItIsMature(t *testing.T) {
 		}
 		time.Sleep(20 * lease)
 		if e := d.find(tenure.EventAsking); e == nil || e.Term != first.Token() {
-			t.Errorf("told of the request: %+v", e)
+			t.Errorf("the event of the request: %+v", e)
 		}
 		if err := second.Err(); err != nil {
 			t.Errorf("leadership went on moving: %v", err)
@@ -40,8 +40,8 @@ func TestAHigherPriorityTakesOverOnceItIsMature(t *testing.T) {
 	})
 }
 
-// A leader's priority may change, and so may a candidate's, while they run.
-func TestAChangedPriorityMovesLeadership(t *testing.T) {
+// The priorities of the leader and of a candidate may change while they run.
+func TestChangedPriorityMovesLeadership(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term of a")
@@ -56,8 +56,8 @@ func TestAChangedPriorityMovesLeadership(t *testing.T) {
 	})
 }
 
-// A candidate that has declined, and backs off, does not have the leader interrupted for nothing.
-func TestWhoBacksOffDoesNotAsk(t *testing.T) {
+// A candidate that has declined and backs off does not interrupt the leader.
+func TestCandidateInBackOffRequestsNoHandOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term of a")
@@ -80,7 +80,7 @@ func TestWhoBacksOffDoesNotAsk(t *testing.T) {
 	})
 }
 
-// silent is a store whose members are to tell one another of changes, and cannot.
+// silent is a store whose members should push to each other, but no push arrives.
 type silent struct{ *memory.Polled }
 
 func (silent) Watch(context.Context, string, func(driver.Entry)) (func(), error) {
@@ -88,9 +88,8 @@ func (silent) Watch(context.Context, string, func(driver.Entry)) (func(), error)
 }
 func (silent) PeerPushed() {}
 
-// A leader that hands over cannot know that others have heard of it where members push to one
-// another.
-func TestHandOverWhereNothingIsHeard(t *testing.T) {
+// A leader that hands over cannot know whether others received its push.
+func TestHandOverWithFailingPushes(t *testing.T) {
 	for delay := range 8 {
 		synctest.Test(t, func(t *testing.T) {
 			store := silent{memory.NewPolled()}
@@ -106,7 +105,7 @@ func TestHandOverWhereNothingIsHeard(t *testing.T) {
 			case <-a.won:
 				t.Errorf("delay %d: leadership went back to a", delay)
 			case <-time.After(4 * lease):
-				t.Errorf("delay %d: nobody leads", delay)
+				t.Errorf("delay %d: no leader", delay)
 			}
 			_ = a.end(t)
 			_ = b.end(t)
@@ -114,8 +113,8 @@ func TestHandOverWhereNothingIsHeard(t *testing.T) {
 	}
 }
 
-// Who asks for a hand-over asks for as long as it campaigns, however long the store takes over it.
-func TestARequestOfPriorityEndsWithItsCampaign(t *testing.T) {
+// A candidate requests a hand-over only while it campaigns, however slow the store is.
+func TestPriorityRequestEndsWithItsCampaign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()
 		a := start(t, mustNew(t, store, "a", nil), holdOn)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A process that is stopped between its read and its write writes nothing over that version:
-// meanwhile the store may have begun its history again.
+// A process that is stopped between its read and its write must not write over that version: the
+// store may have begun its history again during the stop.
 func TestNoRequestIsMadeAfterAPause(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)

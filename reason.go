@@ -9,7 +9,8 @@ type Reason string
 
 // ReasonOf returns the reason of an error of this package, such as Event.Cause, Term.Err or
 // context.Cause of a context of lead. Where an error wraps several, the reason is that of the
-// cause: a lost leadership that expired is "expired". These are all reasons:
+// cause: an error that wraps ErrLost and ErrExpired has the reason "expired". These are all
+// reasons:
 //
 //	""                 no error
 //	abandoned          ErrAbandoned

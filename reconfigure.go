@@ -24,27 +24,36 @@ func (m *runner) nominator() driver.Nominator {
 	if m.nomination == nil {
 		return nil
 	}
-	return m.nomination.from
+	return m.nomination.nominator
 }
 
 // Reconfigure changes the settings of an election, running or not. It calls change with a copy of
 // the present settings, as they were given: unset fields stay unset, and their defaults follow the
-// new settings. It calls change again if another Reconfigure came in between.
+// new settings. It calls change again if another Reconfigure was faster.
 //
 //	err := e.Reconfigure(func(c *tenure.Config) { c.Lease = 30 * time.Second })
 //
-// Published fields and the lease change with the next write of this process, intervals with the
-// next read or renewal. A promised lease is never shortened: this process's own lasts until a
-// renewal is written with the new one, and another's lasts as promised. A larger StopWithin holds
-// when the next renewal is confirmed, which is sent at once. A larger Drift or TimerLateness holds
-// when the next regular renewal is confirmed. ID, Clock, Logger, OnEvent, Metrics and Nominator
-// cannot change. Another ID is an error, and changes of the others are ignored.
+//	setting                              takes effect
+//	Address, Metadata, Priority, Lease,  with the next write of this process
+//	a smaller StopWithin, Drift or
+//	TimerLateness
+//	a larger StopWithin                  when the renewal that is sent at once is confirmed
+//	a larger Drift or TimerLateness      when the next regular renewal is confirmed
+//	a longer Tuning.Renew                with the next confirmed renewal
+//	Clock, Logger, OnEvent, Metrics,     never: changes are ignored
+//	Nominator
+//	ID                                   never: another ID is an error
+//	all others                           when they are used next
+//
+// The record states the length of the present lease. Every member waits for that length, even if
+// its own Lease is now shorter.
 //
 // For settings that are not valid it changes nothing, and returns one error with a *ConfigError for
 // each problem, as New does.
 //
 // Members may have different leases for a while, which is safe as long as the record is in the
-// store. If it is deleted then, no member knows how long to wait: see docs/guarantees.md.
+// store. If the record is deleted during that time, no member knows how long to wait: see
+// docs/guarantees.md.
 func (e *Election) Reconfigure(change func(*Config)) error {
 	for {
 		if done, err := e.runner.reconfigure(change); done {
@@ -53,7 +62,7 @@ func (e *Election) Reconfigure(change func(*Config)) error {
 	}
 }
 
-// reconfigure reports false if other settings came in between.
+// reconfigure reports false if another call changed the settings first.
 func (m *runner) reconfigure(change func(*Config)) (done bool, err error) {
 	was, cfg := m.given()
 	change(&cfg)
@@ -81,7 +90,7 @@ func (m *runner) reconfigure(change func(*Config)) (done bool, err error) {
 func (c *Config) protocol() protocol.Config {
 	p := protocol.Config{
 		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
-		Nominated: c.Nominator != nil, Precedence: c.Tuning.Precedence, NomineeOnly: c.NomineeOnly,
+		HasNominator: c.Nominator != nil, Precedence: c.Tuning.Precedence, NomineeOnly: c.NomineeOnly,
 		Lease: c.Lease, Renew: c.Tuning.Renew,
 		FinishWithin: c.FinishWithin, Grace: c.Tuning.Grace, Splay: c.Tuning.Splay,
 		Poll: c.Tuning.Poll, PollStable: c.Tuning.PollStable, Retry: c.Tuning.Retry, HeadStart: headStart,
@@ -90,5 +99,5 @@ func (c *Config) protocol() protocol.Config {
 	return p
 }
 
-// headStart is the time a named successor has before others claim.
+// headStart is how much earlier than others a named successor may claim.
 const headStart = 250 * time.Millisecond

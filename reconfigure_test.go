@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// leaseInStore is what the record in the cell says.
+// leaseInStore returns the lease of the record in the cell.
 func leaseInStore(t *testing.T, store operated) time.Duration {
 	t.Helper()
 	entry, err := store.Read(context.Background(), key)
@@ -42,7 +42,7 @@ func configOf(t *testing.T, e *tenure.Election) (cfg tenure.Config) {
 	return cfg
 }
 
-func TestAChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
+func TestChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		term := within(t, time.Minute, a.won, "term of a")
@@ -65,9 +65,9 @@ func TestAChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
 	})
 }
 
-// A shorter lease never cuts one that was promised: the successor waits the lease in the record,
-// whatever its own is now.
-func TestAShortenedFollowerWaitsForTheLeaseInTheRecord(t *testing.T) {
+// A shorter lease does not shorten a lease that was promised. The successor waits for the lease in
+// the record, not for its own.
+func TestFollowerWithAShorterLeaseWaitsForTheLeaseInTheRecord(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{})
 		a := start(t, mustNew(t, f, "a", nil), holdOn)
@@ -87,7 +87,7 @@ func TestAShortenedFollowerWaitsForTheLeaseInTheRecord(t *testing.T) {
 	})
 }
 
-func TestReconfigureNamesEverythingThatIsWrongAndChangesNothing(t *testing.T) {
+func TestReconfigureReportsAllProblemsAndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := mustNew(t, memory.New(), "a", nil)
 		before := configOf(t, e)
@@ -108,8 +108,8 @@ func TestReconfigureNamesEverythingThatIsWrongAndChangesNothing(t *testing.T) {
 	})
 }
 
-// What derives from a field follows it, and what was set stays.
-func TestConfigIsWhatWasGiven(t *testing.T) {
+// A setting that derives from a changed field follows it. A setting that was given stays.
+func TestReconfigureSeesTheGivenSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		e := mustNew(t, store, "a", func(c *tenure.Config) { c.Metadata = map[string]string{"k": "v"} })
@@ -124,7 +124,7 @@ func TestConfigIsWhatWasGiven(t *testing.T) {
 	})
 }
 
-func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
+func TestReconfigureConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -142,7 +142,7 @@ func TestReconfigureWhileEverythingGoesOn(t *testing.T) {
 						t.Error(err)
 					}
 					_ = e.Status()
-					// so that elections go on meanwhile
+					// Elections go on during the changes.
 					time.Sleep(time.Duration(i%3) * time.Millisecond)
 				}
 			})
@@ -177,14 +177,14 @@ func TestStatusShowsHowAMemberFollows(t *testing.T) {
 		time.Sleep(3 * lease)
 		follows("without a watch", false)
 		reconfigure(t, b.election, func(c *tenure.Config) { c.Tuning.NoWatch = false })
-		time.Sleep(lease) // where a watch begins, a read shows no new renewal
+		time.Sleep(lease) // when a watch begins, a read shows no new renewal
 		follows("with the watch again", watched)
 		_ = a.end(t)
 		_ = b.end(t)
 	})
 }
 
-// TestReconfigureWithinAChange: no lock is held while change runs, and no change is lost.
+// The library holds no lock during change, and no change is lost.
 func TestReconfigureWithinAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := mustNew(t, memory.New(), "a", nil)

@@ -5,7 +5,7 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// recordInView returns the record in view. It runs under the lock.
+// recordInView returns the record that this member saw last. It runs under the lock.
 func (m *runner) recordInView() admin.Record {
 	c, since := m.machine.InView()
 	r := admin.Record{

@@ -19,7 +19,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-func TestRenewedTellsOfEachRenewalAndOfNothingBetween(t *testing.T) {
+func TestRenewedSignalsEachRenewalAndNothingElse(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		term := within(t, lease, a.won, "term of a")
@@ -29,21 +29,20 @@ func TestRenewedTellsOfEachRenewalAndOfNothingBetween(t *testing.T) {
 			time.Sleep(lease/3 - 2*time.Millisecond)
 			synctest.Wait()
 			if closed(renewed) {
-				t.Fatal("told of a renewal before there was one")
+				t.Fatal("Renewed was closed before a renewal")
 			}
 			time.Sleep(2 * time.Millisecond)
 			synctest.Wait()
 			if !closed(renewed) || term.Remaining() < before-2*time.Millisecond {
-				t.Fatalf("not told of a renewal: %v were left, and now %v", before, term.Remaining())
+				t.Fatalf("Renewed was not closed by a renewal: %v were left, and now %v", before, term.Remaining())
 			}
 		}
 		_ = a.end(t)
 	})
 }
 
-// However a term ends those who wait are told at the end, and those who ask afterwards do not wait
-// at all.
-func TestRenewedTellsOfTheEnd(t *testing.T) {
+// However a term ends, a pending wait ends at that moment. A later wait does not block.
+func TestRenewedSignalsTheEnd(t *testing.T) {
 	ends := map[string]func(a *running, f faults.Store, store operated){
 		"lost":    func(_ *running, f faults.Store, _ operated) { f.Partition() },
 		"deposed": func(_ *running, _ faults.Store, store operated) { store.Put(key, []byte("not ours")) },
@@ -64,10 +63,10 @@ func TestRenewedTellsOfTheEnd(t *testing.T) {
 				term := within(t, lease, a.won, "term of a")
 				time.Sleep(lease)
 				end(a, f, store)
-				told, over := toldOfTheEnd(term)
-				within(t, 2*lease, told, "the end")
-				if ended := <-over; time.Since(ended) > 0 {
-					t.Errorf("told %v after the end", time.Since(ended))
+				ended, over := watchEnd(term)
+				within(t, 2*lease, ended, "the end")
+				if at := <-over; time.Since(at) > 0 {
+					t.Errorf("Renewed was closed %v after the end", time.Since(at))
 				}
 				if !closed(term.Renewed()) {
 					t.Error("there is something to wait for after the end")
@@ -80,23 +79,23 @@ func TestRenewedTellsOfTheEnd(t *testing.T) {
 	}
 }
 
-// toldOfTheEnd waits for the end of a term by Renewed alone, and notes when the term's context
+// watchEnd waits for the end of a term with only Renewed. It also records when the term's context
 // ended.
-func toldOfTheEnd(term *tenure.Term) (told chan struct{}, over chan time.Time) {
-	told, over = make(chan struct{}), make(chan time.Time, 1)
+func watchEnd(term *tenure.Term) (ended chan struct{}, over chan time.Time) {
+	ended, over = make(chan struct{}), make(chan time.Time, 1)
 	context.AfterFunc(term.Context(), func() { over <- time.Now() })
 	go func() {
-		defer close(told)
+		defer close(ended)
 		for renewed := term.Renewed(); term.Err() == nil; renewed = term.Renewed() {
 			<-renewed
 		}
 	}()
-	return told, over
+	return ended, over
 }
 
-// A guard that holds the deadline for somebody else knows it at every moment: through renewals,
-// lost answers, and a lease that is made shorter and longer.
-func TestRenewedKeepsAMirrorOfTheDeadline(t *testing.T) {
+// A guard keeps an exact copy of the deadline: through renewals, lost answers, and a lease that
+// gets shorter and longer.
+func TestRenewedKeepsACopyOfTheDeadlineExact(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{MinDelay: 2 * time.Second, MaxDelay: 2 * time.Second})
 		a := start(t, mustNew(t, f, "a", nil), holdOn)
@@ -107,7 +106,7 @@ func TestRenewedKeepsAMirrorOfTheDeadline(t *testing.T) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 				synctest.Wait()
 				if mine, real := time.Until(*deadline), term.Remaining(); mine != real {
-					t.Fatalf("%v remain, and who is told of changes believes in %v", real, mine)
+					t.Fatalf("%v remain, but the copy shows %v", real, mine)
 				}
 			}
 		}
@@ -128,8 +127,8 @@ func TestRenewedKeepsAMirrorOfTheDeadline(t *testing.T) {
 	})
 }
 
-// mirror keeps the deadline of a term as somebody else would, who is told of changes alone. It is
-// read when all others rest.
+// mirror keeps a copy of the deadline of a term and updates it only when Renewed is closed. Read it
+// while all other goroutines are blocked.
 func mirror(term *tenure.Term) *time.Time {
 	deadline := new(time.Time)
 	go func() {
@@ -145,9 +144,9 @@ func mirror(term *tenure.Term) *time.Time {
 	return deadline
 }
 
-// The shorter promise counts from when it is sent, whatever becomes of it, and that is when one is
-// told.
-func TestRenewedTellsOfAShorterLeaseAsSoonAsItIsSent(t *testing.T) {
+// The shorter promise counts from when it is sent, whatever the outcome of the write. Renewed is
+// closed at that moment.
+func TestRenewedSignalsAShorterLeaseWhenItIsSent(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{MinDelay: time.Second, MaxDelay: time.Second})
 		a := start(t, mustNew(t, f, "a", nil), holdOn)
@@ -157,14 +156,14 @@ func TestRenewedTellsOfAShorterLeaseAsSoonAsItIsSent(t *testing.T) {
 		reconfigure(t, a.election, func(c *tenure.Config) { c.Lease = 6 * time.Second })
 		synctest.Wait()
 		if closed(renewed) {
-			t.Error("told of a shorter lease before it was sent")
+			t.Error("Renewed was closed before the shorter lease was sent")
 		}
 		f.Next(faults.Write, faults.DelayBefore)
-		// a third of the new lease; the answer comes a second later
+		// A third of the new lease. The answer comes a second later.
 		time.Sleep(2*time.Second + time.Millisecond)
 		synctest.Wait()
 		if left := term.Remaining(); !closed(renewed) || left > 6*time.Second {
-			t.Errorf("told: %v; %v are left", closed(renewed), left)
+			t.Errorf("closed: %v; %v are left", closed(renewed), left)
 		}
 		_ = a.end(t)
 		f.Wait()

@@ -14,24 +14,23 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// damaged are cells that no election goes on from, and how long a reset says that nobody can be
-// elected.
+// damaged are cells from which no election continues, with the wait that Reset returns.
 var damaged = map[string]struct {
 	bytes string
 	wait  time.Duration
-	term  uint64 // what it shows
+	term  uint64 // the term that it shows
 }{
-	"foreign":             {`mine`, lease, 0},
-	"foreign JSON":        {`{"owner":"somebody"}`, lease, 0},
-	"a longer lease":      {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":40000}`, 40 * time.Second, 77},
-	"a shorter lease":     {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":3000}`, lease, 77},
-	"an illegible lease":  {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":"soon"}`, lease, 77},
-	"a lease of an age":   {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":7200000,"nonce":"n"}`, lease, 77},
-	"a term out of reach": {`{"leaderID":"x","incarnation":"i","term":9007199254740991,"leaseMillis":30000,"nonce":"n"}`, 30 * time.Second, 0},
-	"no term and no name": {`{"incarnation":"i","leaseMillis":2000}`, lease, 0},
+	"foreign":                     {`mine`, lease, 0},
+	"foreign JSON":                {`{"owner":"somebody"}`, lease, 0},
+	"a longer lease":              {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":40000}`, 40 * time.Second, 77},
+	"a shorter lease":             {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":3000}`, lease, 77},
+	"an unreadable lease":         {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":"soon"}`, lease, 77},
+	"a huge lease":                {`{"leaderID":"x","incarnation":"i","term":77,"leaseMillis":7200000,"nonce":"n"}`, lease, 77},
+	"a term that is not credible": {`{"leaderID":"x","incarnation":"i","term":9007199254740991,"leaseMillis":30000,"nonce":"n"}`, 30 * time.Second, 0},
+	"no term and no name":         {`{"incarnation":"i","leaseMillis":2000}`, lease, 0},
 }
 
-// vacantInStore is the record that a reset has put there.
+// vacantInStore returns the record that a reset wrote.
 func vacantInStore(t *testing.T, store driver.Store) (term uint64, wait time.Duration) {
 	t.Helper()
 	entry, err := store.Read(context.Background(), key)
@@ -48,12 +47,12 @@ func vacantInStore(t *testing.T, store driver.Store) (term uint64, wait time.Dur
 	return r.Term, time.Duration(r.LeaseMillis) * time.Millisecond
 }
 
-func TestResetLetsTheElectionGoOnAndNotTooSoon(t *testing.T) {
+func TestElectionContinuesAfterAResetAndNotTooSoon(t *testing.T) {
 	for name, d := range damaged {
 		t.Run(name, func(t *testing.T) {
 			bubbles(t, func(t *testing.T, store operated) {
 				for range 20 {
-					// so that the store vouches for something
+					// So that the store has a floor.
 					store.Put("another election", []byte("x"))
 				}
 				store.Put(key, []byte(d.bytes))
@@ -68,8 +67,8 @@ func TestResetLetsTheElectionGoOnAndNotTooSoon(t *testing.T) {
 					t.Errorf("the vacant record is of term %d and %v", term, lease)
 				}
 				term := within(t, time.Hour/2, a.won, "term of a")
-				// Where nothing is pushed it has to be found first, and one poll later found to
-				// have run out.
+				// Without pushes the candidate must first find the record, and a poll later find
+				// that it has expired.
 				if took := time.Since(began); took < wait || took > wait+2*lease {
 					t.Errorf("elected after %v; Reset promised %v", took, wait)
 				}
@@ -82,11 +81,11 @@ func TestResetLetsTheElectionGoOnAndNotTooSoon(t *testing.T) {
 	}
 }
 
-// Nobody who has seen a record without a legible lease waits for the longest there may be once it
-// is gone, either.
-func TestAnIllegibleLeaseIsForgottenWithItsRecord(t *testing.T) {
+// A member that has seen a record with an unreadable lease must not wait for the longest possible
+// lease after the record is gone.
+func TestUnreadableLeaseIsForgottenWithItsRecord(t *testing.T) {
 	forgotten := func(t *testing.T, store operated) {
-		store.Put(key, []byte(damaged["an illegible lease"].bytes))
+		store.Put(key, []byte(damaged["an unreadable lease"].bytes))
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		time.Sleep(time.Minute)
 		if len(a.won) > 0 {
@@ -97,12 +96,12 @@ func TestAnIllegibleLeaseIsForgottenWithItsRecord(t *testing.T) {
 		_ = a.end(t)
 	}
 	bubbles(t, forgotten)
-	t.Run("in silence", func(t *testing.T) {
+	t.Run("without pushes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { forgotten(t, silent{memory.NewPolled()}) })
 	})
 }
 
-func TestResetOfWhatIsSound(t *testing.T) {
+func TestResetRefusesASoundRecord(t *testing.T) {
 	put := func(t *testing.T, store operated, r string) { store.Put(key, []byte(r)) }
 	for name, prepare := range map[string]func(*testing.T, operated){
 		"nothing ever": func(*testing.T, operated) {},
@@ -141,7 +140,7 @@ func TestResetOfWhatIsSound(t *testing.T) {
 	}
 }
 
-// between is a store in which something happens between a read and the write that follows it.
+// between is a store in which something happens between a read and the next write.
 type between struct {
 	operated
 	happens func()
@@ -152,7 +151,7 @@ func (b between) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return b.operated.Read(ctx, key)
 }
 
-func TestResetDoesNotOverwriteWhatIsNew(t *testing.T) {
+func TestResetDoesNotOverwriteANewRecord(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		store.Put(key, []byte("mine"))
 		b := between{store, func() { store.Put(key, []byte("mended")) }}
@@ -166,7 +165,7 @@ func TestResetDoesNotOverwriteWhatIsNew(t *testing.T) {
 	})
 }
 
-func TestResetNamesWhatTheStoreSays(t *testing.T) {
+func TestResetReportsStoreErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		op    faults.Op
 		fault faults.Fault
@@ -208,9 +207,9 @@ func TestResetEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A leader who cannot be told what became of its record leads until its deadline, and nobody else
-// before.
-func TestResetLetsALeaderThatIsCutOffComeToItsEnd(t *testing.T) {
+// A leader that cannot learn of the reset leads until its deadline. No other candidate leads before
+// that.
+func TestResetWaitsForALeaderThatIsCutOff(t *testing.T) {
 	for name, d := range damaged {
 		for early := range 4 {
 			t.Run(name, func(t *testing.T) {
@@ -245,8 +244,8 @@ func TestResetLetsALeaderThatIsCutOffComeToItsEnd(t *testing.T) {
 	}
 }
 
-// A leader who meets the vacant record steps down, and is one of those who wait.
-func TestALeaderWhoseElectionIsResetStepsDown(t *testing.T) {
+// A leader that reads the vacant record steps down, and then waits like the others.
+func TestLeaderStepsDownAfterAReset(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		old := within(t, lease, a.won, "term of a")

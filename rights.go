@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// rights finds out once whether members may write, so that a standby learns it before it is needed.
-// The elections of a Group share one.
+// rights checks whether this process has the right to write, so that a standby without it is
+// noticed early. The elections of a Group share one.
 type rights struct {
 	store driver.RightsChecker // nil: the store cannot tell
 	// a write was allowed, or the store said so: nothing is left to find out
@@ -25,20 +25,20 @@ type rights struct {
 	denied error
 }
 
-// checkIfDue asks the store when another candidate is found to lead, and again a lease later while
-// the right is missing. It runs under the runner's lock.
+// checkIfDue asks the store when another candidate leads, and again a lease later while the right
+// is missing. It runs under the runner's lock.
 func (r *rights) checkIfDue(m *runner, now clock.Reading) {
 	if r.store == nil || r.granted.Load() || m.machine.Phase() != protocol.Candidate {
 		return
 	}
 	if m.machine.Leader().ID == "" || !r.due(m, now) {
-		return // where nobody leads, a write of its own soon shows it
+		return // without a leader, this candidate soon writes, which shows it
 	}
 	r.call.start(m, m.machine.Attempt(), func(ctx context.Context) {
 		err := r.store.CheckRights(ctx, m.key)
 		m.step(func(clock.Reading) {
 			if r.learn(err) {
-				m.report(EventTrouble, m.wrap("check the right to write", err))
+				m.report(EventTrouble, m.term, m.wrap("check the right to write", err))
 			}
 		})
 	})
@@ -54,7 +54,7 @@ func (r *rights) due(m *runner, now clock.Reading) bool {
 	return true
 }
 
-// learn takes an answer, and reports whether it is news that the right is missing.
+// learn records an answer. It reports whether the right was not known to be missing before.
 func (r *rights) learn(err error) (news bool) {
 	if r.granted.Load() {
 		return false
@@ -73,7 +73,7 @@ func (r *rights) learn(err error) (news bool) {
 	return false
 }
 
-// missing is why the members may not write, nil if that is not known.
+// missing returns the denial if the right to write is missing; nil if it is not, or not known.
 func (r *rights) missing() error {
 	if r.store == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// readable can be read by anybody, and written to by those who have the right.
+// readable is a store that every client can read. Only clients with the right can write.
 type readable struct {
 	*memory.Store
 	forbidden atomic.Bool
@@ -52,14 +52,14 @@ func led(t *testing.T) (store *memory.Store, leader *running) {
 	return store, leader
 }
 
-// A standby without the right to write once looked healthy until it was needed.
-func TestAStandbyWithoutTheRightToWriteSaysSo(t *testing.T) {
+// Without this check, a standby without the right to write looks healthy until it is needed.
+func TestStandbyReportsAMissingRightToWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, leader := led(t)
 		mine := &readable{Store: store}
 		mine.forbidden.Store(true)
-		var told diary
-		b := start(t, mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = told.note }), holdOn)
+		var events diary
+		b := start(t, mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
 		began := time.Now()
 		s, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.WriteErr != nil })
 		if err != nil || !errors.Is(s.WriteErr, driver.ErrDenied) || !errors.Is(s.Health(), driver.ErrDenied) {
@@ -69,12 +69,12 @@ func TestAStandbyWithoutTheRightToWriteSaysSo(t *testing.T) {
 			t.Errorf("found out after %v", took)
 		}
 		synctest.Wait()
-		if e := told.find(tenure.EventTrouble); e == nil || !errors.Is(e.Cause, driver.ErrDenied) {
-			t.Errorf("told of %+v", e)
+		if e := events.find(tenure.EventTrouble); e == nil || !errors.Is(e.Cause, driver.ErrDenied) {
+			t.Errorf("the event of it: %+v", e)
 		}
 		time.Sleep(10 * lease)
-		if n := told.count(tenure.EventTrouble); n != 1 {
-			t.Errorf("told of it %d times", n)
+		if n := events.count(tenure.EventTrouble); n != 1 {
+			t.Errorf("%d events report it", n)
 		}
 		mine.forbidden.Store(false)
 		if _, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.Health() == nil }); err != nil {
@@ -86,7 +86,7 @@ func TestAStandbyWithoutTheRightToWriteSaysSo(t *testing.T) {
 	})
 }
 
-func TestARightThatIsThereCostsOneRequest(t *testing.T) {
+func TestRightsCheckCostsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, leader := led(t)
 		mine := &readable{Store: store}
@@ -95,7 +95,7 @@ func TestARightThatIsThereCostsOneRequest(t *testing.T) {
 		within(t, 3*lease, c.won, "term of the other election")
 		time.Sleep(20 * lease)
 		if n := mine.checks.Load(); n > 1 {
-			t.Errorf("asked %d times", n)
+			t.Errorf("checked its rights %d times", n)
 		}
 		_ = b.end(t)
 		_ = c.end(t)
@@ -103,22 +103,22 @@ func TestARightThatIsThereCostsOneRequest(t *testing.T) {
 	})
 }
 
-// A candidate that writes at once needs no other request, and one that is never answered ends with
-// the election.
-func TestRightsCostALeaderNothingAndOutliveNobody(t *testing.T) {
+// A candidate that writes at once needs no check. A check that gets no answer ends with the
+// election.
+func TestRightsCheckCostsALeaderNothingAndEndsWithTheElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &readable{Store: memory.New()}
 		a := start(t, mustNew(t, first, "a", nil), holdOn)
 		within(t, 3*lease, a.won, "term of a")
 		time.Sleep(5 * lease)
 		if n := first.checks.Load(); n != 0 {
-			t.Errorf("a leader asked %d times", n)
+			t.Errorf("a leader checked its rights %d times", n)
 		}
 		second := &readable{Store: first.Store, hangs: true}
 		b := start(t, mustNew(t, second, "b", nil), holdOn)
 		time.Sleep(time.Second)
 		if second.checks.Load() != 1 {
-			t.Error("b did not ask")
+			t.Error("b did not check its rights")
 		}
 		_ = b.end(t)
 		ended := time.Now()

@@ -54,7 +54,7 @@ func TestSuccessorStartsAtOnceWhenTheLeaderStops(t *testing.T) {
 	})
 }
 
-func TestDeadLeaderIsReplacedWhenItsLeaseHasRunOutAndNotBefore(t *testing.T) {
+func TestCrashedLeaderIsReplacedAfterItsLeaseAndNotBefore(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		cut := faults.New(store, 1, faults.Plan{})
 		a := start(t, mustNew(t, cut, "a", nil), holdOn)
@@ -85,7 +85,7 @@ func TestDeadLeaderIsReplacedWhenItsLeaseHasRunOutAndNotBefore(t *testing.T) {
 	})
 }
 
-func TestLeadReturningOfItsOwnAccordEndsRun(t *testing.T) {
+func TestLeadThatReturnsEndsRun(t *testing.T) {
 	failure := errors.New("broken work")
 	for _, want := range []error{nil, failure} {
 		bubbles(t, func(t *testing.T, store operated) {
@@ -165,7 +165,7 @@ func TestHandOverByTheLeaderItselfNamesItsCause(t *testing.T) {
 		if err := within(t, time.Minute, cause, "cause"); !errors.Is(err, tenure.ErrHandOver) {
 			t.Errorf("cause %v", err)
 		}
-		within(t, time.Minute, a.won, "another term: nobody else is there")
+		within(t, time.Minute, a.won, "another term: there is no other candidate")
 		_ = a.end(t)
 		if err := <-cause; !errors.Is(err, tenure.ErrShutdown) {
 			t.Errorf("cause %v", err)
@@ -352,7 +352,7 @@ func TestJoinNeedsNoGoroutineWhileFollowing(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, time.Minute, a.won, "term")
-		const many = 1000 // the runtime counts those that have just ended in dozens
+		const many = 1000 // the runtime counts goroutines that have just ended, in dozens
 		var ends []<-chan error
 		before := runtime.NumGoroutine()
 		for range many {
@@ -392,7 +392,8 @@ func TestRunWithAnEndedContextReturns(t *testing.T) {
 	})
 }
 
-// A free lease is not claimed for a context that has ended, however late its end is heard of.
+// A free lease is not claimed for a context that has ended, even if the candidate notices the end
+// late.
 func TestCampaignWithAnEndedContextClaimsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -411,7 +412,7 @@ func TestCampaignWithAnEndedContextClaimsNothing(t *testing.T) {
 	}
 }
 
-func TestEndOfAnOldContextConcernsNoLaterCampaign(t *testing.T) {
+func TestEndOfAnOldContextAffectsNoLaterCampaign(t *testing.T) {
 	for range 300 {
 		e, err := tenure.New(memory.NewPolled(), key, tenure.Config{ID: "a"})
 		if err != nil {
@@ -444,7 +445,7 @@ func TestWorkThatResignsEndsItsRunOnlyWhenItReturns(t *testing.T) {
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		within(t, time.Minute, b.won, "term of b")
 		if err := e.Run(ctx, holdOn); !errors.Is(err, tenure.ErrRunning) || len(done) > 0 {
-			t.Errorf("while the work runs another Run returned %v, and %d ends were told", err, len(done))
+			t.Errorf("while the work runs another Run returned %v, and %d results were sent", err, len(done))
 		}
 		close(finish)
 		if err := within(t, time.Minute, done, "end"); !errors.Is(err, failure) {
@@ -455,7 +456,7 @@ func TestWorkThatResignsEndsItsRunOnlyWhenItReturns(t *testing.T) {
 	})
 }
 
-func TestReturningTheCauseOfTheContextIsNoFailure(t *testing.T) {
+func TestReturningTheCauseOfTheContextIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		finish := make(chan struct{}, 1)
@@ -485,7 +486,7 @@ func TestReturningTheCauseOfTheContextIsNoFailure(t *testing.T) {
 	})
 }
 
-func TestErrorOfWorkThatHasResignedIsReturnedAlone(t *testing.T) {
+func TestErrorOfResignedWorkIsReturnedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		failure := errors.New("boom")
@@ -537,14 +538,14 @@ func TestJoinReportsGoexit(t *testing.T) {
 	})
 }
 
-func TestSetUpOfAWatchEndsWithItsElection(t *testing.T) {
+func TestWatchSetUpEndsWithItsElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faults.New(memory.New(), 1, faults.Plan{})
 		f.Next(faults.Watch, faults.HangBefore)
 		a := start(t, mustNew(t, f, "a", func(c *tenure.Config) { c.Lease = time.Hour }), holdOn)
 		within(t, time.Minute, a.won, "term")
 		_ = a.end(t)
-		// The bubble fails the test if a goroutine is left that hangs for a renewal interval.
+		// The bubble fails the test if a goroutine still hangs for a renewal interval.
 	})
 }
 
@@ -559,7 +560,7 @@ func (l *leaky) Watch(_ context.Context, _ string, see func(driver.Entry)) (func
 	return func() {}, nil
 }
 
-func TestPushAfterTheEndOfRunIsNotHeard(t *testing.T) {
+func TestPushAfterRunIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		store := &leaky{Polled: memory.NewPolled()}
@@ -567,7 +568,7 @@ func TestPushAfterTheEndOfRunIsNotHeard(t *testing.T) {
 		within(t, time.Minute, a.won, "term")
 		synctest.Wait()
 		_ = a.end(t)
-		told := len(d.events)
+		before := len(d.events)
 		b := start(t, mustNew(t, store.Polled, "b", nil), holdOn)
 		within(t, time.Minute, b.won, "term of b")
 		entry, err := store.Read(t.Context(), key)
@@ -576,8 +577,8 @@ func TestPushAfterTheEndOfRunIsNotHeard(t *testing.T) {
 		}
 		store.see(entry)
 		synctest.Wait()
-		if len(d.events) > told {
-			t.Errorf("events after the end: %v", d.events[told:])
+		if len(d.events) > before {
+			t.Errorf("events after the end: %v", d.events[before:])
 		}
 		_ = b.end(t)
 	})

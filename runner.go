@@ -16,12 +16,12 @@ import (
 )
 
 // runner runs the state machine: it passes it the store's answers and the clock's readings, and
-// carries out its wishes. It decides only how to do so.
+// carries out its decisions. It decides nothing else.
 //
-// Every input is one step under mu: read the clock, pass the input to the machine, take its wishes.
-// Nothing under mu blocks, and no user code runs there. A runner has no goroutine of its own: steps
-// happen in store calls (one at a time, in a goroutine that ends with them), in timers, in pushes
-// from the store, and in calls of the user's.
+// Every input is one step under mu: read the clock, pass the input to the machine, take its
+// decisions. Nothing under mu blocks, and no user code runs there. A runner has no goroutine of its
+// own: steps happen in store calls (one at a time, in a goroutine that ends with them), in timers,
+// in pushes from the store, and in calls of the user.
 //
 // There may be ten thousand in a process, so rarely used fields are behind a pointer, and common
 // data is shared.
@@ -33,32 +33,34 @@ type runner struct {
 	mu         sync.Mutex
 	settings   *settings
 	machine    protocol.Machine
-	timer      alarm
+	timer      wakeTimer
 	call       call
 	watch      watch
 	nomination *nomination // nil: there is no Nominator
 	meter      *meter
 
-	busy          atomic.Bool // a Run, Start or Campaign is under way; not under the lock
-	refused       bool        // reading was denied before it was ever allowed
+	busy          atomic.Bool // a Run, Join or Campaign is under way; not under the lock
+	refused       bool        // the store denied reading and had never allowed it
 	observers     int32
-	published     uint32         // how often another leader, or other things of one, became known
+	published     uint32         // how often the leader or its published data changed
 	statusWaiters *statusWaiters // nil: there is no waiter for a change of the status
-	// leaderSince is when the present leader was first seen, or the last one was last.
+	// leaderSince is when the present leader was first seen. Without one, it is when the last term
+	// was over.
 	leaderSince protocol.Moment
-	term        *Term   // the open one
-	seeker      *seeker // waits for the next one
+	term        *Term   // the open term
+	seeker      *seeker // the campaign for the next term
 }
 
-// seeker is called with each election, and once with the end: one of its arguments is set, or
-// neither if it was stopped. It must not block.
+// seeker is one campaign. Each call of onResult has its own goroutine. It receives each term that
+// this process wins. If the campaign ends without one, it receives an error, or neither if it was
+// stopped.
 type seeker struct {
-	ctx     context.Context
-	won     func(*Term, error)
-	once    bool // seeks one term alone, which the end of ctx does not concern
-	stopped bool // it seeks no further term
-	runner  *runner
-	place   int // among the seekers that wait for the end of ctx
+	ctx      context.Context
+	onResult func(*Term, error)
+	once     bool // seeks one term alone, which the end of ctx does not concern
+	stopped  bool // it seeks no further term
+	runner   *runner
+	index    int // among the seekers that wait for the end of ctx
 }
 
 // call is the store operation in flight.
@@ -67,15 +69,15 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// alarm is the armed timer. It may ring too early, which costs a look; so it is only reset to ring
-// earlier.
-type alarm struct {
+// wakeTimer is the timer for the machine's next step. It is reset only to an earlier time: if it
+// fires too early, that costs one step and does no harm.
+type wakeTimer struct {
 	at   time.Duration // on the Mono clock
 	stop func() bool
 }
 
-// step is the only way to the machine. It returns after the machine's wishes were taken down and,
-// where they must be atomic with the step (the end of contexts), carried out.
+// step is the only access to the machine. It carries out the decisions that must be atomic with the
+// step, such as the end of contexts, and starts the others.
 func (m *runner) step(input func(now clock.Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,18 +93,18 @@ func (m *runner) step(input func(now clock.Reading)) {
 		m.transition(now, t)
 	}
 	m.start(todo.Op)
-	m.arm(now, todo)
-	m.attend()
+	m.setTimer(now, todo)
+	m.updateSubscriptions()
 	m.rights.checkIfDue(m, now)
 	if m.term != nil {
-		m.term.move(m.machine.Moves())
+		m.term.noteRemaining(m.machine.Moves())
 	}
 	m.meter.follow(m, now)
 	m.wakeStatusWaiters()
 }
 
-// start calls the store, unless there is nothing to do, and gives up a call that is not waited for
-// any more.
+// start calls the store if there is an operation, and cancels a call whose answer the machine no
+// longer needs.
 func (m *runner) start(op *protocol.Op) {
 	if m.call.cancel != nil && !m.machine.Current(m.call.id) {
 		m.call.cancel()
@@ -172,7 +174,7 @@ func outcome(err error) protocol.Outcome {
 	return protocol.Unknown
 }
 
-// decode reads an entry once, at the border; the machine sees records only.
+// decode decodes an entry. The machine receives only decoded cells.
 func (f *shared) decode(e driver.Entry) protocol.Cell {
 	c := protocol.Decode(e)
 	if c.Kind == protocol.Valid {
@@ -181,8 +183,8 @@ func (f *shared) decode(e driver.Entry) protocol.Cell {
 	return c
 }
 
-// arm sets the timer, unless it rings early enough already.
-func (m *runner) arm(now clock.Reading, todo protocol.Todo) {
+// setTimer sets the timer, unless it fires early enough already.
+func (m *runner) setTimer(now clock.Reading, todo protocol.Todo) {
 	if !todo.Timed {
 		return
 	}
@@ -193,26 +195,26 @@ func (m *runner) arm(now clock.Reading, todo protocol.Todo) {
 		}
 		m.timer.stop()
 	}
-	m.timer = alarm{at: at}
+	m.timer = wakeTimer{at: at}
 	armed := at
 	m.timer.stop = m.clock.AfterFunc(at-now.Mono, func() {
-		m.step(func(now clock.Reading) { m.ring(now, armed) })
+		m.step(func(now clock.Reading) { m.timerFired(now, armed) })
 	})
 }
 
-// minWake keeps a timer that rang a trifle early from ringing in a tight circle.
+// minWake prevents a busy loop if a timer fires slightly early.
 const minWake = 100 * time.Microsecond
 
-func (m *runner) ring(now clock.Reading, armed time.Duration) {
+func (m *runner) timerFired(now clock.Reading, armed time.Duration) {
 	if m.timer.at == armed {
-		m.timer = alarm{}
+		m.timer = wakeTimer{}
 	}
 	m.machine.Tick(now)
 }
 
-// attend watches the key and subscribes to the Nominator while the machine needs it, and ends both
-// when it does not.
-func (m *runner) attend() {
+// updateSubscriptions begins or ends the watch of the key and the subscription to the Nominator, as
+// the machine needs them.
+func (m *runner) updateSubscriptions() {
 	active := m.machine.Active()
 	if m.watcher != nil {
 		m.watch.setActive(m, active && !m.settings.given.Tuning.NoWatch)
@@ -226,6 +228,6 @@ func (m *runner) attend() {
 	}
 	if !active && m.timer.stop != nil {
 		m.timer.stop()
-		m.timer = alarm{}
+		m.timer = wakeTimer{}
 	}
 }

@@ -12,15 +12,15 @@ import (
 type session struct {
 	seeker
 	handler Handler
-	calls   chan sessionStep // to be called by Run
+	steps   chan sessionStep // for Run to call
 	done    chan error       // of Join, which has no goroutine of its own
 
 	declined int           // in a row
 	pause    time.Duration // before the next campaign
 }
 
-// sessionStep is one step of a session. It may take long. It returns the session's result if no
-// step follows.
+// sessionStep is one step of a session. It may block for long. If more is false, the session has
+// ended with err.
 type sessionStep func() (more bool, err error)
 
 func (s *session) begin(ctx context.Context, e *Election) error {
@@ -29,8 +29,8 @@ func (s *session) begin(ctx context.Context, e *Election) error {
 		return ErrRunning
 	}
 	s.ctx = ctx
-	s.won = func(t *Term, err error) {
-		s.spawn(func() (bool, error) { return s.next(t, err) })
+	s.onResult = func(t *Term, err error) {
+		s.runStep(func() (bool, error) { return s.next(t, err) })
 	}
 	err := m.campaign(&s.seeker)
 	if err != nil {
@@ -39,13 +39,13 @@ func (s *session) begin(ctx context.Context, e *Election) error {
 	return err
 }
 
-// spawn lets Run call p, or calls it itself.
-func (s *session) spawn(p sessionStep) {
-	if s.calls != nil {
-		s.calls <- p // there is never more than one
+// runStep passes the step to Run. For Join, which has no goroutine, it calls the step itself.
+func (s *session) runStep(p sessionStep) {
+	if s.steps != nil {
+		s.steps <- p // there is never more than one
 		return
 	}
-	more, err := false, error(&lostError{ErrAbandoned}) // should p call Goexit
+	more, err := false, error(&lostError{ErrAbandoned}) // the result if p calls Goexit
 	defer func() {
 		if !more {
 			s.done <- err
@@ -54,7 +54,7 @@ func (s *session) spawn(p sessionStep) {
 	more, err = p()
 }
 
-// next serves a term, or handles the end of the campaign.
+// next begins the work of a term, or handles the end of the campaign.
 func (s *session) next(t *Term, err error) (more bool, result error) {
 	if t != nil {
 		return s.serve(t)
@@ -65,10 +65,10 @@ func (s *session) next(t *Term, err error) (more bool, result error) {
 	return s.end(err)
 }
 
-// serve begins the work of one term. If it goes on after that, the session waits for the end of the
+// serve begins the work of one term. If Elected returns nil, the session waits for the end of the
 // soft context without a goroutine.
 func (s *session) serve(t *Term) (more bool, result error) {
-	switch err := s.call(t.softly, t, s.handler.Elected); {
+	switch err := s.call(t.softContext, t, s.handler.Elected); {
 	case errors.Is(err, errFinished):
 		return s.afterWork(t, nil)
 	case err != nil:
@@ -80,40 +80,41 @@ func (s *session) serve(t *Term) (more bool, result error) {
 
 // stopWork calls Stop in this goroutine.
 func (s *session) stopWork(t *Term) {
-	s.spawn(func() (bool, error) { return s.finish(t) })
+	s.runStep(func() (bool, error) { return s.finish(t) })
 }
 
 func (s *session) finish(t *Term) (more bool, err error) {
 	if s.runner.hasFinished(t) {
-		return s.leave(t, nil)
+		return s.resignAndEnd(t, nil)
 	}
 	return s.afterWork(t, s.call(t.Context(), t, s.handler.Stop))
 }
 
-// afterWork decides by the lease, not by the kind of error, how to go on when the work has stopped.
+// afterWork decides how to go on when the work has stopped. The state of the lease decides, not the
+// kind of error.
 func (s *session) afterWork(t *Term, err error) (more bool, result error) {
 	lost := t.Err() != nil
-	asked := t.softly.Err() != nil
+	asked := t.softContext.Err() != nil
 	switch declined := s.declined > 0; {
 	case s.ctx.Err() != nil:
-		return s.leave(t, s.withoutContextEnd(t, err))
+		return s.resignAndEnd(t, s.withoutContextEnd(t, err))
 	case s.runner.hasFinished(t): // the work itself has resigned
-		return s.leave(t, err)
+		return s.resignAndEnd(t, err)
 	case lost, asked && !declined:
 		s.report(t, err)
 		s.declined, s.pause = 0, 0
 	case declined: // goes on after the pause
 		s.report(t, err)
 	default:
-		return s.leave(t, err)
+		return s.resignAndEnd(t, err)
 	}
 	if !s.runner.finish(t, true, s.pause) {
-		return s.leave(t, err) // the work itself has resigned
+		return s.resignAndEnd(t, err) // the work itself has resigned
 	}
 	return true, nil
 }
 
-// call runs work and then Backoff, which is also user code. The machine learns how they end.
+// call runs work and then Backoff, which is also user code. If either panics, it abandons the term.
 func (s *session) call(ctx context.Context, t *Term, work func(context.Context, *Term) error) error {
 	returned := false
 	defer func() {
@@ -123,13 +124,13 @@ func (s *session) call(ctx context.Context, t *Term, work func(context.Context, 
 		}
 	}()
 	err := work(ctx, t)
-	s.count(errors.Is(err, ErrDecline))
+	s.countDeclined(errors.Is(err, ErrDecline))
 	returned = true
 	return err
 }
 
-// count counts the terms declined in a row.
-func (s *session) count(declined bool) {
+// countDeclined counts the terms declined in a row, and sets the pause.
+func (s *session) countDeclined(declined bool) {
 	s.pause = 0
 	if !declined {
 		s.declined = 0
@@ -139,16 +140,16 @@ func (s *session) count(declined bool) {
 	s.pause = max(0, s.runner.backoff()(s.declined))
 }
 
-// backoff is the present one. It is user code, so it is not called under the lock.
+// backoff returns the present Backoff. It is user code, so the caller calls it without the lock.
 func (m *runner) backoff() func(int) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.settings.backoff
 }
 
-// leave ends the session with a release.
-func (s *session) leave(t *Term, err error) (more bool, result error) {
-	_ = t.Resign(context.WithoutCancel(s.ctx)) // bounded by itself; unconfirmed, the lease runs out
+// resignAndEnd releases the lease and ends the session.
+func (s *session) resignAndEnd(t *Term, err error) (more bool, result error) {
+	_ = t.Resign(context.WithoutCancel(s.ctx)) // its time is bounded
 	return s.end(err)
 }
 
@@ -160,7 +161,7 @@ func (s *session) end(err error) (more bool, result error) {
 
 // withoutContextEnd drops an error that only reports the end of lead's context or of Run's.
 func (s *session) withoutContextEnd(t *Term, err error) error {
-	for _, end := range []error{context.Canceled, ErrShutdown, context.Cause(t.softly), context.Cause(s.ctx)} {
+	for _, end := range []error{context.Canceled, ErrShutdown, context.Cause(t.softContext), context.Cause(s.ctx)} {
 		if end != nil && errors.Is(err, end) {
 			return nil
 		}
@@ -168,14 +169,14 @@ func (s *session) withoutContextEnd(t *Term, err error) error {
 	return err
 }
 
-// report makes an event of an error that Run does not return.
+// report posts an event for an error that Run does not return.
 func (s *session) report(t *Term, err error) {
 	err = s.withoutContextEnd(t, err)
 	if err == nil || errors.Is(err, ErrLost) {
 		return
 	}
-	if err != ErrDecline { //nolint:errorlint // the bare one says nothing that need be told
-		s.runner.step(func(clock.Reading) { s.runner.report(EventFailed, err) })
+	if err != ErrDecline { //nolint:errorlint // a plain ErrDecline needs no event
+		s.runner.step(func(clock.Reading) { s.runner.report(EventFailed, t, err) })
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"github.com/tenure-go/tenure/metrics"
 )
 
-// shared holds the parts of an election that Reconfigure does not change. The name is not among
-// them, so the elections of a Group share one.
+// shared holds the parts of an election that Reconfigure does not change. The elections of a Group
+// share them.
 type shared struct {
 	id         string
 	store      driver.Store
 	watcher    driver.Watcher // the store, if it pushes changes
 	clock      clock.Clock
-	log        *slog.Logger // nil, as onEvent may be: no listener
+	log        *slog.Logger // nil: none; onEvent may be nil, too
 	onEvent    func(Event)
 	metrics    *metrics.Set // nil: none are collected
 	calls      callLimiter
@@ -31,8 +31,8 @@ type shared struct {
 	troubleLog loglimit.Limiter
 }
 
-// settings holds the parts that Reconfigure changes, by replacing the whole. It is never written
-// to, so the elections of a Group share it too.
+// settings holds the parts that Reconfigure changes. It is immutable: Reconfigure replaces it. So
+// the elections of a Group share it too.
 type settings struct {
 	given   Config // as the user wrote it, without the fields that cannot change
 	backoff func(int) time.Duration
@@ -46,7 +46,7 @@ func newShared(store driver.Store, given, full *Config) *shared {
 	return f
 }
 
-// newSettings takes a Config that is valid.
+// newSettings returns the settings of a valid Config.
 func newSettings(f *shared, given, full *Config) *settings {
 	s := &settings{given: given.clone(), backoff: full.Tuning.Backoff, machine: full.protocol()}
 	s.given.ID, s.given.Nominator = f.id, nil

@@ -14,9 +14,9 @@ import (
 // ShortLeaseError reports that the store answers, but later than the lease allows. So no candidate
 // can be elected or stay elected. Find it with errors.As in the Cause of EventTrouble.
 type ShortLeaseError struct {
-	// Lease is Config.Lease, and Within the time that it leaves for one request.
+	// Lease is Config.Lease. Within is the time that it leaves for one request.
 	Lease, Within time.Duration
-	// Took is how long an answer took.
+	// Took is how long the store took to answer a request that had more time.
 	Took time.Duration
 	// Least is the shortest lease, in whole seconds, that leaves two and a half times Took for one
 	// request, with the other settings as they are; 0 if not even MaxLease does.
@@ -39,14 +39,14 @@ func (e *ShortLeaseError) Error() string {
 func (e *ShortLeaseError) Unwrap() error { return e.Err }
 
 const (
-	// A request that was given up is not followed to its end. A read of its own, with far more
-	// time, finds out how long the store takes to answer.
+	// The answer to a request that timed out is not awaited. A separate read, with far more time,
+	// measures how long the store takes to answer.
 	shortestProbe, longestProbe = 5 * time.Second, 30 * time.Second
-	// suspicious is how many requests in a row go unanswered before that read.
-	suspicious = 2
+	// failuresBeforeProbe is how many requests in a row fail before that read.
+	failuresBeforeProbe = 2
 )
 
-// latencyProbe measures how slowly a store answers when it misses the limit. The elections of a
+// latencyProbe measures how long a store takes to answer when requests time out. The elections of a
 // Group share one.
 type latencyProbe struct {
 	took   atomic.Int64 // a time.Duration; 0: not known, or answers come in time
@@ -54,14 +54,14 @@ type latencyProbe struct {
 	call   backgroundCall
 }
 
-// explainTimeout explains a cause of trouble if it is that no answer came in time. It runs under
-// the runner's lock.
+// explainTimeout adds a ShortLeaseError to a timeout if the store is known to answer later. It runs
+// under the runner's lock.
 func (m *runner) explainTimeout(cause error) error {
 	if !isTimeout(cause) {
 		return cause
 	}
 	within := m.machine.Attempt()
-	if m.machine.Failures() >= suspicious {
+	if m.machine.Failures() >= failuresBeforeProbe {
 		m.latency.start(m, min(max(8*within, shortestProbe), longestProbe))
 	}
 	took := time.Duration(m.latency.took.Load())
@@ -76,7 +76,7 @@ func (m *runner) explainTimeout(cause error) error {
 	})
 }
 
-// isTimeout reports whether a cause is that no answer came in time.
+// isTimeout reports whether the store did not answer in time.
 func isTimeout(cause error) bool {
 	return errors.Is(cause, protocol.ErrTimeout) || errors.Is(cause, context.DeadlineExceeded)
 }
@@ -108,7 +108,8 @@ func (l *latencyProbe) start(m *runner, within time.Duration) {
 	})
 }
 
-// measured keeps a measurement until it changes by a quarter, so that reports are alike.
+// measured stores a measurement if it differs by more than a quarter, so that reports repeat the
+// same figure.
 func (l *latencyProbe) measured(took time.Duration) {
 	was := time.Duration(l.took.Load())
 	if (took - was).Abs() > was/4 {
@@ -116,7 +117,7 @@ func (l *latencyProbe) measured(took time.Duration) {
 	}
 }
 
-// answered takes note of an answer, which came in time unless its context has ended.
+// answered records that an answer came in time, unless the context has ended.
 func (l *latencyProbe) answered(ctx context.Context, err error) {
 	if err == nil && ctx.Err() == nil && !l.inTime.Load() {
 		l.inTime.Store(true)

@@ -15,10 +15,10 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// remote is a store at the end of a long link.
+// remote is a store with a long round trip.
 type remote struct {
 	*memory.Polled
-	delay atomic.Int64 // of a round trip
+	delay atomic.Int64 // the round trip
 	reads atomic.Int64
 }
 
@@ -52,13 +52,13 @@ func far(delay time.Duration) *remote {
 	return r
 }
 
-func tight(lease time.Duration, told func(tenure.Event)) func(*tenure.Config) {
+func tight(lease time.Duration, onEvent func(tenure.Event)) func(*tenure.Config) {
 	return func(c *tenure.Config) {
-		c.Lease, c.StopWithin, c.Tuning.Drift, c.OnEvent = lease, 400*time.Millisecond, 0.01, told
+		c.Lease, c.StopWithin, c.Tuning.Drift, c.OnEvent = lease, 400*time.Millisecond, 0.01, onEvent
 	}
 }
 
-// shortLease is what the latest trouble says of the lease.
+// shortLease returns the latest ShortLeaseError among the events, or nil.
 func (d *diary) shortLease() *tenure.ShortLeaseError {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,21 +69,21 @@ func (d *diary) shortLease() *tenure.ShortLeaseError {
 	return short
 }
 
-// With a round trip of half a second and a lease of 2 s nobody is ever elected. The reason is
-// named, and the remedy works.
-func TestALeaseTooShortForTheLinkIsCalledThat(t *testing.T) {
+// With a round trip of half a second and a lease of 2 s no candidate is ever elected. The reason is
+// reported, and the remedy works.
+func TestTooShortLeaseForTheLinkIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := far(510 * time.Millisecond)
-		var told diary
-		a := start(t, mustNew(t, store, "a", tight(2*time.Second, told.note)), holdOn)
+		var events diary
+		a := start(t, mustNew(t, store, "a", tight(2*time.Second, events.note)), holdOn)
 		time.Sleep(time.Minute)
 		if len(a.won) > 0 {
 			t.Fatal("elected")
 		}
 		_ = a.end(t)
-		short := told.shortLease()
+		short := events.shortLease()
 		if short == nil {
-			t.Fatal("nobody says why")
+			t.Fatal("no line has the reason")
 		}
 		const want = "no answer within 427ms, which is all that a lease of 2s leaves; answers took 510ms; " +
 			"use a lease of at least 5s"
@@ -96,20 +96,20 @@ func TestALeaseTooShortForTheLinkIsCalledThat(t *testing.T) {
 	})
 }
 
-// deaf is a store whose watches do not begin in time.
-type deaf struct{ *remote }
+// unwatchable is a store whose watches do not begin in time.
+type unwatchable struct{ *remote }
 
-func (deaf) Watch(ctx context.Context, _ string, _ func(driver.Entry)) (stop func(), err error) {
+func (unwatchable) Watch(ctx context.Context, _ string, _ func(driver.Entry)) (stop func(), err error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// What else does not come in time is counted with the lease that is too short, and is no further
-// cause in the log.
-func TestALeaseTooShortExplainsAllLateAnswers(t *testing.T) {
+// Other late answers are counted with the lease that is too short. They are no further cause in the
+// log.
+func TestTooShortLeaseExplainsAllLateAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log pages
-		a := start(t, mustNew(t, deaf{far(510 * time.Millisecond)}, "a", func(c *tenure.Config) {
+		var log logBuffer
+		a := start(t, mustNew(t, unwatchable{far(510 * time.Millisecond)}, "a", func(c *tenure.Config) {
 			tight(2*time.Second, nil)(c)
 			c.Logger = log.logger()
 		}), holdOn)
@@ -118,7 +118,7 @@ func TestALeaseTooShortExplainsAllLateAnswers(t *testing.T) {
 		lines := log.lines("tenure: trouble")
 		first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "which is all that a lease") })
 		if first < 0 {
-			t.Fatalf("nobody says why:\n%s", strings.Join(lines, ""))
+			t.Fatalf("no line has the reason:\n%s", strings.Join(lines, ""))
 		}
 		for _, l := range lines[first:] {
 			if !strings.Contains(l, "which is all that a lease") {
@@ -128,8 +128,8 @@ func TestALeaseTooShortExplainsAllLateAnswers(t *testing.T) {
 	})
 }
 
-// A store that is away is not called slow, also where it was once.
-func TestAnOutageIsNoShortLease(t *testing.T) {
+// An unreachable store is not called slow, not even if it was slow before.
+func TestOutageIsNotReportedAsAShortLease(t *testing.T) {
 	for i := range 10 {
 		synctest.Test(t, func(t *testing.T) { slowAndThenAway(t, time.Minute+time.Duration(i)*400*time.Millisecond) })
 	}
@@ -166,7 +166,7 @@ func slowAndThenAway(t *testing.T, slow time.Duration) {
 	}
 }
 
-// The store is asked once more than usual, and not once for each election.
+// The store gets one read more than usual, not one for each election.
 func TestMeasuringASlowLinkCostsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := far(time.Hour)
@@ -176,7 +176,7 @@ func TestMeasuringASlowLinkCostsLittle(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		reads := store.reads.Load()
-		// an attempt and a pause
+		// One attempt and one pause.
 		usual := int64(len(all)) * int64(time.Minute/(1020*time.Millisecond))
 		if reads > usual+usual/10+20 {
 			t.Errorf("%d reads, usually about %d", reads, usual)

@@ -28,9 +28,9 @@ const (
 // Status is a snapshot of an election, as this process knows it.
 type Status struct {
 	State State
-	// Known is false until the store was read. It is false again from the moment when this process
-	// begins to campaign or observe after a time of neither, until the next read. Until then
-	// Leader, LeaderSince, LastContact and Record are zero.
+	// Known is false until the store was read. If this process did not campaign or observe for a
+	// while and begins again, Known is false until the next read. While Known is false, Leader,
+	// LeaderSince, LastContact and Record are zero.
 	Known bool
 	// Leader is the leader as far as this process knows. It may have changed since LastContact. If
 	// Known, the zero Leader means that nobody leads, as in Election.Leaders.
@@ -40,14 +40,15 @@ type Status struct {
 	// term.
 	LeaderSince time.Time
 	// Pushed reports whether the store pushes changes to this process at present. Otherwise this
-	// process reads each Tuning.Poll, or each Tuning.PollStable while a leader is Confirmed.
+	// process reads once every Tuning.Poll, or once every Tuning.PollStable while a leader is
+	// Confirmed.
 	Pushed bool
-	// Confirmed reports whether LastContact showed a new renewal of another leader, and no store
-	// call has failed since. A record alone does not show whether the leader that wrote it is still
-	// there.
+	// Confirmed reports whether another candidate leads and the last contact showed that it has
+	// renewed, and no store call has failed since. A record alone does not show whether the leader
+	// that wrote it is still there.
 	Confirmed bool
-	// Term is the latest term of this candidate, 0 before the first. It may be over long ago;
-	// Leader.Term is the present leader's. It is no permission to act: check Term.Err.
+	// Term is the latest term of this candidate, 0 before the first. That term may have ended long
+	// ago; Leader.Term is the present leader's. Term is no permission to act: check Term.Err.
 	Term uint64
 	// Eligible reports whether Election.SetEligible, and a Nominator that is a driver.Gate, let
 	// this candidate lead.
@@ -56,14 +57,14 @@ type Status struct {
 	Priority int
 	// Record is the record that was last seen in the store.
 	Record admin.Record
-	// LastContact is when this process last read, wrote or was pushed the record, by its wall
-	// clock.
+	// LastContact is when this process last read the record, wrote it or received it as a push, by
+	// its wall clock.
 	LastContact time.Time
 	// Failures is the number of store calls that failed in a row.
 	Failures int
-	// Err is set if the store denied reading before it ever allowed it. It wraps ErrDenied: an
-	// operator must fix it. This process then neither campaigns nor observes until it is called to
-	// again. A later denial is a failure like any other.
+	// Err is set if the store denies reading and has never allowed it. It wraps ErrDenied: an
+	// operator must fix it. This process then neither campaigns nor observes until the program
+	// calls Run, Observe or the like again. A later denial is a failure like any other.
 	Err error
 	// WriteErr is set if the store says that the right to write is missing. Only a
 	// driver.RightsChecker can say so. The store is asked while this process campaigns and another
@@ -99,11 +100,11 @@ func (e *Election) Status() Status {
 
 // Changed returns a channel that is closed at the next change of Status. A renewal alone is no
 // change, though it moves LastContact and Record. Call Changed before Status, and no change is
-// missed. It is for a program that waits for something else as well. Unlike Wait and Leaders it
-// does not observe: where nothing campaigns, call Observe first.
+// missed. Use it in a select that also waits for other channels. Unlike Wait and Leaders it does
+// not observe: if this process does not campaign, call Observe first.
 func (e *Election) Changed() <-chan struct{} {
-	_, as := e.runner.status()
-	return e.runner.changedSince(as)
+	_, digest := e.runner.status()
+	return e.runner.changedSince(digest)
 }
 
 // status returns a snapshot, and the part of it that is compared to detect a change.
@@ -111,7 +112,7 @@ func (m *runner) status() (Status, statusDigest) {
 	m.step(nil)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	heard, known := m.machine.Heard()
+	contact, known := m.machine.Heard()
 	s := Status{
 		State: m.state(), Known: known, Term: m.machine.Term(),
 		Failures: m.machine.Failures(), Pushed: m.machine.Pushed(), Confirmed: m.machine.Confirmed(), Eligible: m.machine.Eligible(),
@@ -123,14 +124,14 @@ func (m *runner) status() (Status, statusDigest) {
 	}
 	if known {
 		s.Leader, s.LeaderSince = leaderOf(m.machine.Leader()), m.leaderSince.Time()
-		s.LastContact, s.Record = heard.Wall, m.recordInView()
+		s.LastContact, s.Record = contact.Wall, m.recordInView()
 	}
 	return s, m.statusDigest()
 }
 
 // statusDigest is the part of a status that is compared to detect a change.
 type statusDigest struct {
-	published uint32 // how often the leader, or its published data, was new
+	published uint32 // as in runner
 	state     State
 	known     bool
 	term      uint64
@@ -156,21 +157,21 @@ func (m *runner) statusDigest() statusDigest {
 // statusWaiters wait for a change of the status.
 type statusWaiters struct {
 	changed chan struct{}
-	seen    statusDigest // seen by them
+	seen    statusDigest // the status that they have seen
 }
 
-// changedSince returns a channel that is closed when the status differs from the given one, which
-// may be now.
-func (m *runner) changedSince(as statusDigest) <-chan struct{} {
+// changedSince returns a channel that is closed when the status differs from the digest. It may be
+// closed already.
+func (m *runner) changedSince(digest statusDigest) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := m.statusDigest(); now != as {
+	if now := m.statusDigest(); now != digest {
 		changed := make(chan struct{})
 		close(changed)
 		return changed
 	}
 	if m.statusWaiters == nil {
-		m.statusWaiters = &statusWaiters{changed: make(chan struct{}), seen: as}
+		m.statusWaiters = &statusWaiters{changed: make(chan struct{}), seen: digest}
 	}
 	return m.statusWaiters.changed
 }
@@ -203,7 +204,7 @@ func (m *runner) state() State {
 func (m *runner) leading() State {
 	switch {
 	case m.term == nil:
-		return StateCandidate // within the grace
+		return StateCandidate // during Tuning.Grace
 	case m.machine.Asked() != nil:
 		return StateLeaving
 	}
@@ -211,13 +212,13 @@ func (m *runner) leading() State {
 }
 
 // Wait observes until the condition holds for the status, and returns that status. It checks the
-// condition at once and after each change that Changed reports. A condition that nobody leads
-// should also require Status.Known. Wait returns ctx's cause if ctx ends first, or an error that
-// wraps ErrDenied if the store denies reading before it has ever allowed it.
+// condition at once and after each change that Changed reports. A condition such as "there is no
+// leader" should also require Status.Known. Wait returns ctx's cause if ctx ends first, or an error
+// that wraps ErrDenied if the store denies reading and has never allowed it.
 func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
 	defer e.runner.observe()()
 	for {
-		s, as := e.runner.status()
+		s, digest := e.runner.status()
 		if until(s) {
 			return s, nil
 		}
@@ -225,7 +226,7 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 			return s, s.Err
 		}
 		select {
-		case <-e.runner.changedSince(as):
+		case <-e.runner.changedSince(digest):
 		case <-ctx.Done():
 			return s, context.Cause(ctx)
 		}
@@ -234,16 +235,16 @@ func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, e
 
 // Observe observes the election until stop is called, also while this process does not campaign.
 // Until then Status is up to date, and OnEvent receives changes of the leader, alarms and trouble.
-// If the store denies reading before it has ever allowed it, observing ends: see Status.Err.
-// Observe needs no goroutine, so it suits an observer of many elections. For one, Leaders and Wait
-// are simpler. Stop may be called more than once.
+// If the store denies reading and has never allowed it, observing ends: see Status.Err. Observe
+// needs no goroutine, so it suits an observer of many elections. For one, Leaders and Wait are
+// simpler. Stop may be called more than once.
 func (e *Election) Observe() (stop func()) { return sync.OnceFunc(e.runner.observe()) }
 
 // observe keeps this process observing the election until the returned function is called.
 func (m *runner) observe() (stop func()) {
 	m.step(func(clock.Reading) {
 		m.observers++
-		m.refused = false // a new observer asks again, also for those refused before
+		m.refused = false // a new observer reads again, also for observers that were denied
 		m.machine.Observe(true)
 	})
 	return func() {

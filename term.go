@@ -14,47 +14,47 @@ var _ driver.Term = (*Term)(nil)
 // Term is one period of leadership, from the election until it is lost or resigned. A term that is
 // over stays over: winning again is a new Term with a higher token.
 //
-// A nil Term is over. FromContext returns one for a foreign context. The methods of a nil Term
-// return an error that wraps ErrLost, the token 0, the name "", contexts that have ended, and a
-// closed channel.
+// A nil Term is over. FromContext returns a nil Term for a context that does not come from a term.
+// The methods of a nil Term return an error that wraps ErrLost, the token 0, the name "", contexts
+// that have ended, and a closed channel.
 type Term struct {
 	runner *runner
 	token  uint64
 
-	values  context.Context // has those of the context that was campaigned with
-	softly  context.Context
-	endSoft context.CancelCauseFunc
+	values      context.Context // the context of the campaign, for its values
+	softContext context.Context
+	endSoft     context.CancelCauseFunc
 
-	// The fields below are under the runner's lock. Those that not every term needs are made on
-	// use.
-	hard        *scope        // nil: not requested yet
-	lost        error         // why it is over; nil: it is not
-	moved       chan struct{} // closed when Remaining changes
-	moves       uint32        // how often it did
-	finished    bool          // its work has stopped
-	behind      bool          // the machine has left it behind
-	unconfirmed error         // set before that
-	closed      chan struct{} // closed after that
-	session     *session      // to call Stop when the work should finish; nil: it needs no call
+	// The fields below are under the runner's lock. Those that only some terms need are made when
+	// needed.
+	hard             *hardContext  // nil: not requested yet
+	lost             error         // why the term is over; nil: it is not
+	remainingChanged chan struct{} // closed when Remaining changes
+	remainingChanges uint32        // how often Remaining has changed
+	finished         bool          // its work has stopped
+	resignDone       bool          // the release is over
+	unconfirmed      error         // the result of Resign
+	resignClosed     chan struct{} // closed when resignDone is set
+	session          *session      // calls Stop when the work should finish; or nil
 }
 
-// scope is the hard context, and how it ends.
-type scope struct {
+// hardContext is the hard context, and how it ends.
+type hardContext struct {
 	ctx context.Context
 	end context.CancelCauseFunc
 }
 
 type termKey struct{}
 
-// root is a term as the parent of its contexts. They carry the values of the context of the
-// campaign, but not its end: that is a reason to leave, and leaving takes time.
-type root struct{ *Term }
+// contextParent is the parent of a term's contexts. They carry the values of the campaign's
+// context, but do not end with it: its end at most asks the work to finish.
+type contextParent struct{ *Term }
 
-func (root) Deadline() (none time.Time, ok bool) { return none, false }
-func (root) Done() <-chan struct{}               { return nil }
-func (root) Err() error                          { return nil }
+func (contextParent) Deadline() (none time.Time, ok bool) { return none, false }
+func (contextParent) Done() <-chan struct{}               { return nil }
+func (contextParent) Err() error                          { return nil }
 
-func (r root) Value(key any) any {
+func (r contextParent) Value(key any) any {
 	if key == (termKey{}) {
 		return r.Term
 	}
@@ -62,8 +62,8 @@ func (r root) Value(key any) any {
 }
 
 func newTerm(base context.Context, m *runner, token uint64) *Term {
-	t := &Term{runner: m, token: token, values: base, moves: m.machine.Moves()}
-	t.softly, t.endSoft = context.WithCancelCause(root{t})
+	t := &Term{runner: m, token: token, values: base, remainingChanges: m.machine.Moves()}
+	t.softContext, t.endSoft = context.WithCancelCause(contextParent{t})
 	return t
 }
 
@@ -74,10 +74,10 @@ func FromContext(ctx context.Context) (*Term, bool) {
 	return t, ok
 }
 
-// Term returns the open term of this candidate. A term is open from the election until its work has
-// stopped and its release is over. Use it where no context of the term is at hand, such as in a
-// health handler. The term may be lost already: check Term.Err. If no term is open, the result is
-// nil and false.
+// Term returns the open term of this candidate. A term is open from when this candidate is elected
+// until its work has stopped and its release is over. Use it where no context of the term is at
+// hand, such as in a health handler. The term may be lost already: check Term.Err. If no term is
+// open, the result is nil and false.
 func (e *Election) Term() (*Term, bool) {
 	m := &e.runner
 	m.mu.Lock()
@@ -86,7 +86,7 @@ func (e *Election) Term() (*Term, bool) {
 }
 
 // errNoTerm is the cause for a nil Term.
-var errNoTerm = &lostError{errors.New("there is no term: this context is not one of lead's or Term.Context's")}
+var errNoTerm = &lostError{errors.New("there is no term: the context is no soft or hard context of a term")}
 
 // ended returns the context of a nil term.
 func ended() context.Context {
@@ -99,7 +99,8 @@ func ended() context.Context {
 // has a higher one. Numbers are skipped, and on many stores even the first one is large, but all
 // are below 2^53. Pass the token to the resource with each write, and let the resource refuse a
 // write whose token is lower than one it has seen. Packages driver/natskv/fenced and
-// driver/kafkalog/fenced do so for messages; docs/guarantees.md has the condition for SQL.
+// driver/kafkalog/fenced do so for messages, and sqlstore.OpenFence for transactions;
+// docs/guarantees.md has the condition for other SQL.
 func (t *Term) Token() uint64 {
 	if t == nil {
 		return 0
@@ -130,18 +131,19 @@ func (t *Term) Remaining() time.Duration {
 }
 
 // Renewed returns a channel that is closed when Remaining may have changed by more than the passing
-// of time: when a renewal is sent or confirmed, or the term has ended. Use it if another process,
-// such as a guard, holds the deadline. Call it before Remaining, and no change is missed.
+// of time: when a renewal is sent or confirmed, or the term has ended. Use it if another process
+// enforces the deadline and must be told of each change. Call it before Remaining, and no change is
+// missed.
 func (t *Term) Renewed() <-chan struct{} {
 	if t == nil {
 		return ended().Done()
 	}
 	t.runner.mu.Lock()
 	defer t.runner.mu.Unlock()
-	return signal(&t.moved, t.lost != nil)
+	return signal(&t.remainingChanged, t.lost != nil)
 }
 
-// signal returns a channel that is closed when something has happened. It makes a missing one.
+// signal returns the channel c, and makes it if it is nil. It is closed if the event has happened.
 func signal(c *chan struct{}, happened bool) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
@@ -152,19 +154,19 @@ func signal(c *chan struct{}, happened bool) <-chan struct{} {
 	return *c
 }
 
-// give wakes the waiters, if there are any.
-func give(c chan struct{}) {
+// closeSignal closes the channel of signal, if it was made.
+func closeSignal(c chan struct{}) {
 	if c != nil {
 		close(c)
 	}
 }
 
-// move wakes the waiters of Renewed.
-func (t *Term) move(moves uint32) {
-	if moves != t.moves && t.lost == nil {
-		t.moves = moves
-		give(t.moved)
-		t.moved = nil
+// noteRemaining closes the channel of Renewed after a change.
+func (t *Term) noteRemaining(moves uint32) {
+	if moves != t.remainingChanges && t.lost == nil {
+		t.remainingChanges = moves
+		closeSignal(t.remainingChanged)
+		t.remainingChanged = nil
 	}
 }
 
@@ -176,14 +178,14 @@ func (t *Term) check() (left time.Duration, err error) {
 		left, err = t.runner.machine.Remaining(now, t.token)
 	})
 	if err != nil {
-		err = t.why(err)
+		err = t.lostCause(err)
 	}
 	return left, err
 }
 
-// why is the cause of the end of the contexts. They have ended by now unless the term ends in this
-// very call.
-func (t *Term) why(now error) error {
+// lostCause returns the cause with which the contexts ended. They have ended already, unless the
+// term ends in this very call.
+func (t *Term) lostCause(now error) error {
 	t.runner.mu.Lock()
 	defer t.runner.mu.Unlock()
 	if t.lost != nil {
@@ -195,8 +197,8 @@ func (t *Term) why(now error) error {
 // Context returns the hard context. It ends when the term is lost, before another candidate can be
 // elected; when the work has stopped, before the release; or when the work did not finish within
 // FinishWithin of being asked. Its context.Cause wraps ErrLost and the reason. Like the soft
-// context it carries the values of the context of Run, Join or Campaign, without its end and
-// deadline.
+// context it carries the values of the context of Run, Join or Campaign, but not the end and the
+// deadline of that context.
 func (t *Term) Context() context.Context {
 	if t == nil {
 		return ended()
@@ -204,8 +206,8 @@ func (t *Term) Context() context.Context {
 	t.runner.mu.Lock()
 	defer t.runner.mu.Unlock()
 	if t.hard == nil {
-		t.hard = &scope{}
-		t.hard.ctx, t.hard.end = context.WithCancelCause(root{t})
+		t.hard = &hardContext{}
+		t.hard.ctx, t.hard.end = context.WithCancelCause(contextParent{t})
 		if t.lost != nil {
 			t.hard.end(t.lost)
 		}
@@ -219,7 +221,7 @@ func (t *Term) Soft() context.Context {
 	if t == nil {
 		return ended()
 	}
-	return t.softly
+	return t.softContext
 }
 
 // Do calls fn if Remaining is at least need, with a context that ends with ctx or with the term,
@@ -245,18 +247,18 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 // Resign reports that the work of this term has stopped, and releases the lease so that a successor
 // can start at once. Call it after Campaign; Run and Join release by themselves.
 //
-// It returns nil when the store has confirmed the release. It returns ErrUnconfirmed if that takes
-// more than a third of the lease, at most 2 s, or if the store shows another record first. A lease
-// that is not released expires by itself. If the term was lost before, Resign returns nil in all
-// these cases. It returns ctx's cause if ctx ends first; the release goes on. More calls change
-// nothing and wait in the same way. If the work of Run calls it, Run ends once lead has returned,
-// with lead's result.
+// It returns nil when the store has confirmed the release. It returns ErrUnconfirmed if the key no
+// longer holds the record of this leader, or if no confirmation comes within the shorter of 2 s and
+// a third of the lease. A lease that is not released expires by itself. If the term was lost
+// before, Resign returns nil instead of ErrUnconfirmed. It returns ctx's cause if ctx ends first;
+// the release goes on. More calls change nothing and wait in the same way. If the work of Run calls
+// it, Run ends once lead has returned, with lead's result.
 func (t *Term) Resign(ctx context.Context) error {
 	if t == nil {
 		return errNoTerm
 	}
 	t.runner.finish(t, false, 0)
-	closed := t.gone()
+	closed := t.resignSignal()
 	select {
 	case <-closed:
 		return t.unconfirmed
@@ -270,15 +272,15 @@ func (t *Term) Resign(ctx context.Context) error {
 	}
 }
 
-// gone returns a channel that is closed when the machine has left the term behind.
-func (t *Term) gone() <-chan struct{} {
+// resignSignal returns a channel that is closed when the release is over.
+func (t *Term) resignSignal() <-chan struct{} {
 	t.runner.mu.Lock()
 	defer t.runner.mu.Unlock()
-	return signal(&t.closed, t.behind)
+	return signal(&t.resignClosed, t.resignDone)
 }
 
-// soft asks the work to finish.
-func (t *Term) soft(cause error) {
+// askToFinish ends the soft context, and has Stop called if the work needs that.
+func (t *Term) askToFinish(cause error) {
 	t.endSoft(cause)
 	if s := t.session; s != nil {
 		t.session = nil
@@ -291,20 +293,20 @@ func (t *Term) end(cause error) {
 	if t.lost == nil {
 		t.lost = cause
 		t.runner.meter.ended(cause)
-		give(t.moved)
+		closeSignal(t.remainingChanged)
 	}
-	t.soft(cause)
+	t.askToFinish(cause)
 	if t.hard != nil {
 		t.hard.end(cause)
 	}
 }
 
-// resigned: the machine has released the term, or given up doing so.
-func (t *Term) resigned(unconfirmed error) {
-	if t.behind {
+// endResign ends the waits of Resign: the term is released, or the release was given up.
+func (t *Term) endResign(unconfirmed error) {
+	if t.resignDone {
 		return
 	}
 	t.end(&lostError{ErrReleased})
-	t.behind, t.unconfirmed = true, unconfirmed
-	give(t.closed)
+	t.resignDone, t.unconfirmed = true, unconfirmed
+	closeSignal(t.resignClosed)
 }

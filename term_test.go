@@ -14,9 +14,9 @@ func termOf(ctx context.Context) *tenure.Term {
 	return term
 }
 
-// FromContext returns nil for a context that belongs to no term, and work that asks it anyway must
-// be told that it may not act.
-func TestANilTermIsOver(t *testing.T) {
+// FromContext returns nil for a context that belongs to no term. Work that uses that nil term must
+// learn that it may not act.
+func TestNilTermIsOver(t *testing.T) {
 	term, ok := tenure.FromContext(t.Context())
 	if term != nil || ok {
 		t.Fatal("a term out of nothing")
@@ -42,6 +42,6 @@ func TestANilTermIsOver(t *testing.T) {
 	select {
 	case <-term.Renewed():
 	default:
-		t.Error("Renewed waits for ever")
+		t.Error("Renewed never returns a closed channel")
 	}
 }

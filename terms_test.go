@@ -14,22 +14,22 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// outOfReach is a record with a lease of 15 s and a term that no candidate can have reached.
-const outOfReach = `{"leaderID":"x","incarnation":"i","term":%d,"leaseMillis":15000,"seq":1,"nonce":"n%d"}`
+// tooHigh is a record with a lease of 15 s and a term that no candidate can have reached.
+const tooHigh = `{"leaderID":"x","incarnation":"i","term":%d,"leaseMillis":15000,"seq":1,"nonce":"n%d"}`
 
-// lastTerm is the highest that a record can show.
+// lastTerm is the highest term that a record can show.
 const lastTerm = 1<<53 - 1
 
-// One record with the last term once ended an election for good: nobody could claim above it, and
-// every candidate remembered it after the key was deleted.
-func TestATermOutOfReachIsWaitedOut(t *testing.T) {
+// Earlier versions stopped an election forever after one record with the last term: no candidate
+// could claim above it, and every candidate remembered it after the key was deleted.
+func TestTermAboveTheLimitIsWaitedOut(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		var told diary
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = told.note }), holdOn)
+		var events diary
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
 		old := within(t, lease, a.won, "term of a")
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(lease)
-		store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 1))
+		store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 1))
 		put := time.Now()
 		within(t, lease, old.Context().Done(), "end of a's term")
 		var next *tenure.Term
@@ -43,7 +43,7 @@ func TestATermOutOfReachIsWaitedOut(t *testing.T) {
 		if next.Token() <= old.Token() || next.Token() > old.Token()+100 {
 			t.Errorf("token %d after token %d", next.Token(), old.Token())
 		}
-		if alarm := told.find(tenure.EventAlarm); alarm == nil || !errors.Is(alarm.Cause, tenure.ErrMalformed) {
+		if alarm := events.find(tenure.EventAlarm); alarm == nil || !errors.Is(alarm.Cause, tenure.ErrMalformed) {
 			t.Errorf("alarm of a: %+v", alarm)
 		}
 		_ = a.end(t)
@@ -51,9 +51,9 @@ func TestATermOutOfReachIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestStatusShowsATermOutOfReachAsMalformed(t *testing.T) {
+func TestStatusShowsATermAboveTheLimitAsMalformed(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 1))
+		store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 1))
 		s, err := mustNew(t, store, "a", nil).Wait(t.Context(), func(s tenure.Status) bool { return s.Known })
 		if err != nil || s.Leader.Exists() || s.Record.Kind != admin.Malformed || s.Record.Lease != lease ||
 			!errors.Is(s.Record.Problem, tenure.ErrMalformed) {
@@ -62,31 +62,31 @@ func TestStatusShowsATermOutOfReachAsMalformed(t *testing.T) {
 	})
 }
 
-// Where the store knows nothing, a term that a candidate over another handle has made of the time
-// is good, and the next one is above it.
-func TestAStoreWithoutAFloorLosesNoGoodTerm(t *testing.T) {
+// If the store has no floor, a term from another handle's clock is credible, and the next term is
+// above it.
+func TestStoreWithoutAFloorLosesNoCredibleTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := groundless{memory.NewPolled()}
+		store := withoutFloor{memory.NewPolled()}
 		now := uint64(time.Now().UnixMicro())
-		for i, good := range []uint64{1 << 41, now, 2 * now} {
-			store.Put(key, fmt.Appendf(nil, outOfReach, good, i))
+		for i, made := range []uint64{1 << 41, now, 2 * now} {
+			store.Put(key, fmt.Appendf(nil, tooHigh, made, i))
 			a := start(t, mustNew(t, store, "a", nil), holdOn)
-			if term := within(t, 3*lease, a.won, "term of a"); term.Token() != good+1 {
-				t.Errorf("token %d after term %d", term.Token(), good)
+			if term := within(t, 3*lease, a.won, "term of a"); term.Token() != made+1 {
+				t.Errorf("token %d after term %d", term.Token(), made)
 			}
 			_ = a.end(t)
 		}
-		store.Put(key, fmt.Appendf(nil, outOfReach, uint64(lastTerm), 4))
+		store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 4))
 		a := start(t, mustNew(t, store, "a", nil), holdOn)
 		within(t, 3*lease, a.won, "term of a")
 		_ = a.end(t)
 	})
 }
 
-// groundless vouches for nothing.
-type groundless struct{ *memory.Polled }
+// withoutFloor is a store without a floor.
+type withoutFloor struct{ *memory.Polled }
 
-func (g groundless) Read(ctx context.Context, key string) (driver.Entry, error) {
+func (g withoutFloor) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := g.Polled.Read(ctx, key)
 	e.Floor, e.Pristine = 0, false
 	return e, err

@@ -9,23 +9,27 @@ import (
 
 // transition carries out one change that the machine reports. It runs under the runner's lock:
 // contexts of a term end in the same step as the term itself, so a caller that sees a context end
-// finds Err not nil. The event comes first, so that the end of Run finds it in the queue.
+// finds Err not nil. The event is posted first, so that Run waits for it before it returns.
 func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 	if t.What == protocol.Trouble {
 		t.Cause = m.explainTimeout(t.Cause)
 	}
 	if kind, ok := kinds[t.What]; ok {
-		m.post(Event{Time: now.Wall, Kind: kind, Term: t.Term, Leader: leaderOf(t.Leader), Cause: t.Cause})
+		e := Event{Time: now.Wall, Kind: kind, Term: t.Term, Leader: leaderOf(t.Leader), Cause: t.Cause}
+		if kind == EventTrouble || kind == EventAlarm {
+			e.Term = m.term.Token()
+		}
+		m.post(e)
 	}
 	switch t.What {
 	case protocol.Elected:
 		m.elected(t.Term)
 	case protocol.Leaving:
-		m.term.soft(t.Cause)
+		m.term.askToFinish(t.Cause)
 	case protocol.Lost:
 		m.term.end(&lostError{t.Cause})
 	case protocol.Released:
-		m.term.resigned(t.Cause)
+		m.term.endResign(t.Cause)
 	case protocol.Candidacy, protocol.Withdrawn:
 		m.closeTerm(t.What)
 	case protocol.NewLeader:
@@ -46,7 +50,7 @@ func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 	}
 }
 
-// kinds are the changes that become events.
+// kinds maps the changes that become events.
 var kinds = map[protocol.What]EventKind{
 	protocol.Candidacy: EventCandidate, protocol.Elected: EventElected, protocol.Leaving: EventLeaving,
 	protocol.Lost: EventLost, protocol.Released: EventReleased, protocol.NewLeader: EventLeader,
@@ -61,8 +65,9 @@ func (m *runner) post(e Event) {
 	}
 }
 
-func (m *runner) report(kind EventKind, cause error) {
-	m.post(Event{Time: m.clock.Now().Wall, Kind: kind, Term: m.machine.Term(), Cause: cause})
+// report posts an event that does not come from the machine. The term may be nil.
+func (m *runner) report(kind EventKind, t *Term, cause error) {
+	m.post(Event{Time: m.clock.Now().Wall, Kind: kind, Term: t.Token(), Cause: cause})
 }
 
 func (m *runner) elected(token uint64) {
@@ -71,14 +76,13 @@ func (m *runner) elected(token uint64) {
 	if s.once {
 		m.dropSeeker()
 	}
-	go s.won(m.term, nil)
+	go s.onResult(m.term, nil)
 }
 
-// closeTerm closes the term, if one is open. It notifies the pending Campaign if the machine does
-// not.
+// closeTerm closes the term, if one is open. If the member withdrew, it also ends the campaign.
 func (m *runner) closeTerm(what protocol.What) {
 	if m.term != nil {
-		m.term.resigned(nil)
+		m.term.endResign(nil)
 		m.term = nil
 	}
 	if what == protocol.Withdrawn && m.seeker != nil {
@@ -86,7 +90,7 @@ func (m *runner) closeTerm(what protocol.What) {
 	}
 }
 
-// refuse ends a campaign that may not even read.
+// refuse ends the campaign because the store denies reading.
 func (m *runner) refuse(cause error) {
 	m.refused = true
 	if m.seeker != nil {
@@ -97,10 +101,10 @@ func (m *runner) refuse(cause error) {
 func (m *runner) endCampaign(err error) {
 	s := m.seeker
 	m.dropSeeker()
-	go s.won(nil, err)
+	go s.onResult(nil, err)
 }
 
-// dropSeeker forgets the seeker: it gets no more calls.
+// dropSeeker removes the seeker. It receives no more calls.
 func (m *runner) dropSeeker() {
 	if m.seeker != nil {
 		m.cancels.remove(m.seeker)

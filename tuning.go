@@ -2,7 +2,8 @@ package tenure
 
 import "time"
 
-// None sets a time, or Tuning.Drift, to zero where the zero value selects a default.
+// None means zero where the zero value of a field selects a default: in Tuning.Precedence,
+// Tuning.Drift and Tuning.TimerLateness. In Config.FinishWithin it means 1 ms.
 const None = -1
 
 // Tuning holds the settings of a Config that few programs need. Measure before you change them: the
@@ -17,10 +18,10 @@ const None = -1
 //	Poll           Renew                        1 ms to 1 h
 //	PollStable     Lease, or Poll if longer     Poll to 1 h
 //	NoWatch        false
-//	Retry          0, 100 ms, 1 s               at most 10, each from 0 to Renew; none: empty, not nil
-//	Backoff        Lease * 2^(n-1), to 10 Lease
-//	Drift          the clock's: 1 % on Linux,   below 50 %; may be None
-//	               10 % elsewhere
+//	Retry          0, 100 ms, 1 s               at most 10, each from 0 to Renew
+//	Backoff        Lease * 2^(n-1), at most 10 * Lease
+//	Drift          the clock's: 0.01 on Linux,  below 0.5; may be None
+//	               0.1 elsewhere
 //	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease, see Margin; may be None
 type Tuning struct {
 	// Renew is the time from the send of one renewal to that of the next.
@@ -45,17 +46,19 @@ type Tuning struct {
 	// NoWatch makes the election follow by reads alone, even if the store can push changes.
 	NoWatch bool
 
-	// Retry lists the waits after the first, the second, ... store call in a row that failed. After
-	// these, each wait is Renew, or for a leader, which has only until its deadline, a quarter of
-	// Renew. The second default is at most a quarter of Renew, the third at most half.
+	// Retry lists the waits after the first, the second, ... consecutive failed store call. After
+	// the listed ones, a follower waits Renew each time, and a leader a quarter of Renew. A leader
+	// must renew before its deadline, so it also shortens listed waits to half of Renew. Nil
+	// selects 0, 100 ms (at most a quarter of Renew) and 1 s (at most half of it). An empty slice
+	// that is not nil lists no waits.
 	Retry []time.Duration
 	// Backoff returns the delay before the next campaign when leadership was declined n times in a
 	// row, n from 1. A negative delay counts as 0.
 	Backoff func(n int) time.Duration
 
-	// Drift is the bound r of this machine's clocks: local seconds per true second lie in [1-r,
-	// 1+r]. Members may have different bounds. The record states the leader's, and a member whose
-	// bound is larger waits longer for its lease.
+	// Drift is the bound r on the error of this machine's clock rates: local seconds per true
+	// second lie in [1-r, 1+r]. Members may have different bounds. The record states the bound of
+	// the leader, and a member with a larger bound waits longer for the leader's lease to end.
 	Drift float64
 	// TimerLateness is how late a timer may fire on this machine. The term ends earlier by this
 	// time, which protects work that relies on the contexts.

@@ -8,22 +8,21 @@ import (
 	"github.com/tenure-go/tenure/metrics"
 )
 
-// watch is the subscription to pushes. It is a convenience: without it, and in its silence, the
-// machine reads.
+// watch is the subscription to pushes. Without it, or if no push comes, the machine reads.
 type watch struct {
-	// serial numbers the present subscription. Changes for an earlier one are ignored.
+	// serial is the number of the present subscription. Changes for an earlier one are ignored.
 	serial uint32
-	on     bool
+	active bool
 	end    func() // ends the set-up, the watch, or the wait for another try
 }
 
 // setActive begins or ends the watch. It runs under the runner's lock, so the store is called
 // elsewhere.
 func (w *watch) setActive(m *runner, on bool) {
-	if on == w.on {
+	if on == w.active {
 		return
 	}
-	w.on = on
+	w.active = on
 	w.serial++
 	if on {
 		w.begin(m)
@@ -49,20 +48,20 @@ func (w *watch) begin(m *runner) {
 	})
 }
 
-// pushed takes a change that the store pushes.
+// pushed passes a change that the store pushed to the machine.
 func (m *runner) pushed(serial uint32, e driver.Entry) {
 	cell := m.decode(e)
 	m.step(func(now clock.Reading) {
-		if m.watch.on && m.watch.serial == serial {
+		if m.watch.active && m.watch.serial == serial {
 			m.machine.Seen(now, cell)
 		}
 	})
 }
 
-// started takes the answer of the store. A watch that could not be had is tried again with every
-// renewal interval.
+// started takes the store's answer. If the watch failed, it is tried again after each renewal
+// interval.
 func (w *watch) started(m *runner, serial uint32, stop func(), err error) {
-	current := w.on && w.serial == serial
+	current := w.active && w.serial == serial
 	switch {
 	case err == nil && current:
 		w.end = stop
@@ -70,10 +69,10 @@ func (w *watch) started(m *runner, serial uint32, stop func(), err error) {
 	case err == nil:
 		go stop()
 	case current:
-		m.report(EventTrouble, m.explainTimeout(m.wrap("watch", err)))
+		m.report(EventTrouble, m.term, m.explainTimeout(m.wrap("watch", err)))
 		retry := m.clock.AfterFunc(m.settings.machine.Renew, func() {
 			m.step(func(clock.Reading) {
-				if w.on && w.serial == serial {
+				if w.active && w.serial == serial {
 					w.begin(m)
 				}
 			})

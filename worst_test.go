@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// slow is a clock that runs slower than true time, and may be slewed on top.
+// slow is a clock that runs slower than true time. It can be slewed as well.
 type slow struct {
 	clock.Clock
 	raw, slew float64
@@ -29,9 +29,9 @@ func (s slow) AfterFunc(d time.Duration, f func()) func() bool {
 	return s.Clock.AfterFunc(time.Duration(float64(d)/s.raw/s.slew), f)
 }
 
-// After a crash the next leader waits the lease by its own clock: at most lease / (1 - r), and 9 %
-// more while a time daemon slews that clock.
-func TestTheBoundAfterACrash(t *testing.T) {
+// After a crash the next leader waits for the lease by its own clock: at most lease / (1 - r), and
+// 9 % more while a time daemon slews that clock.
+func TestFailoverBoundAfterACrash(t *testing.T) {
 	for name, c := range map[string]struct {
 		clock slow
 		most  time.Duration

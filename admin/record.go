@@ -8,9 +8,9 @@ type Kind string
 // The kinds of value.
 const (
 	Absent    Kind = "absent"    // nothing
-	Vacant    Kind = "vacant"    // no leader yet: put where nothing was, or by Reset
-	Held      Kind = "held"      // a leader's; its lease may have expired
-	Released  Kind = "released"  // a former leader's
+	Vacant    Kind = "vacant"    // no leader yet: put by a candidate where nothing was, or by Reset
+	Held      Kind = "held"      // the record of a leader; its lease may have expired
+	Released  Kind = "released"  // the record of a former leader
 	Malformed Kind = "malformed" // a record with a field or a term out of range
 	Foreign   Kind = "foreign"   // not an election record
 )
@@ -24,10 +24,11 @@ type Record struct {
 	Problem error
 	// LeaderID is the ID of the present or last leader. It is empty if there was none.
 	LeaderID string
-	// Term is the fencing token of that leader, or the highest known term in a vacant record.
+	// Term is the fencing token of that leader; in a vacant record, the highest known term.
 	Term uint64
-	// Lease is how long other candidates wait at least after they first saw this record, unless it
-	// is released. If a malformed record does not show it, Lease is 1 h, the longest lease.
+	// Lease is the shortest time that other candidates wait after they first saw this record,
+	// unless it is released. If a malformed record does not show it, Lease is 1 h, the longest
+	// lease.
 	Lease time.Duration
 	// Seen is when this process first saw the leader's last write, by its wall clock. No other
 	// candidate is elected before Lease has passed since then, unless the record is released.
@@ -35,7 +36,7 @@ type Record struct {
 	// Updated is the leader's wall clock at that write.
 	Updated  time.Time
 	Priority int
-	// Request is a request that the leader has not fulfilled yet, or nil.
+	// Request is the hand-over request in the record, or nil. A renewal removes it.
 	Request *Request
 }
 

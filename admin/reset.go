@@ -21,25 +21,25 @@ var systemClock clock.Clock = clock.System{}
 
 // Reset replaces a foreign or malformed value by a vacant record, with one compare-and-swap. It is
 // a remedy for operators: no candidate ever overwrites a foreign value, and each waits up to 1 h
-// for a malformed record. Before you call it, make sure that the bytes belong to nothing else, and
-// that no candidate leads with a longer lease than the given one. A leader that is still there
-// steps down when it sees the vacant record.
+// before it replaces a malformed record. Before you call it, make sure that the bytes belong to
+// nothing else, and that no candidate leads with a longer lease than the given one. A leader that
+// is still there steps down when it sees the vacant record.
 //
 // The lease is that of the members, from 1 ms to 1 h. No candidate is elected before the vacant
 // record has been visible for the longer of this lease and the one that the malformed record shows.
-// Reset ignores a lease in that record of 1 h or out of range. The next term is above every term
-// that the store vouches for. It is also above the one that the record shows, unless that is out of
-// reach: 2^40 or more above those that the store vouches for.
+// Reset ignores the lease of that record if it is 1 h or out of range. The next term is above every
+// term that the store vouches for. It is also above the term in the record, unless that term is not
+// credible: 2^40 or more above every term that the store vouches for.
 //
 // Reset returns the shortest time until a candidate can be elected. The real wait is longer: the
 // first candidate replaces this record by one more vacant record, and all candidates wait for that
 // too.
 //
 // It returns ErrSound if the record is sound or there is none, an error that wraps
-// driver.ErrConflict if it has changed during the call, and one that wraps driver.ErrDenied if
-// rights are missing. After any other error of the store, the record may be reset or not. The write
-// ends, and Reset fails, when a third of the lease has passed since the read began; only ctx limits
-// the read.
+// driver.ErrConflict if it has changed during the call, and one that wraps driver.ErrDenied if the
+// client lacks the right to read or write. After any other error of the store, the record may or
+// may not have been reset. Reset fails if the read and the write together take longer than a third
+// of the lease.
 func Reset(ctx context.Context, store driver.Store, name string, lease time.Duration) (wait time.Duration, err error) {
 	if lease < time.Millisecond || lease > record.MaxLease {
 		return 0, fmt.Errorf("tenure: lease is %v; it must be from 1ms to %v", lease, record.MaxLease)

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// pausing is a clock, and a store in which reading takes a time by that clock.
+// pausing is a clock and a store. A read takes a set time on this clock.
 type pausing struct {
 	clock.System
 	*memory.Store
@@ -28,8 +28,8 @@ func (p *pausing) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return p.Store.Read(ctx, key)
 }
 
-// TestResetWritesNothingAfterAPause: a process that is stopped between its read and its write must
-// not write over the version that it read, because versions may recur in the meantime (L3a).
+// A process that is stopped between its read and its write must not write over the version that it
+// read: versions may recur during the stop (rule L3a).
 func TestResetWritesNothingAfterAPause(t *testing.T) {
 	const lease = 15 * time.Second
 	for pause, want := range map[time.Duration]error{lease / 4: nil, lease / 3: protocol.ErrTimeout} {

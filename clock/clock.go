@@ -1,8 +1,8 @@
 // Package clock reads the clocks that measure a lease.
 //
 // Programs rarely need it: elections use System unless Config.Clock of package tenure says
-// otherwise. In tests in virtual time (testing/synctest) set that to Standard{}. A Clock of your
-// own embeds one of them and changes what it returns:
+// otherwise. In tests in virtual time (testing/synctest) set Config.Clock to Standard{}. A Clock of
+// your own embeds another Clock, such as System{}, and changes its readings:
 //
 //	type slow struct{ clock.Clock }
 //
@@ -13,7 +13,7 @@
 //	}
 //
 // No single clock of a machine is safe for both sides of a lease. A time daemon may slew
-// CLOCK_MONOTONIC by several per cent, and only CLOCK_BOOTTIME counts the time of a suspended
+// CLOCK_MONOTONIC by several percent, and only CLOCK_BOOTTIME counts the time of a suspended
 // laptop. So a reading holds several clocks. A leader uses the clock that moved most since it sent
 // its write, and adds the time that the machine slept. A follower uses the clock that moved least
 // since it saw that write. Readings of different processes are never compared.
@@ -28,30 +28,31 @@ type Reading struct {
 	Wall time.Time
 }
 
-// Instant is the part of a reading that decides. Its fields mean nothing by themselves; subtract
-// two of the same clock with LeaderSince or FollowerSince.
+// Instant is the part of a reading on which decisions depend. Its fields mean nothing by
+// themselves: compare two Instants of one process with LeaderSince or FollowerSince.
 type Instant struct {
 	// Mono is CLOCK_MONOTONIC or its like: it never steps, but a time daemon may change its rate.
 	Mono time.Duration
 	// Raw is CLOCK_MONOTONIC_RAW: the hardware's rate, not slewed. Where there is none it equals
 	// Mono.
 	Raw time.Duration
-	// Boot is Mono, and suspended time as well. Where no clock counts that, it is the wall clock.
+	// Boot is Mono plus the time that the machine was suspended. Where no clock counts suspended
+	// time, Boot is the wall clock.
 	Boot time.Duration
 }
 
-// LeaderSince is the time since an earlier instant for a leader, which must not act too long: the
-// largest progress while awake, plus the time asleep. The time asleep shows in how far Boot ran
-// ahead of Mono. Boot alone is not enough: a time daemon slews it together with Mono, so it shows
-// the sleep and hides part of the time awake.
+// LeaderSince returns the time since an earlier instant, for use by a leader, which must not act
+// too long. It is the time awake by the clock that moved most, plus the time asleep. The time
+// asleep is how far Boot ran ahead of Mono. Boot alone is not enough: a time daemon slews it
+// together with Mono, so it shows the sleep and hides part of the time awake.
 func (r Instant) LeaderSince(s Instant) time.Duration {
 	awake := max(r.Mono-s.Mono, r.Raw-s.Raw)
 	asleep := (r.Boot - s.Boot) - (r.Mono - s.Mono)
 	return awake + max(0, asleep)
 }
 
-// FollowerSince is the time since an earlier instant for a follower, which must not act too soon:
-// the smallest progress.
+// FollowerSince returns the time since an earlier instant, for use by a follower, which must not
+// act too soon. It is the time by the clock that moved least.
 func (r Instant) FollowerSince(s Instant) time.Duration {
 	return min(r.Mono-s.Mono, r.Raw-s.Raw)
 }
@@ -61,17 +62,17 @@ func (r Instant) FollowerSince(s Instant) time.Duration {
 type Clock interface {
 	// Now reads all clocks. It must be cheap: each check of leadership calls it.
 	Now() Reading
-	// AfterFunc calls f in its own goroutine after d of about CLOCK_MONOTONIC, unless stop is
-	// called before.
+	// AfterFunc calls f in its own goroutine after the time d, approximately by CLOCK_MONOTONIC,
+	// unless stop is called first.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
-	// Drift returns the bound r of the clocks' rate: local seconds per true second lie in [1-r,
-	// 1+r]. 0.01 is one per cent. It is the default of Tuning.Drift of package tenure, and rule L3
-	// of docs/protocol.md.
+	// Drift returns the bound r on the error of the clocks' rates: local seconds per true second
+	// lie in [1-r, 1+r]. 0.01 is one percent. It is the default of Tuning.Drift of package tenure.
+	// Rule L3 of docs/protocol.md uses it.
 	Drift() float64
 }
 
 // Standard reads package time alone. Use it for virtual time, such as in testing/synctest. It does
-// not count the time that a machine is suspended, as a leader must. In production, use System.
+// not count the time that a machine is suspended, but a leader must. In production, use System.
 type Standard struct{}
 
 // base anchors the monotonic readings; only differences between readings count.

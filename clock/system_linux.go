@@ -18,8 +18,8 @@ const (
 // that slews the clock nor a suspended machine leads to two leaders.
 type System struct{ Standard }
 
-// Now reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME and the wall clock: about a
-// microsecond.
+// Now reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME and the wall clock. A call takes
+// about a microsecond.
 func (System) Now() Reading {
 	return Reading{
 		Instant{Mono: gettime(clockMonotonic), Raw: gettime(clockMonotonicRaw), Boot: gettime(clockBoottime)},

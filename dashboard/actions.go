@@ -19,15 +19,15 @@ import (
 	"github.com/tenure-go/tenure/internal/records"
 )
 
-// action is what the reader of the page asks for, with what the page showed: if that has changed
-// since, nothing is done.
+// action is a request of the page's reader. It includes the state that the page showed: if that has
+// changed since, nothing is done.
 type action struct {
 	key
-	// Term is that of the leader to hand over, and To the candidate that should follow, or empty.
+	// Term is the term of the leader that should hand over. To is the wanted successor, or empty.
 	Term uint64 `json:"term"`
 	To   string `json:"to"`
-	// Digest is that of the value to replace. Confirm is the election's name, typed. Lease is the
-	// longest of any candidate.
+	// Digest is the digest of the value to replace. Confirm is the election's name, which the
+	// reader has typed. Lease is the longest lease of any candidate.
 	Digest  string `json:"digest"`
 	Confirm string `json:"confirm"`
 	Lease   int64  `json:"lease_ms"`
@@ -40,7 +40,7 @@ const (
 	maxAction = 16 << 10
 )
 
-// refusal is an error for which the reader can do something.
+// refusal is an error with an HTTP status and a text for the reader.
 type refusal struct {
 	code int
 	why  string
@@ -49,31 +49,31 @@ type refusal struct {
 func (r *refusal) Error() string { return r.why }
 
 var (
-	errOtherLeader = &refusal{http.StatusConflict, "another member leads by now: look again"}
-	errOtherRecord = &refusal{http.StatusConflict, "the record has changed: look again"}
-	errLeads       = &refusal{http.StatusConflict, "that member leads already"}
-	errConfirm     = &refusal{http.StatusBadRequest, "the name that was typed is not the election's"}
-	errLease       = &refusal{http.StatusBadRequest, "the lease is not from 1 ms to 1 h"}
-	errNobody      = &refusal{http.StatusConflict, "nobody leads, so there is no leader to ask"}
-	errSound       = &refusal{http.StatusConflict, "the record is sound: there is nothing to reset"}
-	errDenied      = &refusal{http.StatusForbidden, "the dashboard may not write to the store"}
-	// These leave open what was done.
-	errSilent = &refusal{http.StatusGatewayTimeout, "the store did not answer in time"}
+	errLeaderChanged  = &refusal{http.StatusConflict, "another member leads by now: look again"}
+	errRecordChanged  = &refusal{http.StatusConflict, "the record has changed: look again"}
+	errAlreadyLeads   = &refusal{http.StatusConflict, "that member leads already"}
+	errWrongName      = &refusal{http.StatusBadRequest, "the name that was typed is not the election's"}
+	errBadLease       = &refusal{http.StatusBadRequest, "the lease is not from 1 ms to 1 h"}
+	errNoLeader       = &refusal{http.StatusConflict, "nobody leads, so there is no leader to ask"}
+	errNothingToReset = &refusal{http.StatusConflict, "the record is sound: there is nothing to reset"}
+	errDenied         = &refusal{http.StatusForbidden, "the dashboard may not write to the store"}
+	// After this one, the action may have been done.
+	errNoAnswer = &refusal{http.StatusGatewayTimeout, "the store did not answer in time"}
 )
 
-// deed carries out an action on an election of a source.
-type deed func(context.Context, *source, *election, *action) error
+// actionFunc carries out an action on an election of a source.
+type actionFunc func(context.Context, *source, *election, *action) error
 
-// actions serves the actions, to requests of the page itself: a page of another origin cannot make
-// them in its reader's name.
+// actions serves the actions, and only to requests of the page itself: a page of another origin
+// cannot send them on behalf of its reader (CSRF).
 func (d *Dashboard) actions(m *http.ServeMux) {
 	foreign := http.NewCrossOriginProtection()
-	for name, do := range map[string]deed{"hand-over": handOver, "reset": reset} {
+	for name, do := range map[string]actionFunc{"hand-over": handOver, "reset": reset} {
 		m.Handle("POST /api/"+name, foreign.Handler(d.act(name, do)))
 	}
 }
 
-func (d *Dashboard) act(name string, do deed) http.HandlerFunc {
+func (d *Dashboard) act(name string, do actionFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a, err := read(w, r)
 		if err != nil {
@@ -107,7 +107,7 @@ func level(err error) slog.Level {
 	return slog.LevelInfo
 }
 
-// read reads a request. Forms of other pages cannot have its type.
+// read reads a request. It requires the type JSON, which a form of another page cannot send.
 func read(w http.ResponseWriter, r *http.Request) (*action, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, errors.New("the request is not JSON")
@@ -124,15 +124,15 @@ func explain(err error) (code int, why string) {
 	switch {
 	case errors.As(err, &r):
 	case errors.Is(err, tenure.ErrNoLeader):
-		r = errNobody
+		r = errNoLeader
 	case errors.Is(err, admin.ErrSound):
-		r = errSound
+		r = errNothingToReset
 	case errors.Is(err, driver.ErrConflict):
-		r = errOtherRecord
+		r = errRecordChanged
 	case errors.Is(err, driver.ErrDenied):
 		r = errDenied
 	case errors.Is(err, context.DeadlineExceeded):
-		r = errSilent
+		r = errNoAnswer
 	default:
 		return http.StatusBadGateway, err.Error()
 	}
@@ -146,19 +146,19 @@ func handOver(ctx context.Context, s *source, e *election, a *action) error {
 	leader, term := e.leading()
 	switch {
 	case leader == "":
-		return errNobody
+		return errNoLeader
 	case term != a.Term:
-		return errOtherLeader
+		return errLeaderChanged
 	case leader == a.To:
-		return errLeads
+		return errAlreadyLeads
 	}
-	store := &confirmed{e.store, func(e driver.Entry) error {
+	store := &checkedStore{e.store, func(e driver.Entry) error {
 		if r := records.Read(e); r.Held() && r.Term != a.Term {
-			return errOtherLeader
+			return errLeaderChanged
 		}
 		return nil
 	}}
-	asker, err := tenure.New(store, e.key.Name, s.observing(e.store, s.clock, nil))
+	asker, err := tenure.New(store, e.key.Name, s.observerConfig(e.store, s.clock, nil))
 	if err != nil {
 		return err
 	}
@@ -169,15 +169,15 @@ func reset(ctx context.Context, _ *source, e *election, a *action) error {
 	seen := e.leaseSeen()
 	switch {
 	case a.Confirm != e.key.Name:
-		return errConfirm
+		return errWrongName
 	case a.Lease < 1 || a.Lease > record.MaxLease.Milliseconds():
-		return errLease
+		return errBadLease
 	case a.Lease < seen.Milliseconds():
 		return &refusal{http.StatusBadRequest, fmt.Sprintf("a leader had a lease of %v, and may still be there: give that, or more", seen)}
 	}
-	store := &confirmed{e.store, func(e driver.Entry) error {
+	store := &checkedStore{e.store, func(e driver.Entry) error {
 		if digest(e.Value) != a.Digest {
-			return errOtherRecord
+			return errRecordChanged
 		}
 		return nil
 	}}
@@ -185,13 +185,13 @@ func reset(ctx context.Context, _ *source, e *election, a *action) error {
 	return err
 }
 
-// confirmed is a store whose entry must be the one that the reader saw.
-type confirmed struct {
+// checkedStore is a store whose reads fail unless the entry passes check.
+type checkedStore struct {
 	driver.Store
 	check func(driver.Entry) error
 }
 
-func (c *confirmed) Read(ctx context.Context, key string) (driver.Entry, error) {
+func (c *checkedStore) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := c.Store.Read(ctx, key)
 	if err == nil {
 		err = c.check(e)
@@ -199,7 +199,7 @@ func (c *confirmed) Read(ctx context.Context, key string) (driver.Entry, error) 
 	return e, err
 }
 
-// digest tells values apart, also those that read the same on the page.
+// digest distinguishes values, also those that look the same on the page.
 func digest(value []byte) string {
 	if len(value) == 0 {
 		return ""
@@ -207,7 +207,7 @@ func digest(value []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(value))
 }
 
-// readable is a value as the page shows it.
+// readable returns a value as the page shows it.
 func readable(value []byte) string {
 	return strings.ToValidUTF8(string(value[:min(len(value), maxText)]), "\uFFFD")
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// act posts an action as the page does, and returns the code and the reason.
+// act posts an action as the page does. It returns the status code and the reason.
 func (s shown) act(name string, body map[string]any, headers ...string) (int, string) {
 	s.Helper()
 	text, err := json.Marshal(body)
@@ -65,7 +65,7 @@ func TestHandOverByThePage(t *testing.T) {
 		time.Sleep(time.Second)
 		body := map[string]any{"source": "store", "name": "billing", "to": "c"}
 		code, why := s.act("hand-over", body)
-		wantCode(t, "nobody leads", code, why, http.StatusConflict)
+		wantCode(t, "no leader", code, why, http.StatusConflict)
 		lead(t, store, "billing", "a")
 		time.Sleep(2 * lease)
 		lead(t, store, "billing", "b")
@@ -109,9 +109,8 @@ func TestHandOverByThePage(t *testing.T) {
 	})
 }
 
-// TestHandOverOfALeaderThatThePageDoesNotShow: between two looks at a store that does not push, the
-// store has a later term.
-func TestHandOverOfALeaderThatThePageDoesNotShow(t *testing.T) {
+// Between two reads of a store that does not push, the store has a later term.
+func TestHandOverOfALeaderNotYetShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()
 		s := acting(t, store, &bytes.Buffer{})
@@ -161,7 +160,8 @@ func TestResetByThePage(t *testing.T) {
 			wantCode(t, fmt.Sprintf("a lease of %d ms", ms), code, why, http.StatusBadRequest)
 		}
 		body["lease_ms"] = lease.Milliseconds()
-		// They read the same on the page: what follows 4 KiB is not shown, nor what is no text.
+		// They look the same on the page, which shows neither anything after 4 KiB nor bytes that
+		// are not text.
 		for _, other := range []string{junk + "y", strings.Replace(junk, "\xff", "\xfe", 1)} {
 			store.Put("billing", []byte(other))
 			code, why = s.act("reset", body)
@@ -180,7 +180,7 @@ func TestResetByThePage(t *testing.T) {
 	})
 }
 
-// Without leave there are no actions.
+// Without permission there are no actions.
 func TestNoActionsByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()

@@ -15,14 +15,14 @@ type overview struct {
 	Now       time.Time      `json:"now"`
 	Version   string         `json:"version,omitempty"`
 	Actions   bool           `json:"actions"`
-	Problem   string         `json:"problem,omitempty"` // of the history
+	Problem   string         `json:"problem,omitempty"` // a problem with the history
 	Sources   []sourceRow    `json:"sources"`
 	Counts    map[string]int `json:"counts"`
 	Matching  int            `json:"matching"`
 	Elections []row          `json:"elections"`
 }
 
-// sourceRow is a line about a store.
+// sourceRow describes one store on the page.
 type sourceRow struct {
 	Name      string  `json:"name"`
 	Pushed    bool    `json:"pushed"`
@@ -40,7 +40,7 @@ type sourceRow struct {
 // given, the worst first.
 func (d *Dashboard) overview(query string, only health, offset, limit int) overview {
 	now := time.Now()
-	o := overview{Now: now, Version: d.version, Actions: d.acts, Problem: d.history.problem(), Counts: map[string]int{"all": 0}, Elections: []row{}}
+	o := overview{Now: now, Version: d.version, Actions: d.actionsAllowed, Problem: d.history.problem(), Counts: map[string]int{"all": 0}, Elections: []row{}}
 	for h := range worst {
 		o.Counts[string(h)] = 0
 	}
@@ -76,9 +76,9 @@ func (r *row) matches(query string) bool {
 func (s *source) row(elections []*election) sourceRow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := sourceRow{Name: s.Name, Pushed: pushes(s.store), OK: s.problem == "", Problem: s.problem, Elections: len(elections), Silent: s.said.silent()}
+	r := sourceRow{Name: s.Name, Pushed: pushes(s.store), OK: s.problem == "", Problem: s.problem, Elections: len(elections), Silent: s.reports.silent()}
 	for _, e := range elections {
-		if each := e.betweenLooks(); each > 0 {
+		if each := e.pollInterval(); each > 0 {
 			r.Pushed = false
 			r.PerMinute += float64(time.Minute) / float64(each)
 		}
@@ -90,9 +90,9 @@ func (s *source) row(elections []*election) sourceRow {
 	return r
 }
 
-// betweenLooks is the interval, or the leader's lease if that is shorter: when it runs out, the
-// observer looks. It is 0 where changes are pushed.
-func (e *election) betweenLooks() time.Duration {
+// pollInterval returns the interval, or the leader's lease if that is shorter, because the observer
+// also reads when the lease would be over. It is 0 if the store pushes changes.
+func (e *election) pollInterval() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.pushed {
@@ -107,28 +107,28 @@ const minutesInAMonth = 30 * 24 * 60
 type detail struct {
 	Now      time.Time   `json:"now"`
 	Row      row         `json:"row"`
-	Pushed   bool        `json:"pushed"` // single renewals are seen
+	Pushed   bool        `json:"pushed"` // the store pushes, so each renewal is seen
 	Left     *timeLeft   `json:"left,omitempty"`
 	Next     *time.Time  `json:"next_renewal,omitempty"`
 	Record   recordRow   `json:"record"`
 	Terms    []term      `json:"terms"`
-	Unseen   []gap       `json:"unseen"` // without the dashboard, or an answer of the store
+	Unseen   []gap       `json:"unseen"` // the dashboard did not run, or the store did not answer
 	Renewals []renewal   `json:"renewals"`
 	Events   []event     `json:"events"`
 	Members  []memberRow `json:"members"`
 }
 
-// timeLeft is the time that is left of a lease, as far as an observer can know it.
+// timeLeft is the range of the time left of a lease, as an observer can know it.
 type timeLeft struct {
 	Least int64 `json:"least_ms"`
 	Most  int64 `json:"most_ms"`
 }
 
-// recordRow is the record as it is in the store.
+// recordRow is the record in the store.
 type recordRow struct {
 	Kind    string           `json:"kind"`
 	Text    string           `json:"text,omitempty"`
-	Bytes   int              `json:"bytes,omitempty"` // of the whole
+	Bytes   int              `json:"bytes,omitempty"` // the size of the whole record
 	Digest  string           `json:"digest,omitempty"`
 	Updated time.Time        `json:"updated,omitzero"` // by the leader's clock
 	Request *records.Request `json:"request,omitempty"`
@@ -136,9 +136,9 @@ type recordRow struct {
 
 func (s *source) detail(e *election) detail {
 	d := e.detail(time.Now())
-	d.Members = s.said.members(e.key.Name)
+	d.Members = s.reports.members(e.key.Name)
 	if len(d.Terms) > 0 {
-		d.Unseen = append(s.kept.unseen(d.Terms[0].From), d.Unseen...)
+		d.Unseen = append(s.history.unseen(d.Terms[0].From), d.Unseen...)
 	}
 	return d
 }
@@ -153,23 +153,23 @@ func (e *election) detail(now time.Time) detail {
 		d.Next = &next
 	}
 	d.Record = e.recordRow()
-	d.Terms, d.Renewals, d.Unseen = clone(e.terms), clone(e.renewals), clone(e.gaps)
-	if !e.dark.IsZero() {
-		d.Unseen = append(d.Unseen, gap{e.dark, now})
+	d.Terms, d.Renewals, d.Unseen = clone(e.terms), clone(e.renewals), clone(e.unseen)
+	if !e.unseenSince.IsZero() {
+		d.Unseen = append(d.Unseen, gap{e.unseenSince, now})
 	}
 	d.Events = clone(e.events)
 	slices.Reverse(d.Events)
 	return d
 }
 
-// timeLeft counts from the last renewal that was seen. The leader counts from before it sent that:
-// after the sight before it, and by a push within a second. It runs under the lock.
+// timeLeft counts from when the last renewal was seen. The leader counts from before it sent the
+// renewal: at most sentBefore earlier. It runs under the lock.
 func (e *election) timeLeft(now time.Time) *timeLeft {
 	if e.leader == "" || e.renewed.IsZero() {
 		return nil
 	}
 	most := max(0, e.lease-now.Sub(e.renewed))
-	return &timeLeft{max(0, most-e.late).Milliseconds(), most.Milliseconds()}
+	return &timeLeft{max(0, most-e.sentBefore).Milliseconds(), most.Milliseconds()}
 }
 
 func (e *election) recordRow() recordRow {

@@ -18,7 +18,7 @@ import (
 
 // Config holds the settings of a Dashboard.
 type Config struct {
-	// Sources are the stores to show: at least one, each with another name.
+	// Sources are the stores to show: at least one, each with its own name.
 	Sources []Source
 	// Version is shown on the page; it may be empty.
 	Version string
@@ -29,8 +29,8 @@ type Config struct {
 	// History is the path of a file that keeps terms and events for the next start, with mode 0600.
 	// A crash loses those of the last second. If History is empty, nothing is kept. Each process
 	// needs a file of its own: where the system can lock files, New returns an error if another
-	// process uses this one. Beside it are a lock, at times a new version, and damaged files, which
-	// are kept under other names.
+	// process uses this one. The same directory also gets a lock file, at times a new version of
+	// the file, and damaged files under other names.
 	History string
 	// Logger logs each action, a failed one as a warning, with the user name of HTTP basic
 	// authentication, which the Dashboard does not verify. By default nothing is logged.
@@ -55,19 +55,20 @@ type Source struct {
 	// own.
 	Store   driver.Store
 	Connect func(ctx context.Context, waiting func(error)) (driver.Store, error)
-	// Elections are the names of the elections. If it is empty, the store must be a driver.Lister.
-	// It is then asked for its elections each minute, and one that is no longer listed stays. At
-	// most 20,000 are shown.
+	// Elections are the names of the elections. If it is empty, the store must be a driver.Lister,
+	// and the Dashboard lists its elections once a minute. An election that is no longer listed
+	// stays on the page. At most 20,000 are shown.
 	Elections []string
 	// Members are the URLs at which processes serve a Report. The page shows the reports about
-	// elections of this source, by their names. Each URL is read every 10 s, with a limit of 5 s,
-	// 1 MiB and 10,000 members, by MembersClient, or by one that follows no redirects if that is
-	// nil. The page shows the URLs without their user, password and query.
+	// elections of this source, by their names. Each URL is read every 10 s, with a limit of 5 s, 1
+	// MiB and 10,000 members. MembersClient reads them; if it is nil, a client that follows no
+	// redirects does. The page shows the URLs without their user, password and query.
 	Members       []string
 	MembersClient *http.Client
 	// Interval is the time between two reads of each election where the store does not push
 	// changes: 1 s to 1 h, 15 s by default. An election with a leader is also read when its lease
-	// would be over, so an Interval longer than the lease has no effect. Each read is one request.
+	// would be over, so an Interval longer than the lease acts like the lease. Each read is one
+	// request.
 	Interval time.Duration
 	// Price is the price of a thousand requests, in dollars, or 0. Where the store does not push
 	// changes, the page shows the cost of a read per Interval for 30 days.
@@ -75,9 +76,9 @@ type Source struct {
 }
 
 const (
-	usualInterval = 15 * time.Second
-	listEach      = time.Minute
-	askAgainEach  = time.Minute // where the store denies it
+	defaultInterval  = 15 * time.Second
+	listEvery        = time.Minute
+	retryDeniedEvery = time.Minute // where the store denies reading
 	// lease bounds one request to the store, and nothing else: an observer has no lease.
 	lease = 15 * time.Second
 )
@@ -110,7 +111,7 @@ func (c *Config) validate() error {
 	return errors.Join(problems...)
 }
 
-func (s *Source) interval() time.Duration { return cmp.Or(s.Interval, usualInterval) }
+func (s *Source) interval() time.Duration { return cmp.Or(s.Interval, defaultInterval) }
 
 // pushes reports whether a store pushes changes, so that nothing is read in steady state.
 func pushes(store driver.Store) bool {
@@ -118,13 +119,13 @@ func pushes(store driver.Store) bool {
 	return ok
 }
 
-// observing returns the settings of the elections of a store.
-func (s *Source) observing(store driver.Store, c clock.Clock, hear func(tenure.Event)) tenure.Config {
-	cfg := tenure.Config{ID: "dashboard", Lease: lease, Clock: c, OnEvent: hear}
+// observerConfig returns the settings of the elections of a store.
+func (s *Source) observerConfig(store driver.Store, c clock.Clock, onEvent func(tenure.Event)) tenure.Config {
+	cfg := tenure.Config{ID: "dashboard", Lease: lease, Clock: c, OnEvent: onEvent}
 	if b, ok := store.(driver.Bounded); ok {
 		cfg.Lease = max(cfg.Lease, b.MinLease())
 	}
-	cfg.Tuning.Poll, cfg.Tuning.PollStable = s.interval(), s.interval() // for a time without pushes
+	cfg.Tuning.Poll, cfg.Tuning.PollStable = s.interval(), s.interval() // for times without pushes
 	return cfg
 }
 

@@ -14,14 +14,14 @@ import (
 
 // Dashboard is an http.Handler that shows elections. Its methods may be called concurrently.
 type Dashboard struct {
-	version string
-	acts    bool
-	log     *slog.Logger
-	sources []*source
-	hub     *hub
-	history *history
-	pages   http.Handler
-	ended   chan struct{} // closed once Run's context has ended
+	version        string
+	actionsAllowed bool
+	log            *slog.Logger
+	sources        []*source
+	hub            *hub
+	history        *history
+	pages          http.Handler
+	ended          chan struct{} // closed once Run's context has ended
 }
 
 //go:embed page
@@ -34,7 +34,7 @@ func New(cfg Config) (*Dashboard, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	d := &Dashboard{version: cfg.Version, acts: cfg.Actions, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub(), ended: make(chan struct{})}
+	d := &Dashboard{version: cfg.Version, actionsAllowed: cfg.Actions, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub(), ended: make(chan struct{})}
 	if cfg.History != "" {
 		var err error
 		if d.history, err = openHistory(cfg.History, time.Now()); err != nil {
@@ -56,7 +56,7 @@ func (d *Dashboard) Run(ctx context.Context) {
 	for _, s := range d.sources {
 		all.Go(func() { s.run(ctx) })
 		for _, address := range s.Members {
-			all.Go(func() { s.said.run(ctx, address) })
+			all.Go(func() { s.reports.run(ctx, address) })
 		}
 	}
 	all.Go(func() { d.history.run(ctx, d.remember, func() { d.hub.changed(key{}) }) })
@@ -65,8 +65,8 @@ func (d *Dashboard) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// whileItRuns refuses requests once Run's context has ended, when what is shown is out of date.
-func (d *Dashboard) whileItRuns(h http.Handler) http.HandlerFunc {
+// untilEnded refuses requests once Run's context has ended, because the state is then out of date.
+func (d *Dashboard) untilEnded(h http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-d.ended:
@@ -77,7 +77,7 @@ func (d *Dashboard) whileItRuns(h http.Handler) http.HandlerFunc {
 	}
 }
 
-// remember gives all that the history keeps.
+// remember passes everything that the history keeps to add.
 func (d *Dashboard) remember(add func(line)) {
 	for _, s := range d.sources {
 		for _, e := range s.all() {
@@ -89,17 +89,17 @@ func (d *Dashboard) remember(add func(line)) {
 func (d *Dashboard) routes() http.Handler {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
-		panic(err) // the name is wrong
+		panic(err) // it cannot happen: the directory is embedded
 	}
 	m := http.NewServeMux()
 	m.HandleFunc("GET /api/overview", d.serveOverview)
 	m.HandleFunc("GET /api/election", d.serveElection)
-	m.HandleFunc("GET /api/stream", d.whileItRuns(http.HandlerFunc(d.serveStream)))
+	m.HandleFunc("GET /api/stream", d.untilEnded(http.HandlerFunc(d.serveStream)))
 	m.Handle("GET /", http.FileServerFS(page))
-	if d.acts {
+	if d.actionsAllowed {
 		acts := http.NewServeMux()
 		d.actions(acts)
-		m.HandleFunc("POST /api/", d.whileItRuns(acts))
+		m.HandleFunc("POST /api/", d.untilEnded(acts))
 	}
 	return m
 }
@@ -120,12 +120,12 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
-	usualRows = 100
-	maxRows   = 1000
+	defaultRows = 100
+	maxRows     = 1000
 )
 
 func (d *Dashboard) serveOverview(w http.ResponseWriter, r *http.Request) {
-	offset, limit := whole(r, "offset", 0), whole(r, "limit", usualRows)
+	offset, limit := intParameter(r, "offset", 0), intParameter(r, "limit", defaultRows)
 	if offset < 0 || limit < 1 || limit > maxRows {
 		refuse(w, http.StatusBadRequest, "offset must be at least 0, and limit from 1 to "+strconv.Itoa(maxRows))
 		return
@@ -133,8 +133,8 @@ func (d *Dashboard) serveOverview(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, d.overview(r.FormValue("q"), health(r.FormValue("health")), offset, limit))
 }
 
-// whole returns a parameter, or -1 if it is no number.
-func whole(r *http.Request, name string, usual int) int {
+// intParameter returns an integer parameter, or -1 if it is not one.
+func intParameter(r *http.Request, name string, usual int) int {
 	text := r.FormValue(name)
 	if text == "" {
 		return usual
@@ -147,7 +147,7 @@ func whole(r *http.Request, name string, usual int) int {
 }
 
 func (d *Dashboard) serveElection(w http.ResponseWriter, r *http.Request) {
-	s, e := d.find(asked(r))
+	s, e := d.find(requestedKey(r))
 	if e == nil {
 		refuse(w, http.StatusNotFound, "there is no such election")
 		return
@@ -155,8 +155,8 @@ func (d *Dashboard) serveElection(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, s.detail(e))
 }
 
-// asked returns the election that a request is about.
-func asked(r *http.Request) key { return key{r.FormValue("source"), r.FormValue("name")} }
+// requestedKey returns the key of the election that a request asks for.
+func requestedKey(r *http.Request) key { return key{r.FormValue("source"), r.FormValue("name")} }
 
 func (d *Dashboard) find(k key) (*source, *election) {
 	for _, s := range d.sources {
@@ -170,7 +170,7 @@ func (d *Dashboard) find(k key) (*source, *election) {
 func answer(w http.ResponseWriter, code int, data any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(encode(data)) // the browser has gone
+	_, _ = w.Write(encode(data)) // an error means that the browser has gone
 }
 
 func refuse(w http.ResponseWriter, code int, why string) {

@@ -22,7 +22,7 @@ import (
 
 const lease = 15 * time.Second
 
-// shown is a Dashboard of a test in virtual time, over one store.
+// shown is a Dashboard in virtual time, over one store.
 type shown struct {
 	*testing.T
 	*dashboard.Dashboard
@@ -38,7 +38,7 @@ func show(t *testing.T, sources ...dashboard.Source) shown {
 	return shown{t, d}
 }
 
-// get asks for a page and decodes the answer.
+// get requests a page and decodes the answer.
 func (s shown) get(path string, into any) {
 	s.Helper()
 	w := httptest.NewRecorder()
@@ -114,7 +114,7 @@ func (s shown) about(name string) (a about) {
 	return a
 }
 
-// lead campaigns until stopped; the stop releases the lease unless the store is cut off first.
+// lead campaigns until stopped. The stop releases the lease unless the store is cut off first.
 func lead(t *testing.T, store driver.Store, name, id string) (stop func()) {
 	t.Helper()
 	e, err := tenure.New(store, name, tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}})
@@ -132,7 +132,7 @@ func lead(t *testing.T, store driver.Store, name, id string) (stop func()) {
 	return stop
 }
 
-// cut is a store that a member loses.
+// cut is a store that can be cut off.
 type cut struct {
 	*memory.Store
 	mu  sync.Mutex
@@ -170,8 +170,8 @@ func (c *cut) CompareAndSwap(ctx context.Context, key string, prev driver.Versio
 	return c.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
-// A leader that is cut off, and one that stops.
-func TestTheStoryOfAnElection(t *testing.T) {
+// A leader is cut off, and another one stops.
+func TestElectionHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
@@ -193,7 +193,7 @@ func TestTheStoryOfAnElection(t *testing.T) {
 			t.Errorf("time left: %+v", a.Left)
 		}
 		stopB := lead(t, store, "billing", "b")
-		time.Sleep(2*lease + time.Second) // b has seen a renew, and no renewal is under way
+		time.Sleep(2*lease + time.Second) // b has seen a renew, and no renewal is in flight
 		way.cut()
 		time.Sleep(2 * lease)
 		a = s.about("billing")
@@ -211,19 +211,19 @@ func TestTheStoryOfAnElection(t *testing.T) {
 		if a.Row.Leader != "c" || len(a.Terms) != 3 || a.Terms[1].Ended != "released" || *a.Terms[1].Least != 0 || *a.Terms[1].Took > 10 {
 			t.Errorf("after the release: %+v", a.Terms)
 		}
-		var told []string
+		var events []string
 		for _, e := range a.Events {
-			told = append(told, e.What+" "+e.Leader)
+			events = append(events, e.What+" "+e.Leader)
 		}
-		// The vacancy of the hand-over is left out; that of the silence may be as short.
-		if got := strings.Replace(strings.Join(told, ", "), "b, vacant , elected a", "b, elected a", 1); got != "elected c, released b, elected b, elected a, vacant " {
+		// The short vacancy of the hand-over is left out. That after the silence may be as short.
+		if got := strings.Replace(strings.Join(events, ", "), "b, vacant , elected a", "b, elected a", 1); got != "elected c, released b, elected b, elected a, vacant " {
 			t.Errorf("events: %s", got)
 		}
 	})
 }
 
-// The dashboard alone loses a store that it reads, and finds the leader of before.
-func TestALeaderThatWasOutOfSight(t *testing.T) {
+// Only the dashboard loses the store. When it can read again, it finds the same leader.
+func TestLeaderDuringAnOutageOfTheDashboard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		way := &cut{Store: store}
@@ -234,17 +234,17 @@ func TestALeaderThatWasOutOfSight(t *testing.T) {
 		way.set(true)
 		time.Sleep(2 * lease)
 		if a := s.about("billing"); a.Row.Health != "unknown" || a.Row.Leader != "" {
-			t.Errorf("out of sight: %+v", a.Row)
+			t.Errorf("during the outage: %+v", a.Row)
 		}
 		way.set(false)
 		time.Sleep(2 * lease)
 		if a := s.about("billing"); a.Row.Health != "ok" || a.Row.Leader != "a" || len(a.Terms) != 1 || a.Terms[0].To != nil || a.Row.Term != before.Row.Term {
-			t.Errorf("in sight again: %+v", a)
+			t.Errorf("after the outage: %+v", a)
 		}
 	})
 }
 
-func TestTheWorstComesFirst(t *testing.T) {
+func TestWorstElectionsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		names := []string{"calm", "alarm", "empty", "flapping"}
@@ -282,7 +282,7 @@ func TestTheWorstComesFirst(t *testing.T) {
 	})
 }
 
-// lister is a store that lists the keys of the test.
+// lister is a store that lists the keys that the test gives it.
 type lister struct {
 	*memory.Polled
 	mu    sync.Mutex
@@ -302,7 +302,7 @@ func (l *lister) lists(err error, names ...string) {
 	l.names, l.err = names, err
 }
 
-func TestElectionsThatTheStoreLists(t *testing.T) {
+func TestListedElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &lister{Polled: memory.NewPolled()}
 		store.lists(fmt.Errorf("list: %w", driver.ErrDenied))
@@ -406,8 +406,9 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// A browser that takes nothing costs a bounded number of messages, and hears that it missed some.
-func TestASlowStreamIsTold(t *testing.T) {
+// A browser that reads nothing costs a bounded number of messages. It is notified that it missed
+// some.
+func TestSlowStreamIsNotifiedOfMissedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
@@ -427,7 +428,7 @@ func TestASlowStreamIsTold(t *testing.T) {
 	})
 }
 
-// stuck takes its first bytes late.
+// stuck accepts its first bytes late.
 type stuck struct {
 	recorder
 	on chan struct{}
@@ -480,7 +481,7 @@ func TestRequests(t *testing.T) {
 }
 
 // A store that cannot be reached at first is shown with the reason.
-func TestAStoreThatComesLate(t *testing.T) {
+func TestStoreUnreachableAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there := make(chan struct{})
 		s := show(t, dashboard.Source{Name: "store", Elections: []string{"billing"}, Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
@@ -525,7 +526,8 @@ func TestWrongConfigs(t *testing.T) {
 	}
 }
 
-// BenchmarkOverview is one answer of the overview with many elections, after the store showed all.
+// BenchmarkOverview measures one answer of the overview with many elections, after the store has
+// shown all of them.
 func BenchmarkOverview(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint("elections=", n), func(b *testing.B) {
@@ -543,7 +545,7 @@ func BenchmarkOverview(b *testing.B) {
 				d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/overview", nil))
 				return w.Body.String()
 			}
-			for !strings.Contains(ask(), fmt.Sprintf(`"vacant":%d`, n)) { // until its own limit
+			for !strings.Contains(ask(), fmt.Sprintf(`"vacant":%d`, n)) { // up to its time limit
 			}
 			b.ReportAllocs()
 			for b.Loop() {

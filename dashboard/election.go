@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/internal/story"
 )
 
-// The bounds of what is remembered of one election.
+// Limits of the data that is kept for one election.
 const (
 	maxTerms    = 200
 	maxRenewals = 240
@@ -20,50 +20,51 @@ const (
 	maxText     = 4 << 10 // of a record, in bytes
 )
 
-// election is what is known of one election. Its facts come from the story, in their order.
+// election is the known state of one election. It follows from the items of the story, in their
+// order.
 type election struct {
-	key      key
-	interval time.Duration // between two looks where nothing is pushed
-	hub      *hub
-	history  *history
-	observed *tenure.Election
-	store    driver.Store
-	story    story.Story
-	stop     func()
+	key           key
+	interval      time.Duration // between two reads where nothing is pushed
+	hub           *hub
+	history       *history
+	election      *tenure.Election
+	store         driver.Store
+	story         story.Story
+	stopObserving func()
 
-	// mu is taken before the story's lock, so that facts come in the story's order.
-	mu       sync.Mutex
-	known    bool   // the store has answered
-	pushed   bool   // the store pushes changes at present
-	trouble  string // what the store's last failure was; empty once it answers
-	alarm    string // until the next leader
-	vacancy  string // why nobody leads
-	leader   string
-	address  string
-	term     uint64
-	since    time.Time // when the leader, or the vacancy, was first seen
-	lease    time.Duration
-	renewed  time.Time
-	sharp    bool          // that was pushed, and there was no trouble since
-	late     time.Duration // how long before it was seen that renewal may have been sent
-	sight    sight
-	dark     time.Time // since when the leader is out of sight; zero: it is not
-	gaps     []gap     // when nothing was seen
-	value    []byte    // the record as it is in the store, at most maxText of it
-	size     int       // of all of it
-	digest   string    // of all of it
-	terms    []term    // the last one is open while there is a leader
-	renewals []renewal
-	events   []event
-	lastID   uint64
-	lastTerm uint64 // the ID of a term
+	// mu is taken before the story's lock, so that items are applied in the story's order.
+	mu            sync.Mutex
+	known         bool   // the store has answered
+	pushed        bool   // the store pushes changes at present
+	trouble       string // the store's last failure; empty once it answers
+	alarm         string // the last alarm, until the next leader
+	vacancy       string // why nobody leads
+	leader        string
+	address       string
+	term          uint64
+	since         time.Time // when the leader, or the vacancy, was first seen
+	lease         time.Duration
+	renewed       time.Time
+	renewalPushed bool          // the last renewal was pushed, without trouble since
+	sentBefore    time.Duration // how long before renewed the leader may have sent it
+	lastSight     sighting
+	unseenSince   time.Time // since when the store has not answered; zero: it answers
+	unseen        []gap     // earlier times without an answer of the store
+	value         []byte    // the record as it is in the store, at most maxText of it
+	size          int       // of the whole record
+	digest        string    // of the whole record
+	terms         []term    // the last one is open while there is a leader
+	renewals      []renewal
+	events        []event
+	lastID        uint64
+	lastTerm      uint64 // the ID of a term
 }
 
-// sight is when the store showed something, and how.
-type sight struct {
-	before time.Time // the sight before it
-	at     time.Time
-	pushed bool
+// sighting is one answer or push of the store.
+type sighting struct {
+	previous time.Time // the time of the sighting before
+	at       time.Time
+	pushed   bool
 }
 
 // key names an election.
@@ -72,7 +73,7 @@ type key struct {
 	Name   string `json:"name"`
 }
 
-// term is one leader's time. In a store that was deleted and made again, its number may come twice.
+// term is one term. In a store that was deleted and recreated, its number may recur.
 type term struct {
 	ID          uint64     `json:"id,omitempty"` // counts them; 0 in older histories
 	Incarnation string     `json:"incarnation,omitempty"`
@@ -82,19 +83,19 @@ type term struct {
 	From        time.Time  `json:"from"`
 	To          *time.Time `json:"to,omitempty"`
 	Ended       string     `json:"ended,omitempty"`
-	// Took is the time from the last sign of this leader to the next one's, and Least the least
-	// that it had to be.
+	// Took is the time from the last sign of this leader to the first of the next leader. Least is
+	// the shortest possible value of Took.
 	Took  *float64 `json:"took_ms,omitempty"`
 	Least *float64 `json:"least_ms,omitempty"`
 }
 
-// renewal is one, with the part of the lease that was left.
+// renewal is one renewal, with the part of the lease that was left.
 type renewal struct {
 	At   time.Time `json:"at"`
 	Left float64   `json:"left"`
 }
 
-// event is a line of the list of events.
+// event is one line in the list of events.
 type event struct {
 	ID     uint64    `json:"id"`
 	At     time.Time `json:"at"`
@@ -104,10 +105,11 @@ type event struct {
 	Text   string    `json:"text,omitempty"`
 }
 
-// vacancy is the kind of event for a time without a leader. A brief one is left out.
+// vacancy is the kind of event for a time without a leader. One that is shorter than briefVacancy
+// is left out.
 const (
-	vacancy = "vacant"
-	brief   = time.Second
+	vacancy      = "vacant"
+	briefVacancy = time.Second
 )
 
 // The ways in which a term ends, as far as it can be seen from outside.
@@ -120,9 +122,9 @@ const (
 
 var endings = map[string]string{story.Graceful: endReleased, story.Forced: endDeleted, story.Silence: endSilence}
 
-// see takes an entry that the store showed, perhaps by a push.
-func (e *election) see(entry driver.Entry, pushed bool, now time.Time) {
-	pushes := pushed || e.observed.Status().Pushed
+// onEntry applies an entry that was read, or pushed.
+func (e *election) onEntry(entry driver.Entry, pushed bool, now time.Time) {
+	pushes := pushed || e.election.Status().Pushed
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	back := !e.known || e.trouble != ""
@@ -130,43 +132,43 @@ func (e *election) see(entry driver.Entry, pushed bool, now time.Time) {
 		e.pushed = pushes
 	}
 	e.known, e.trouble = true, ""
-	e.sight = sight{e.sight.at, now, pushed}
-	if !e.dark.IsZero() {
-		e.gaps = bounded(append(e.gaps, gap{e.dark, now}), maxGaps)
-		e.dark = time.Time{}
+	e.lastSight = sighting{e.lastSight.at, now, pushed}
+	if !e.unseenSince.IsZero() {
+		e.unseen = bounded(append(e.unseen, gap{e.unseenSince, now}), maxGaps)
+		e.unseenSince = time.Time{}
 	}
 	if !entry.Unverified {
 		e.value = slices.Clone(entry.Value[:min(len(entry.Value), maxText)])
 		e.size, e.digest = len(entry.Value), digest(entry.Value)
 	}
-	e.take(e.story.See(entry, pushed, now))
+	e.applyAll(e.story.See(entry, pushed, now))
 	if back {
 		e.hub.changed(e.key)
 	}
 }
 
-// hear takes an event of the library.
-func (e *election) hear(event tenure.Event) {
+// onEvent applies an event of package tenure.
+func (e *election) onEvent(event tenure.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.take(e.story.Hear(event))
+	e.applyAll(e.story.Hear(event))
 }
 
-// begin takes the first status that is known.
-func (e *election) begin(s tenure.Status, id string) {
+// onFirstStatus applies the first known status.
+func (e *election) onFirstStatus(s tenure.Status, id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.take(e.story.Begin(s, e.key.Name, id))
+	e.applyAll(e.story.Begin(s, e.key.Name, id))
 }
 
-func (e *election) take(facts []story.Item) {
+func (e *election) applyAll(facts []story.Item) {
 	for i := range facts {
-		e.fact(&facts[i])
+		e.apply(&facts[i])
 	}
 }
 
-// fact runs under the lock.
-func (e *election) fact(f *story.Item) {
+// apply runs under the lock.
+func (e *election) apply(f *story.Item) {
 	switch f.What {
 	case story.Renewed:
 		e.renew(f)
@@ -178,19 +180,19 @@ func (e *election) fact(f *story.Item) {
 	case story.Alarm:
 		e.alarm = f.Text
 	case story.Trouble:
-		if !e.troubled(f) {
+		if !e.recordTrouble(f) {
 			return
 		}
 	case story.Asked, story.Released:
 	}
-	e.note(f)
+	e.addEvent(f)
 	e.hub.changed(e.key)
 }
 
-// troubled takes trouble, and reports whether it is news. While the store does not answer, and
-// where one cause comes again and again, it is none: it would displace all other events.
-func (e *election) troubled(f *story.Item) (news bool) {
-	e.sharp = false
+// recordTrouble records trouble, and reports whether it belongs in the list of events. Repeated
+// trouble with one cause does not, since it would displace all other events.
+func (e *election) recordTrouble(f *story.Item) (news bool) {
+	e.renewalPushed = false
 	was := e.trouble
 	if n := len(e.events) - 1; was == "" && n >= 0 {
 		if last := &e.events[n]; last.What == string(story.Trouble) && f.At.Sub(last.At) < time.Hour {
@@ -207,17 +209,17 @@ func (e *election) troubled(f *story.Item) (news bool) {
 }
 
 func (e *election) renew(f *story.Item) {
-	last, sharp := e.renewed, e.sharp && e.sight.pushed
-	e.renewed, e.lease, e.sharp, e.late = f.At, f.Lease, e.sight.pushed, time.Second
-	switch before := e.sight.before; {
+	last, exact := e.renewed, e.renewalPushed && e.lastSight.pushed
+	e.renewed, e.lease, e.renewalPushed, e.sentBefore = f.At, f.Lease, e.lastSight.pushed, time.Second
+	switch before := e.lastSight.previous; {
 	case before.IsZero():
-		e.late = f.Lease
-	case !sharp:
-		e.late += f.At.Sub(before)
+		e.sentBefore = f.Lease
+	case !exact:
+		e.sentBefore += f.At.Sub(before)
 	}
 	apart := f.At.Sub(last)
 	missed := apart >= f.Lease // a leader does not renew after its lease
-	if missed || !sharp || f.Term != e.term || last.IsZero() {
+	if missed || !exact || f.Term != e.term || last.IsZero() {
 		return
 	}
 	r := renewal{f.At, 1 - float64(apart)/float64(f.Lease)}
@@ -236,7 +238,7 @@ func (e *election) elected(f *story.Item) {
 	e.leader, e.address, e.term, e.since = f.Who, f.Address, f.Term, f.At
 	incarnation := f.Event.Leader.Incarnation
 	if n := len(e.terms); n > 0 && e.terms[n-1].is(&f.Event.Leader) {
-		t := &e.terms[n-1] // it has another address, or was unseen
+		t := &e.terms[n-1] // the same leader: with another address, or seen again
 		t.Incarnation, t.Address, t.To, t.Ended, e.since = incarnation, f.Address, nil, "", t.From
 		e.keepTerm()
 		return
@@ -252,7 +254,7 @@ func (t *term) is(of *tenure.Leader) bool {
 	return t.Term == of.Term && t.Leader == of.ID && (t.Incarnation == of.Incarnation || t.Incarnation == "")
 }
 
-// end closes a term, also if the clock went back.
+// end closes a term. It never ends before it began, even if the clock went back.
 func (t *term) end(at time.Time) {
 	if at.Before(t.From) {
 		at = t.From
@@ -282,12 +284,12 @@ func (e *election) closeTerm(next *story.Item) {
 	e.keepTerm()
 }
 
-// keepTerm saves the last term.
+// keepTerm saves the last term in the history.
 func (e *election) keepTerm() {
 	e.history.add(line{Source: e.key.Source, Name: e.key.Name, Term: &e.terms[len(e.terms)-1]})
 }
 
-// resume begins with what is known of the past.
+// resume begins with the terms and events of the history.
 func (e *election) resume(p past) {
 	e.terms, e.events = p.terms, p.events
 	if n := len(p.events); n > 0 {
@@ -298,7 +300,7 @@ func (e *election) resume(p past) {
 	}
 }
 
-// past is what is known by now.
+// past returns the known terms and events.
 func (e *election) past() past {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -308,7 +310,7 @@ func (e *election) past() past {
 func (e *election) vacate(f *story.Item) {
 	e.vacancy, e.since, e.leader, e.address, e.renewed = f.Text, f.At, "", "", time.Time{}
 	if e.trouble != "" {
-		e.dark = f.At
+		e.unseenSince = f.At
 	}
 	if n := len(e.terms); n > 0 && e.terms[n-1].To == nil {
 		e.terms[n-1].end(f.At)
@@ -323,20 +325,20 @@ func (e *election) leading() (leader string, term uint64) {
 	return e.leader, e.term
 }
 
-// leaseSeen returns that of the last leader, or 0.
+// leaseSeen returns the lease of the last leader, or 0.
 func (e *election) leaseSeen() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lease
 }
 
-// note adds a line to the list of events.
-func (e *election) note(f *story.Item) {
+// addEvent adds an item to the list of events.
+func (e *election) addEvent(f *story.Item) {
 	text := f.Text
 	if f.What == story.Elected {
 		text = circumstances(f)
-		if n := len(e.events) - 1; n >= 0 && e.events[n].What == vacancy && f.At.Sub(e.events[n].At) < brief {
-			e.lastID, e.events = e.events[n].ID-1, e.events[:n] // each hand-over has one
+		if n := len(e.events) - 1; n >= 0 && e.events[n].What == vacancy && f.At.Sub(e.events[n].At) < briefVacancy {
+			e.lastID, e.events = e.events[n].ID-1, e.events[:n] // omit a brief vacancy
 		}
 	}
 	e.lastID++
@@ -349,7 +351,7 @@ func (e *election) note(f *story.Item) {
 	e.history.add(line{Source: e.key.Source, Name: e.key.Name, Event: &one})
 }
 
-// circumstances are those of an election, in words.
+// circumstances says how the former term ended, as text for an election.
 func circumstances(f *story.Item) string {
 	switch f.Text {
 	case story.Graceful:
@@ -362,10 +364,10 @@ func circumstances(f *story.Item) string {
 	return ""
 }
 
-// record reads the value for people.
+// record decodes the value for display.
 func (e *election) record() records.Record { return records.Read(driver.Entry{Value: e.value}) }
 
-// bounded drops the oldest, a quarter at a time.
+// bounded drops the oldest quarter if there are more than most.
 func bounded[T any](all []T, most int) []T {
 	if len(all) <= most {
 		return all

@@ -19,8 +19,9 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// Where each look shows a renewal, a release between two looks is not seen, and no silence either.
-func TestReleasesBetweenTwoLooksAreNoSilence(t *testing.T) {
+// If each read shows a renewal, a release between two reads is not seen. It must not count as
+// silence either.
+func TestReleasesBetweenTwoReadsAreNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: 7 * time.Second})
@@ -42,21 +43,22 @@ func TestReleasesBetweenTwoLooksAreNoSilence(t *testing.T) {
 	})
 }
 
-// deaf is a store from which the dashboard can be cut off. Pushes are lost then, without a word.
-type deaf struct {
+// unreliable is a store from which the dashboard can be cut off. Reads then fail, and pushes are
+// lost silently.
+type unreliable struct {
 	*memory.Store
 	off    atomic.Bool
 	failed atomic.Int64
 }
 
-func (d *deaf) Read(ctx context.Context, key string) (driver.Entry, error) {
+func (d *unreliable) Read(ctx context.Context, key string) (driver.Entry, error) {
 	if d.off.Load() {
 		return driver.Entry{}, fmt.Errorf("cut off: RequestID: %d", d.failed.Add(1))
 	}
 	return d.Store.Read(ctx, key)
 }
 
-func (d *deaf) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+func (d *unreliable) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	return d.Store.Watch(ctx, key, func(e driver.Entry) {
 		if !d.off.Load() {
 			see(e)
@@ -64,11 +66,11 @@ func (d *deaf) Watch(ctx context.Context, key string, see func(driver.Entry)) (s
 	})
 }
 
-// The leader releases its lease while the dashboard is cut off. That time is not seen, and how the
-// term ended is not known.
-func TestAChangeOfLeaderThatWasOutOfSight(t *testing.T) {
+// The leader releases its lease while the dashboard is cut off. The history has a gap there, and
+// does not show how the term ended.
+func TestUnseenChangeOfLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &deaf{Store: memory.New()}
+		store := &unreliable{Store: memory.New()}
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		stop := lead(t, store.Store, "billing", "a")
 		time.Sleep(time.Minute)
@@ -93,10 +95,11 @@ func TestAChangeOfLeaderThatWasOutOfSight(t *testing.T) {
 	})
 }
 
-// The dashboard misses renewals for less than a lease: the leader came close to no deadline.
-func TestARenewalAfterThoseThatWereMissedIsNoSample(t *testing.T) {
+// The dashboard misses renewals for less than a lease. That must not look as if the leader came
+// close to its deadline.
+func TestRenewalAfterMissedOnesIsNoSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &deaf{Store: memory.New()}
+		store := &unreliable{Store: memory.New()}
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store.Store, "billing", "a")
 		for i := range 40 {
@@ -117,14 +120,14 @@ func TestARenewalAfterThoseThatWereMissedIsNoSample(t *testing.T) {
 	})
 }
 
-// unwatched can push, but not to the dashboard.
+// unwatched is a store that can push, but not to the dashboard.
 type unwatched struct{ *memory.Store }
 
 func (unwatched) Watch(context.Context, string, func(driver.Entry)) (func(), error) {
 	return nil, errors.New("the right to subscribe is missing")
 }
 
-func TestAStoreThatDoesNotPushThoughItCan(t *testing.T) {
+func TestStoreWhoseWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		s := show(t, dashboard.Source{Name: "store", Store: unwatched{store}, Elections: []string{"billing"}, Price: 1})
@@ -143,10 +146,10 @@ func TestAStoreThatDoesNotPushThoughItCan(t *testing.T) {
 	})
 }
 
-// In an outage of 30 minutes each answer has another number, and the events before are still there.
+// In an outage of 30 minutes each error has another number. The earlier events are still there.
 func TestTroubleDisplacesNoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &deaf{Store: memory.New()}
+		store := &unreliable{Store: memory.New()}
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store.Store, "billing", "a")
 		time.Sleep(time.Minute)
@@ -162,8 +165,8 @@ func TestTroubleDisplacesNoEvents(t *testing.T) {
 	})
 }
 
-// The time left is never less than the least that is shown.
-func TestTheLeastThatIsLeft(t *testing.T) {
+// The remaining time is never shorter than the minimum that is shown.
+func TestMinimumTimeLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		polled   bool
 		interval time.Duration
@@ -171,7 +174,7 @@ func TestTheLeastThatIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base := memory.New()
-				store := &deaf{Store: base}
+				store := &unreliable{Store: base}
 				var shown driver.Store = store
 				if c.polled {
 					shown = struct{ driver.Store }{store}
@@ -196,8 +199,8 @@ func TestTheLeastThatIsLeft(t *testing.T) {
 	}
 }
 
-// The store is deleted and made again, twice: each time a leads its first term, for an hour.
-func TestTermsOfAStoreThatBeganAnew(t *testing.T) {
+// The store is deleted and recreated twice. Each time "a" leads the first term for an hour.
+func TestTermsOfARecreatedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, file := memory.New(), filepath.Join(t.TempDir(), "history")
 		s, stop := remembering(t, store, file)
@@ -227,8 +230,8 @@ func TestTermsOfAStoreThatBeganAnew(t *testing.T) {
 	})
 }
 
-// The history is of a clock that was two hours ahead.
-func TestAClockThatWentBack(t *testing.T) {
+// The history comes from a clock that was two hours ahead.
+func TestClockThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, file := memory.New(), filepath.Join(t.TempDir(), "history")
 		text := fmt.Sprintln(`{"tenure_dashboard_history":1}`)
@@ -254,8 +257,8 @@ func TestAClockThatWentBack(t *testing.T) {
 	})
 }
 
-// A number that is too large is no reason to panic.
-func TestTheLargestOffset(t *testing.T) {
+// A number that is too large must not cause a panic.
+func TestLargestOffset(t *testing.T) {
 	d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: []string{"x"}}}})
 	if err != nil {
 		t.Fatal(err)

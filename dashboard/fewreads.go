@@ -6,32 +6,33 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// maxReads is how many reads of a store that is shared with candidates are under way at once. Their
-// renewals would wait behind more in a pool of connections.
+// maxReads bounds the reads that are under way at once on a store that candidates use, too. With
+// more reads, renewals could wait for a connection.
 const maxReads = 8
 
-// fewReads is a store, with its limits, that makes few reads at once.
-type fewReads struct {
+// limitedReads is a store that makes at most maxReads reads at once.
+type limitedReads struct {
 	driver.Store
 	driver.Bounded
 	slots chan struct{}
 }
 
-// withFewReads returns a tapped store with few reads at once, and with its optional abilities.
-func withFewReads(tapped driver.Store) driver.Store {
-	few := &fewReads{Store: tapped, slots: make(chan struct{}, maxReads)}
+// limitReads returns the tapped store with at most maxReads reads at once. It stays a
+// driver.Bounded, and a driver.Watcher if it is one.
+func limitReads(tapped driver.Store) driver.Store {
+	few := &limitedReads{Store: tapped, slots: make(chan struct{}, maxReads)}
 	few.Bounded, _ = tapped.(driver.Bounded) // a tap always is
 	if w, ok := tapped.(driver.Watcher); ok {
 		return struct {
-			*fewReads
+			*limitedReads
 			driver.Watcher
 		}{few, w}
 	}
 	return few
 }
 
-// Read is the store's, once there is room.
-func (f *fewReads) Read(ctx context.Context, key string) (driver.Entry, error) {
+// Read waits for a free slot and reads the store.
+func (f *limitedReads) Read(ctx context.Context, key string) (driver.Entry, error) {
 	select {
 	case f.slots <- struct{}{}:
 	case <-ctx.Done():

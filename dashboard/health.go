@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// health is how an election does, from the worst.
+// health is the health of an election.
 type health string
 
 // The kinds of health.
@@ -18,16 +18,16 @@ const (
 	fine     health = "ok"
 )
 
-// worst orders them.
+// worst orders the kinds of health, from the worst.
 var worst = map[health]int{vacant: 0, alarmed: 1, flapping: 2, tight: 3, unknown: 4, fine: 5}
 
 const (
-	flaps       = 5 // changes of leader within an hour
-	tightBelow  = 0.25
-	tightWithin = 10 * time.Minute
+	flappingFrom = 5 // changes of leader within an hour
+	tightBelow   = 0.25
+	tightWithin  = 10 * time.Minute
 )
 
-// row is a line of the overview.
+// row is one election in the overview.
 type row struct {
 	key
 	Health  health    `json:"health"`
@@ -43,7 +43,7 @@ type row struct {
 	LeastLeft *float64 `json:"least_left,omitempty"`
 }
 
-// row returns the present state.
+// row returns the present state for the overview.
 func (e *election) row(now time.Time) row {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,7 +58,7 @@ func (e *election) row(now time.Time) row {
 	return r
 }
 
-// judge runs under the lock.
+// judge returns the health and the problem. It runs under the lock.
 func (e *election) judge(r *row) (h health, problem string) {
 	switch {
 	case !e.known:
@@ -74,7 +74,7 @@ func (e *election) judge(r *row) (h health, problem string) {
 		return unknown, "the store has not answered yet"
 	case e.leader == "":
 		return vacant, e.vacancy
-	case r.Changes >= flaps:
+	case r.Changes >= flappingFrom:
 		return flapping, e.trouble
 	case r.LeastLeft != nil && *r.LeastLeft < tightBelow:
 		return tight, e.trouble

@@ -26,14 +26,14 @@ type history struct {
 	mu      sync.Mutex
 	pasts   map[key]past // of elections that are not observed yet; each stays as it was loaded
 	unsaved bytes.Buffer // lines
-	lost    bool         // there were more: a rewrite is due
-	damage  string       // what was wrong with the file at the start
-	trouble string       // what is wrong with it now
+	lost    bool         // unsaved lines were dropped: a rewrite is due
+	damage  string       // the damage of the file at the start
+	trouble string       // why the file cannot be written now
 }
 
-// line is one of the file, a JSON object. The first line names the format. A term, or an event,
-// replaces an earlier line about it. What happened is there up to the last time that was seen, but
-// for what fell into a gap.
+// line is one line of the file, a JSON object. The first line names the format. A line with a term
+// or an event replaces an earlier line about it. The file is complete up to the last time in a
+// Seen, except for the gaps.
 type line struct {
 	Format int        `json:"tenure_dashboard_history,omitempty"`
 	Source string     `json:"source,omitempty"`
@@ -50,7 +50,7 @@ type gap struct {
 	To   time.Time `json:"to"`
 }
 
-// past is what is known of an election from before the start.
+// past holds the terms and events of an election from before the start.
 type past struct {
 	terms  []term
 	events []event
@@ -59,14 +59,14 @@ type past struct {
 const (
 	historyFormat = 1
 	maxGaps       = 50
-	// forgetAfter is for elections of which nothing more was seen before the last end.
+	// forgetAfter is how long an election is kept after its last event.
 	forgetAfter = 90 * 24 * time.Hour
-	// maxUnsaved bounds the memory for a disk that takes nothing, in bytes.
+	// maxUnsaved bounds the memory for unsaved lines if the disk is slow or full, in bytes.
 	maxUnsaved = 8 << 20
 )
 
-// openHistory reads the file, or begins one. A damaged file is kept beside the new one, and what
-// could be read of it is used. An error wraps its reason, which names the remedy.
+// openHistory reads the file, or creates one. A damaged file is kept under another name, and the
+// readable part of it is used. An error names the remedy.
 func openHistory(path string, now time.Time) (*history, error) {
 	h := &history{pasts: map[key]past{}}
 	err := h.open(path, now)
@@ -131,8 +131,8 @@ func (h *history) load(now time.Time) error {
 	return nil
 }
 
-// end closes a term that is open; it goes on if its leader is found. No term ends before it begins,
-// even if the clock went back.
+// end closes an open term. The term is opened again if its leader still leads. No term ends before
+// it begins, even if the clock went back.
 func (p past) end(seen time.Time) {
 	for i := range p.terms {
 		t := &p.terms[i]
@@ -146,7 +146,7 @@ func (p past) end(seen time.Time) {
 	}
 }
 
-// last is the time of the last that happened.
+// last returns the time of the last term or event.
 func (p past) last() (at time.Time) {
 	if n := len(p.terms); n > 0 {
 		at = p.terms[n-1].From
@@ -160,7 +160,7 @@ func (p past) last() (at time.Time) {
 	return at
 }
 
-// forgetOld drops the elections in which nothing has happened for long, and of many the oldest.
+// forgetOld drops elections without a recent event, and the oldest ones if there are too many.
 func (h *history) forgetOld(now time.Time) {
 	maps.DeleteFunc(h.pasts, func(_ key, p past) bool { return now.Sub(p.last()) > forgetAfter })
 	excess := len(h.pasts) - maxElections
@@ -178,8 +178,8 @@ type errDamaged int
 
 func (e errDamaged) Error() string { return fmt.Sprintf("line %d is damaged", int(e)) }
 
-// read takes the lines, and returns until when the elections were seen. A last line that does not
-// end is left out: the dashboard was killed while it wrote. Even a new file has a first line.
+// read applies the lines, and returns until when the elections were seen. It skips an incomplete
+// last line: the dashboard was killed while it wrote. Even a new file has a first line.
 func (h *history) read(r io.Reader) (seen time.Time, err error) {
 	lines := bufio.NewReader(r)
 	for n := 1; ; n++ {
@@ -215,17 +215,17 @@ func (h *history) take(l *line) {
 	p := h.pasts[k]
 	switch {
 	case l.Term != nil:
-		p.terms = put(p.terms, *l.Term, maxTerms, func(t term) bool { return t.ID == l.Term.ID && t.Term == l.Term.Term && t.Leader == l.Term.Leader })
+		p.terms = replaceOrAppend(p.terms, *l.Term, maxTerms, func(t term) bool { return t.ID == l.Term.ID && t.Term == l.Term.Term && t.Leader == l.Term.Leader })
 	case l.Event != nil:
-		p.events = put(p.events, *l.Event, maxEvents, func(e event) bool { return e.ID == l.Event.ID })
+		p.events = replaceOrAppend(p.events, *l.Event, maxEvents, func(e event) bool { return e.ID == l.Event.ID })
 	default:
 		return
 	}
 	h.pasts[k] = p
 }
 
-// put replaces the one that is the same, or adds it.
-func put[T any](all []T, one T, most int, same func(T) bool) []T {
+// replaceOrAppend replaces the item for which same is true, or adds one.
+func replaceOrAppend[T any](all []T, one T, most int, same func(T) bool) []T {
 	for i := range slices.Backward(all) {
 		if same(all[i]) {
 			all[i] = one
@@ -235,7 +235,7 @@ func put[T any](all []T, one T, most int, same func(T) bool) []T {
 	return bounded(append(all, one), most)
 }
 
-// of returns a copy of the past of an election. Once it is observed, forget it here.
+// of returns a copy of the past of an election. Call forget once the election is observed.
 func (h *history) of(k key) past {
 	if h == nil {
 		return past{}
@@ -255,7 +255,7 @@ func (h *history) forget(k key) {
 	delete(h.pasts, k)
 }
 
-// add saves a line soon.
+// add queues a line, which is saved within saveEvery.
 func (h *history) add(l line) {
 	if h == nil {
 		return
@@ -269,7 +269,7 @@ func (h *history) add(l line) {
 
 func encodeLine(l line) []byte { return append(encode(l), '\n') }
 
-// unseen returns the gaps after a time.
+// unseen returns the gaps that end after the given time.
 func (h *history) unseen(after time.Time) []gap {
 	if h == nil {
 		return []gap{}
@@ -277,7 +277,7 @@ func (h *history) unseen(after time.Time) []gap {
 	return slices.DeleteFunc(clone(h.gaps), func(g gap) bool { return g.To.Before(after) })
 }
 
-// problem says what is wrong with the file, if anything is.
+// problem returns the problem with the file, or an empty text.
 func (h *history) problem() string {
 	if h == nil {
 		return ""

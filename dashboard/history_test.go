@@ -32,7 +32,7 @@ func remembering(t *testing.T, store *memory.Store, file string) (s shown, stop 
 	return shown{t, d}, stop
 }
 
-func TestTheHistoryIsThereAfterARestart(t *testing.T) {
+func TestHistorySurvivesARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, file := memory.New(), filepath.Join(t.TempDir(), "history")
 		s, stop := remembering(t, store, file)
@@ -77,7 +77,7 @@ func TestTheHistoryIsThereAfterARestart(t *testing.T) {
 		}
 		stop()
 
-		// killed while it wrote
+		// It was killed during a write.
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -97,8 +97,8 @@ func TestTheHistoryIsThereAfterARestart(t *testing.T) {
 	})
 }
 
-// Each of the leaders is remembered, and the file stays bounded.
-func TestTheFileOfTheHistoryIsBounded(t *testing.T) {
+// Each leader is remembered, and the size of the file stays bounded.
+func TestHistoryFileIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, file := memory.New(), filepath.Join(t.TempDir(), "history")
 		s, stop := remembering(t, store, file)
@@ -121,7 +121,7 @@ func TestTheFileOfTheHistoryIsBounded(t *testing.T) {
 	})
 }
 
-func TestADamagedHistoryIsKeptAside(t *testing.T) {
+func TestDamagedHistoryIsSetAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const good = `{"tenure_dashboard_history":1}` + "\n" +
 			`{"source":"store","name":"billing","term":{"leader":"a","term":7,"from":"2000-01-01T00:00:00Z","to":"2000-01-01T00:01:00Z"}}` + "\n"
@@ -151,7 +151,7 @@ func TestADamagedHistoryIsKeptAside(t *testing.T) {
 	})
 }
 
-func TestHistoriesThatCannotBeUsed(t *testing.T) {
+func TestUnusableHistories(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "history")
 	const later = `{"tenure_dashboard_history":2}` + "\n"

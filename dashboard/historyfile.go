@@ -15,32 +15,32 @@ import (
 
 // historyFile is the file of a history, used by one goroutine.
 type historyFile struct {
-	path    string
-	unlock  func()
-	file    *os.File
-	size    int64
-	compact int64 // its size after the last rewrite
-	saves   int
+	path             string
+	unlock           func()
+	file             *os.File
+	size             int64
+	sizeAfterRewrite int64 // its size after the last rewrite
+	saves            int
 }
 
 const (
-	// saveEach is how much of the past a crash may take.
-	saveEach = time.Second
-	// seenEach is after how many saves the file says that there was nothing else to see.
-	seenEach = 30
-	// leastGrowth is by how much the file grows, in bytes, before a rewrite leaves out what is
-	// forgotten. It at least doubles.
-	leastGrowth = 4 << 20
+	// saveEvery is the time between two saves: a crash loses at most that much.
+	saveEvery = time.Second
+	// seenEverySaves is after how many saves a line with Seen is written.
+	seenEverySaves = 30
+	// minGrowth is the minimum growth of the file, in bytes, before it is rewritten without
+	// outdated lines. Before that it also doubles.
+	minGrowth = 4 << 20
 )
 
-// run saves until ctx ends, and then once more. All gives what is observed. It calls changed when
-// there is other trouble.
+// run saves until ctx ends, and then once more. The function all passes the lines of all observed
+// elections. Run calls changed when its trouble changes.
 func (h *history) run(ctx context.Context, all func(add func(line)), changed func()) {
 	if h == nil {
 		return
 	}
 	defer h.out.unlock()
-	each := time.NewTicker(saveEach)
+	each := time.NewTicker(saveEvery)
 	defer each.Stop()
 	for ctx.Err() == nil {
 		select {
@@ -49,7 +49,7 @@ func (h *history) run(ctx context.Context, all func(add func(line)), changed fun
 		case <-ctx.Done():
 		}
 	}
-	h.out.saves = 0 // the last save says until when there was somebody to see
+	h.out.saves = 0 // so that the last save writes a line with Seen
 	h.report(h.save(all, time.Now()), changed)
 	_ = h.out.file.Close()
 }
@@ -71,19 +71,19 @@ func (h *history) report(err error, changed func()) {
 // save appends the lines that are unsaved, after a rewrite if one is due.
 func (h *history) save(all func(add func(line)), now time.Time) error {
 	h.mu.Lock()
-	due := h.lost || h.out.size > h.out.compact+max(h.out.compact, leastGrowth)
+	due := h.lost || h.out.size > h.out.sizeAfterRewrite+max(h.out.sizeAfterRewrite, minGrowth)
 	h.mu.Unlock()
-	if due || !h.out.isThere() {
+	if due || !h.out.unchanged() {
 		if err := h.rewrite(all, now); err != nil {
 			return err
 		}
 	}
-	if h.out.saves%seenEach == 0 {
+	if h.out.saves%seenEverySaves == 0 {
 		h.add(line{Seen: &now})
 	}
 	h.mu.Lock()
 	text := bytes.Clone(h.unsaved.Bytes())
-	if h.lost { // since the rewrite: what waits is older than what was lost
+	if h.lost { // since the rewrite: the unsaved lines are older than the dropped ones
 		text = nil
 	}
 	h.mu.Unlock()
@@ -97,7 +97,8 @@ func (h *history) save(all func(add func(line)), now time.Time) error {
 	return nil
 }
 
-// append leaves no line that is cut off, which would be damage.
+// append writes the lines. If that fails, it truncates the file, because an incomplete line would
+// be damage.
 func (f *historyFile) append(text []byte) error {
 	n, err := f.file.Write(text)
 	if err != nil {
@@ -107,11 +108,11 @@ func (f *historyFile) append(text []byte) error {
 	return nil
 }
 
-// rewrite replaces the file by one with what is remembered. That has all that is unsaved by now,
-// and must not be followed by it: an older line would replace a newer one.
+// rewrite replaces the file by one with all that is known. That includes the lines that are unsaved
+// by now. They must not be appended again: an older line would replace a newer one.
 func (h *history) rewrite(all func(add func(line)), now time.Time) error {
 	h.mu.Lock()
-	h.lost = false // what is dropped from now on may be missing
+	h.lost = false // a line that is dropped from now on may be missing in the file
 	h.unsaved.Reset()
 	h.mu.Unlock()
 	err := h.out.replace(func(w *bufio.Writer) { h.remember(w, all, now) })
@@ -123,7 +124,8 @@ func (h *history) rewrite(all func(add func(line)), now time.Time) error {
 	return err
 }
 
-// realPath follows links, also one to a file that is not there yet, so that a file has one name.
+// realPath follows links, also a link to a file that does not exist yet, so that each file has one
+// name.
 func realPath(path string) (string, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -144,10 +146,10 @@ func realPath(path string) (string, error) {
 	return realPath(filepath.Join(dir, to))
 }
 
-// replace puts a new file in the place of the old one, once the disk has it.
+// replace writes a new file, syncs it and renames it to the old name.
 func (f *historyFile) replace(write func(w *bufio.Writer)) error {
 	path := f.path + ".new"
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a crash
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a crash
 		return err
 	}
 	fresh, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -169,12 +171,13 @@ func (f *historyFile) replace(write func(w *bufio.Writer)) error {
 	if f.file != nil {
 		_ = f.file.Close()
 	}
-	f.file, f.size, f.compact = fresh, size, size
+	f.file, f.size, f.sizeAfterRewrite = fresh, size, size
 	return nil
 }
 
-// isThere reports whether the file is still the one that was written, and has no more or less.
-func (f *historyFile) isThere() bool {
+// unchanged reports whether the file at the path is still the one that this process wrote, with the
+// same size.
+func (f *historyFile) unchanged() bool {
 	is, err := os.Stat(f.path)
 	if err != nil {
 		return false
@@ -183,7 +186,8 @@ func (f *historyFile) isThere() bool {
 	return err == nil && os.SameFile(is, was) && is.Size() == f.size
 }
 
-// remember writes all that is known. No lock is held: the disk may hang. Errors stay in the writer.
+// remember writes all that is known. It holds no lock, since the disk may hang. The writer keeps
+// errors.
 func (h *history) remember(w *bufio.Writer, all func(add func(line)), now time.Time) {
 	add := func(l line) { _, _ = w.Write(encodeLine(l)) }
 	add(line{Format: historyFormat})

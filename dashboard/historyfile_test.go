@@ -20,7 +20,7 @@ var (
 	billing = key{"store", "billing"}
 )
 
-// opened is the history in a file, and must be left before the file is opened again.
+// opened opens the history in a file. Call leave before the file is opened again.
 func opened(t *testing.T, path string, now time.Time) *history {
 	t.Helper()
 	h, err := openHistory(path, now)
@@ -31,20 +31,20 @@ func opened(t *testing.T, path string, now time.Time) *history {
 	return h
 }
 
-// leave ends the use of a file as a crash does: nothing more is written.
+// leave stops using a file as in a crash: nothing more is written.
 func leave(h *history) {
 	h.out.unlock()
 	_ = h.out.file.Close()
 }
 
-// happens adds an event to a history and returns all of it as the election would remember it.
+// happens adds an event to a history. It returns the whole history as the election remembers it.
 func happens(h *history, id uint64, leader string) past {
 	one := event{ID: id, At: noon, What: "elected", Leader: leader}
 	h.add(line{Source: billing.Source, Name: billing.Name, Event: &one})
 	return past{events: []event{one}}
 }
 
-// all gives what is observed at a time.
+// all passes each line of the history to add.
 func (p past) all(add func(line)) { p.write(billing, add) }
 
 func savedOK(t *testing.T, h *history, p past, now time.Time) {
@@ -54,8 +54,8 @@ func savedOK(t *testing.T, h *history, p past, now time.Time) {
 	}
 }
 
-// A disk took nothing for so long that lines were lost. The older ones that had waited must not
-// replace what a rewrite has saved.
+// The disk accepted nothing for so long that lines were lost. Older lines that waited must not
+// replace a later rewrite.
 func TestNoOlderLineFollowsARewrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	h := opened(t, path, noon)
@@ -74,8 +74,8 @@ func TestNoOlderLineFollowsARewrite(t *testing.T) {
 	}
 }
 
-// Killed right after a rewrite, the dashboard knows until when it has seen the elections.
-func TestARewriteSaysWhenTheElectionsWereSeen(t *testing.T) {
+// After a kill right after a rewrite, the dashboard knows until when it has seen the elections.
+func TestRewriteStoresWhenElectionsWereSeen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	leave(opened(t, path, noon)) // a first start, nothing saved yet
 	h := opened(t, path, noon.Add(time.Minute))
@@ -95,8 +95,8 @@ func TestARewriteSaysWhenTheElectionsWereSeen(t *testing.T) {
 	}
 }
 
-// watchedWriter fails the test if it is used while the history is locked: each event of an election
-// would wait for the disk.
+// watchedWriter fails the test if it is used while the history is locked: then each event of an
+// election would wait for the disk.
 type watchedWriter struct {
 	*testing.T
 	h *history
@@ -120,8 +120,8 @@ func TestNoEventWaitsForTheDisk(t *testing.T) {
 	}
 }
 
-// A rewrite that fails leaves nothing behind: no file on a disk that may be full, and none open.
-func TestARewriteThatFailsLeavesNothing(t *testing.T) {
+// A failed rewrite leaves nothing behind: no file on a disk that may be full, and no open file.
+func TestFailedRewriteLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	h := opened(t, path, noon)
 	if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "in the way"), 0o700)); err != nil {
@@ -144,7 +144,7 @@ func TestARewriteThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAFileThatWasTakenAwayIsWrittenAgain(t *testing.T) {
+func TestRemovedFileIsRewritten(t *testing.T) {
 	const strange = "strange\n"
 	for what, harm := range map[string]func(path string) error{
 		"deleted": os.Remove,
@@ -170,8 +170,8 @@ func TestAFileThatWasTakenAwayIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// What lies in the place of the new file is neither followed nor taken over.
-func TestTheNewFileIsSafe(t *testing.T) {
+// A file or link in the place of the new file is neither followed nor adopted.
+func TestNewFileIsSafe(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "history"), filepath.Join(dir, "other")
 	if err := errors.Join(os.WriteFile(other, []byte("precious"), 0o600), os.Symlink(other, path+".new")); err != nil {
@@ -190,8 +190,8 @@ func TestTheNewFileIsSafe(t *testing.T) {
 	}
 }
 
-// A file with several names is one file: the link stays, and the second process is refused.
-func TestALinkToTheHistory(t *testing.T) {
+// A file with several names is one file: the link stays, and a second process is refused.
+func TestLinkToTheHistory(t *testing.T) {
 	for _, exists := range []bool{true, false} {
 		dir := t.TempDir()
 		path, link := filepath.Join(dir, "history"), filepath.Join(dir, "link")
@@ -215,13 +215,13 @@ func TestALinkToTheHistory(t *testing.T) {
 	}
 }
 
-// Elections that are gone for long are forgotten, and of many the oldest.
-func TestElectionsThatAreGoneAreForgotten(t *testing.T) {
+// Elections that were removed long ago are forgotten. If there are many, the oldest are.
+func TestRemovedElectionsAreForgotten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	h := opened(t, path, noon)
 	old, late := noon.Add(-forgetAfter-time.Hour), noon.Add(-forgetAfter+time.Hour)
 	p := past{terms: []term{{Leader: "a", Term: 1, From: old}}}
-	savedOK(t, h, p, noon) // it leads still
+	savedOK(t, h, p, noon) // it still leads
 	for name, at := range map[string]time.Time{"old": old, "late": late} {
 		h.add(line{Source: "store", Name: name, Event: &event{ID: 1, At: at}})
 		h.add(line{Source: "store", Name: name + "er", Term: &term{Leader: "a", Term: 1, From: old, To: &at}})
@@ -229,7 +229,7 @@ func TestElectionsThatAreGoneAreForgotten(t *testing.T) {
 	h.add(line{Source: billing.Source, Name: billing.Name, Term: &p.terms[0]})
 	savedOK(t, h, p, noon)
 	leave(h)
-	h = opened(t, path, noon.AddDate(10, 0, 0)) // how long it was down does not matter
+	h = opened(t, path, noon.AddDate(10, 0, 0)) // the length of the down time does not matter
 	if kept := slices.Sorted(maps.Keys(namesOf(h.pasts))); !slices.Equal(kept, []string{"billing", "late", "lateer"}) {
 		t.Errorf("kept are %v", kept)
 	}

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 )
 
-// hub hands what happens to the streams of browsers. It never waits for one: a stream that is too
-// slow misses messages, and hears that it did.
+// hub sends changes to the streams of browsers. It never waits for a stream: one that is too slow
+// misses messages, and is then reset.
 type hub struct {
-	boot string // tells the ids of this process from those of another one
+	process string // random: distinguishes the ids of this process from others
 
 	mu      sync.Mutex
 	last    uint64    // the id of the last message
@@ -30,7 +30,7 @@ const (
 
 // message is one event of a stream.
 type message struct {
-	id    uint64 // 0: it cannot be resumed at
+	id    uint64 // 0: a stream cannot resume after it
 	event string
 	data  []byte
 	about key
@@ -38,28 +38,28 @@ type message struct {
 	detail bool
 }
 
-// stream is one browser's.
+// stream is the stream to one browser.
 type stream struct {
-	of      *key // nil: of all elections
+	only    *key // the election; nil: all
 	pending chan message
 	missed  atomic.Bool
 }
 
 func newHub() *hub {
-	return &hub{boot: strconv.FormatUint(rand.Uint64(), 36), streams: map[*stream]struct{}{}}
+	return &hub{process: strconv.FormatUint(rand.Uint64(), 36), streams: map[*stream]struct{}{}}
 }
 
 var errTooManyStreams = fmt.Errorf("there are %d streams already", maxStreams)
 
-// open begins a stream. It resumes after lastID, if that is known still; otherwise the stream
-// begins with a reset if there was one before.
+// open begins a stream. It resumes after lastID if the messages since then are still kept.
+// Otherwise, unless lastID is empty, the stream begins with a reset.
 func (h *hub) open(of *key, lastID string) (*stream, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.streams) >= maxStreams {
 		return nil, errTooManyStreams
 	}
-	s := &stream{of: of, pending: make(chan message, maxPending)}
+	s := &stream{only: of, pending: make(chan message, maxPending)}
 	h.streams[s] = struct{}{}
 	if lastID == "" {
 		return s, nil
@@ -71,7 +71,7 @@ func (h *hub) open(of *key, lastID string) (*stream, error) {
 	}
 	for _, m := range h.recent {
 		if m.id > after {
-			s.take(m)
+			s.queue(m)
 		}
 	}
 	return s, nil
@@ -83,18 +83,18 @@ func (h *hub) close(s *stream) {
 	delete(h.streams, s)
 }
 
-// name is the id of a message as a browser gets it.
-func (h *hub) name(id uint64) string { return h.boot + "-" + strconv.FormatUint(id, 10) }
+// name returns the id of a message as it is sent to browsers.
+func (h *hub) name(id uint64) string { return h.process + "-" + strconv.FormatUint(id, 10) }
 
 func (h *hub) parse(name string) (uint64, error) {
 	boot, id, _ := strings.Cut(name, "-")
-	if boot != h.boot {
+	if boot != h.process {
 		return 0, errors.New("the id is of another process")
 	}
 	return strconv.ParseUint(id, 10, 64)
 }
 
-// changed reports that an election has changed, or with an empty name its source.
+// changed reports that an election has changed, or its source if the name is empty.
 func (h *hub) changed(k key) {
 	m := message{event: "change", about: k}
 	m.data = encode(k)
@@ -109,13 +109,13 @@ func (h *hub) changed(k key) {
 	h.send(m)
 }
 
-// detail reports something that only the stream of one election shows. It calls data only if there
-// is such a stream.
+// detail sends a message to the streams of one election. It calls data only if there is such a
+// stream.
 func (h *hub) detail(k key, event string, data func() any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for s := range h.streams {
-		if s.of != nil && *s.of == k {
+		if s.only != nil && *s.only == k {
 			h.send(message{event: event, data: encode(data()), about: k, detail: true})
 			return
 		}
@@ -125,13 +125,13 @@ func (h *hub) detail(k key, event string, data func() any) {
 // send runs under the lock.
 func (h *hub) send(m message) {
 	for s := range h.streams {
-		s.take(m)
+		s.queue(m)
 	}
 }
 
-// take queues a message if the stream is about it.
-func (s *stream) take(m message) {
-	if s.of != nil && m.about != *s.of && m.about.Name != "" || s.of == nil && m.detail {
+// queue queues a message, unless the stream is for another election.
+func (s *stream) queue(m message) {
+	if s.only != nil && m.about != *s.only && m.about.Name != "" || s.only == nil && m.detail {
 		return
 	}
 	select {
@@ -144,7 +144,7 @@ func (s *stream) take(m message) {
 func encode(data any) []byte {
 	text, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // it is made of texts and numbers
+		panic(err) // it cannot happen: data has only texts and numbers
 	}
 	return text
 }

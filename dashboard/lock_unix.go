@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockFile keeps other processes from the lock until unlock, or the end of this process.
+// lockFile locks the file against other processes until unlock, or until this process ends.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -29,7 +29,7 @@ func Report(elections func() []*tenure.Election) http.Handler {
 			all = append(all, memberOf(e))
 		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_ = json.NewEncoder(w).Encode(all) // the reader has gone
+		_ = json.NewEncoder(w).Encode(all) // an error means that the reader has gone
 	})
 }
 

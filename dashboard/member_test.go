@@ -87,8 +87,8 @@ func TestMembersReportThemselves(t *testing.T) {
 	})
 }
 
-// A member's news reach the page of its election.
-func TestNewsOfMembersAreStreamed(t *testing.T) {
+// A member's report reaches the page of its election.
+func TestMemberReportsAreStreamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, there := memory.New(), &processes{of: map[string]http.Handler{}}
 		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Clock: clock.Standard{}})
@@ -114,8 +114,8 @@ func TestNewsOfMembersAreStreamed(t *testing.T) {
 	})
 }
 
-// A process that reports what it likes costs a bounded amount, and its words are cut.
-func TestAMemberThatReportsAnything(t *testing.T) {
+// A process may report anything. That costs a bounded amount of memory, and its texts are cut.
+func TestHostileMemberReportsAreBounded(t *testing.T) {
 	many := func(n int, member string) string { return "[" + strings.Repeat(member+",", n-1) + member + "]" }
 	for _, c := range []struct {
 		why, report string
@@ -160,14 +160,14 @@ func TestAMemberThatReportsAnything(t *testing.T) {
 	}
 }
 
-// phrased answers with a reason of its own.
+// phrased answers with its own reason text.
 type phrased string
 
 func (p phrased) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNotFound, Status: string(p), Body: http.NoBody, Request: r}, nil
 }
 
-func TestTheReasonOfAStatusIsOurs(t *testing.T) {
+func TestStatusReasonIsNotTheMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := show(t, dashboard.Source{
 			Name: "store", Store: memory.New(), Elections: []string{"billing"},
@@ -180,8 +180,8 @@ func TestTheReasonOfAStatusIsOurs(t *testing.T) {
 	})
 }
 
-// A report in which all is new is one message.
-func TestMuchNewsIsOneMessage(t *testing.T) {
+// A report in which everything is new is one message.
+func TestManyChangesAreOneMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := make([]string, 1000)
 		for i := range names {
@@ -200,19 +200,19 @@ func TestMuchNewsIsOneMessage(t *testing.T) {
 			Name: "store", Store: memory.New(), Elections: names,
 			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
 		})
-		time.Sleep(time.Minute + time.Second) // each tenth second is one of a report
+		time.Sleep(time.Minute + time.Second) // between two of the reports every 10 s
 		stream, _ := s.stream("", "")
 		before := asked.Load()
 		time.Sleep(time.Minute)
 		text := stream.text()
 		if n := int(asked.Load() - before); n == 0 || strings.Count(text, "event: source") != n || strings.Contains(text, "event: change") || strings.Contains(text, "event: reset") {
-			t.Errorf("%d reports were told as\n%.1000s", n, text)
+			t.Errorf("%d reports were streamed as\n%.1000s", n, text)
 		}
 	})
 }
 
-// A member cannot make the dashboard ask another address.
-func TestRedirectsOfAMemberAreNotFollowed(t *testing.T) {
+// A member cannot redirect the dashboard to another address.
+func TestMemberRedirectsAreNotFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Bool
 		usual := http.DefaultTransport
@@ -222,7 +222,7 @@ func TestRedirectsOfAMemberAreNotFollowed(t *testing.T) {
 			"elsewhere": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }),
 		}}
 		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}, Members: []string{"http://node-1/member"}})
-		time.Sleep(time.Minute + time.Second) // between two questions
+		time.Sleep(time.Minute + time.Second) // between two requests
 		if asked.Load() {
 			t.Error("the other address was asked")
 		}

@@ -18,41 +18,41 @@ import (
 )
 
 const (
-	reportEach   = 10 * time.Second
+	reportEvery  = 10 * time.Second
 	reportWithin = 5 * time.Second
-	// The limits of one process, which may not be what it should be. Much news at once is told as
-	// one, about the source.
+	// The limits of the report of one process, which may be faulty. If more than maxChanges
+	// elections change at once, the change is reported for the source.
 	maxReport  = 1 << 20 // in bytes
 	maxMembers = 10_000
 	maxReason  = 1 << 10 // in bytes
-	maxNews    = 64
+	maxChanges = 64
 )
 
-// reports are what the processes of a source say of themselves.
+// reports holds the reports of the processes of a source.
 type reports struct {
 	source string
 	client *http.Client
 	hub    *hub
 	shows  func(election string) bool
 
-	mu sync.Mutex
-	of map[string]report // by address
+	mu        sync.Mutex
+	byAddress map[string]report // by address
 }
 
-// report is the last of a process.
+// report is the last report of a process.
 type report struct {
 	at      time.Time
 	members []Member
-	problem string // why there is none since
+	problem string // why there is no later report
 }
 
 func newReports(of *Source, h *hub, shows func(election string) bool) *reports {
-	return &reports{source: of.Name, client: cmp.Or(of.MembersClient, &http.Client{CheckRedirect: stay}), hub: h, shows: shows, of: map[string]report{}}
+	return &reports{source: of.Name, client: cmp.Or(of.MembersClient, &http.Client{CheckRedirect: refuseRedirect}), hub: h, shows: shows, byAddress: map[string]report{}}
 }
 
-// run asks a process again and again until ctx ends.
+// run reads the report of a process every reportEvery until ctx ends.
 func (r *reports) run(ctx context.Context, address string) {
-	each := time.NewTicker(reportEach)
+	each := time.NewTicker(reportEvery)
 	defer each.Stop()
 	for ctx.Err() == nil {
 		members, err := r.ask(ctx, address)
@@ -101,7 +101,7 @@ func (r *reports) read(from *json.Decoder) ([]Member, error) {
 		if err := errors.Join(record.CheckName(m.ID), record.CheckName(string(m.State))); err != nil {
 			return nil, fmt.Errorf("it is no report: an ID or a state %w", err)
 		}
-		m.Problem = short(m.Problem)
+		m.Problem = truncateReason(m.Problem)
 		if all = append(all, m); len(all) > maxMembers {
 			return nil, fmt.Errorf("it reports more than %d members", maxMembers)
 		}
@@ -112,10 +112,12 @@ func (r *reports) read(from *json.Decoder) ([]Member, error) {
 	return all, nil
 }
 
-// short cuts a reason that another process gave.
-func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxReason)], "") }
+// truncateReason shortens a reason that another process gave.
+func truncateReason(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
+}
 
-// reason leaves out the address, which may hold a password.
+// reason returns the error without the address, which may hold a password.
 func reason(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -126,16 +128,16 @@ func reason(err error) error {
 
 func (r *reports) take(address string, members []Member, err error) {
 	r.mu.Lock()
-	was := r.of[address]
+	was := r.byAddress[address]
 	now := report{at: time.Now(), members: members}
 	if err != nil {
-		now = report{at: was.at, members: was.members, problem: short(err.Error())}
+		now = report{at: was.at, members: was.members, problem: truncateReason(err.Error())}
 	}
-	r.of[address] = now
+	r.byAddress[address] = now
 	r.mu.Unlock()
-	changed := news(was.members, members)
-	if now.problem != was.problem || len(changed) > maxNews {
-		r.hub.changed(key{Source: r.source}) // pages of its elections take this as news, too
+	changed := changedElections(was.members, members)
+	if now.problem != was.problem || len(changed) > maxChanges {
+		r.hub.changed(key{Source: r.source}) // pages of its elections reload, too
 		return
 	}
 	for election := range changed {
@@ -143,8 +145,9 @@ func (r *reports) take(address string, members []Member, err error) {
 	}
 }
 
-// news returns the elections in which a member is another than it was. Contacts alone are no news.
-func news(was, now []Member) map[string]struct{} {
+// changedElections returns the elections in which a member has changed. A change of LastContact
+// alone does not count.
+func changedElections(was, now []Member) map[string]struct{} {
 	before := make(map[Member]struct{}, len(was))
 	for _, m := range was {
 		m.LastContact = time.Time{}
@@ -160,20 +163,20 @@ func news(was, now []Member) map[string]struct{} {
 	return changed
 }
 
-// memberRow is a member as the page gets it.
+// memberRow is a member on the page.
 type memberRow struct {
 	Member
 	From  string    `json:"from"`
 	At    time.Time `json:"at"`
-	Since string    `json:"no_report,omitempty"` // why there is none since
+	Since string    `json:"no_report,omitempty"` // why there is no later report
 }
 
-// members returns those of an election.
+// members returns the members of an election.
 func (r *reports) members(election string) []memberRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := []memberRow{}
-	for address, report := range r.of {
+	for address, report := range r.byAddress {
 		for _, m := range report.members {
 			if m.Election == election {
 				all = append(all, memberRow{m, shownAddress(address), report.at, report.problem})
@@ -189,7 +192,7 @@ func (r *reports) silent() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := []string{}
-	for address, report := range r.of {
+	for address, report := range r.byAddress {
 		if report.problem != "" {
 			all = append(all, shownAddress(address)+": "+report.problem)
 		}
@@ -198,10 +201,11 @@ func (r *reports) silent() []string {
 	return all
 }
 
-// stay follows no redirect: a member could send the dashboard to any address that it reaches.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// refuseRedirect refuses redirects, with which a member could make the dashboard request any
+// address.
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// shownAddress has no password, nor a token behind a question mark.
+// shownAddress returns the address without its user, password and query.
 func shownAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

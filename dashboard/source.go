@@ -18,10 +18,10 @@ import (
 // source observes the elections of one store.
 type source struct {
 	Source
-	clock clock.Clock
-	hub   *hub
-	kept  *history
-	said  *reports
+	clock   clock.Clock
+	hub     *hub
+	history *history
+	reports *reports
 
 	mu        sync.Mutex
 	store     driver.Store  // nil: not reached yet
@@ -29,22 +29,22 @@ type source struct {
 	elections map[string]*election
 	problem   string // why the elections cannot be listed, or are not all shown
 
-	begins sync.WaitGroup // elections that wait for the store's first answer
+	starting sync.WaitGroup // elections that wait for the store's first answer
 }
 
 // maxElections bounds the memory that a store's list can take.
 const maxElections = 20_000
 
 func newSource(of Source, c clock.Clock, h *hub, kept *history) *source {
-	s := &source{Source: of, clock: c, hub: h, kept: kept, elections: map[string]*election{}}
-	s.said = newReports(&of, h, func(election string) bool { return s.find(election) != nil })
+	s := &source{Source: of, clock: c, hub: h, history: kept, elections: map[string]*election{}}
+	s.reports = newReports(&of, h, func(election string) bool { return s.find(election) != nil })
 	return s
 }
 
 // run observes until ctx ends.
 func (s *source) run(ctx context.Context) {
-	defer s.begins.Wait()
-	defer s.stop()
+	defer s.starting.Wait()
+	defer s.stopAll()
 	store := s.Store
 	if store == nil {
 		var err error
@@ -53,7 +53,7 @@ func (s *source) run(ctx context.Context) {
 			return
 		}
 	}
-	if err := s.use(store); err != nil {
+	if err := s.setStore(store); err != nil {
 		s.report(err.Error())
 		return
 	}
@@ -67,7 +67,7 @@ func (s *source) run(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	again := time.NewTicker(listEach)
+	again := time.NewTicker(listEvery)
 	defer again.Stop()
 	for {
 		s.list(ctx)
@@ -79,19 +79,19 @@ func (s *source) run(ctx context.Context) {
 	}
 }
 
-// use makes the elections' common part.
-func (s *source) use(store driver.Store) error {
+// setStore sets the store, and makes the group of its elections.
+func (s *source) setStore(store driver.Store) error {
 	tapped := records.Tap(store, func(name string, e driver.Entry, pushed bool) {
 		if one := s.find(name); one != nil {
-			one.see(e, pushed, time.Now())
+			one.onEntry(e, pushed, time.Now())
 		}
 	})
 	if s.Store != nil {
-		tapped = withFewReads(tapped)
+		tapped = limitReads(tapped)
 	}
-	group, err := tenure.NewGroup(tapped, s.observing(store, s.clock, func(e tenure.Event) {
+	group, err := tenure.NewGroup(tapped, s.observerConfig(store, s.clock, func(e tenure.Event) {
 		if one := s.find(e.Election); one != nil {
-			one.hear(e)
+			one.onEvent(e)
 		}
 	}))
 	s.mu.Lock()
@@ -102,10 +102,10 @@ func (s *source) use(store driver.Store) error {
 
 const cannotList = "this store cannot list its elections: name them"
 
-// list adds the elections that the store has by now. None is removed: an election whose record was
-// deleted still has candidates that wait.
+// list adds the elections that the store has by now. It removes none: an election whose record was
+// deleted may still have candidates.
 func (s *source) list(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, listEach/2)
+	bounded, cancel := context.WithTimeout(ctx, listEvery/2)
 	defer cancel()
 	names, err := s.store.(driver.Lister).Keys(bounded)
 	switch {
@@ -131,7 +131,7 @@ func (s *source) report(problem string) {
 	}
 }
 
-// add observes those of the elections that are new, and reports the last problem with them.
+// add observes the new ones among the elections, and reports the last problem with them.
 func (s *source) add(ctx context.Context, names []string) {
 	added, problem := false, ""
 	for _, name := range names {
@@ -166,29 +166,29 @@ func (s *source) observe(ctx context.Context, name string) error {
 		return err
 	}
 	one := &election{
-		key: key{s.Name, name}, pushed: pushes(s.store), interval: s.interval(), hub: s.hub, history: s.kept, observed: e, store: s.store,
+		key: key{s.Name, name}, pushed: pushes(s.store), interval: s.interval(), hub: s.hub, history: s.history, election: e, store: s.store,
 	}
-	one.resume(s.kept.of(one.key))
+	one.resume(s.history.of(one.key))
 	s.mu.Lock()
 	s.elections[name] = one
 	s.mu.Unlock()
-	s.kept.forget(one.key)
-	one.stop = e.Observe()
-	s.begins.Go(func() { one.awaitStore(ctx) })
+	s.history.forget(one.key)
+	one.stopObserving = e.Observe()
+	s.starting.Go(func() { one.awaitStore(ctx) })
 	return nil
 }
 
-// awaitStore waits for the store's first answer. A store that denies it is asked again, since the
-// right may be granted.
+// awaitStore waits for the store's first answer. If the store denies reading, it tries again later,
+// since an operator may grant the right.
 func (e *election) awaitStore(ctx context.Context) {
 	for ctx.Err() == nil {
-		status, err := e.observed.Wait(ctx, func(now tenure.Status) bool { return now.Known })
+		status, err := e.election.Wait(ctx, func(now tenure.Status) bool { return now.Known })
 		if err == nil {
-			e.begin(status, e.observed.ID())
+			e.onFirstStatus(status, e.election.ID())
 			return
 		}
 		select {
-		case <-time.After(askAgainEach):
+		case <-time.After(retryDeniedEvery):
 		case <-ctx.Done():
 		}
 	}
@@ -207,8 +207,8 @@ func (s *source) all() []*election {
 	return slices.Collect(maps.Values(s.elections))
 }
 
-func (s *source) stop() {
+func (s *source) stopAll() {
 	for _, e := range s.all() {
-		e.stop()
+		e.stopObserving()
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// locked is a store to which a right is missing.
+// locked is a store to which the dashboard lacks a right.
 type locked struct {
 	*memory.Store
 	granted atomic.Bool
@@ -38,7 +38,7 @@ func (l *locked) Watch(ctx context.Context, key string, see func(driver.Entry)) 
 	return l.Store.Watch(ctx, key, see)
 }
 
-func TestARightThatIsGrantedLate(t *testing.T) {
+func TestRightGrantedLate(t *testing.T) {
 	for name, led := range map[string]bool{"vacant": false, "led": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestARightThatIsGrantedLate(t *testing.T) {
 }
 
 // No goroutine outlives Run.
-func TestRunEndsWithAllThatItBegan(t *testing.T) {
+func TestRunLeavesNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := make([]string, 1000)
 		for i := range names {
@@ -123,8 +123,8 @@ func (p *pooled) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 	return p.Polled.CompareAndSwap(ctx, key, prev, value)
 }
 
-// A leader of the same program keeps its lease, though the dashboard reads over the same pool.
-func TestADashboardLeavesRoomInAPool(t *testing.T) {
+// A leader in the same program keeps its lease, although the dashboard reads over the same pool.
+func TestDashboardLeavesConnectionsInAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &pooled{memory.NewPolled(), make(chan struct{}, 4)}
 		names := make([]string, 1000)
@@ -164,7 +164,7 @@ func TestADashboardLeavesRoomInAPool(t *testing.T) {
 	})
 }
 
-// A store with too many elections is said to have them once.
+// Too many elections in a store are reported once.
 func TestTooManyElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &lister{Polled: memory.NewPolled()}

@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// quiet is the time after which a comment keeps the connection of a stream alive.
-	quiet = 15 * time.Second
-	// takeWithin bounds how long a browser may take for one message.
-	takeWithin = 10 * time.Second
+	// keepAliveAfter is the time between two comments that keep a connection alive.
+	keepAliveAfter = 15 * time.Second
+	// messageWithin bounds how long the write of one message to a browser may take.
+	messageWithin = 10 * time.Second
 )
 
-// serveStream sends what happens as server-sent events, until the browser goes or is too
-// slow, or Run's context ends.
+// serveStream sends changes as server-sent events, until the browser goes or is too slow, or Run's
+// context ends.
 func (d *Dashboard) serveStream(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodHead { // it would wait for news that it cannot get
+	if r.Method == http.MethodHead { // it would wait for messages, which have no head
 		w.Header().Set("Allow", http.MethodGet)
 		refuse(w, http.StatusMethodNotAllowed, "a stream has no head")
 		return
 	}
 	var of *key
-	if k := asked(r); k != (key{}) {
+	if k := requestedKey(r); k != (key{}) {
 		of = &k
 	}
 	s, err := d.hub.open(of, r.Header.Get("Last-Event-ID"))
@@ -37,7 +37,7 @@ func (d *Dashboard) serveStream(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Accel-Buffering", "no") // proxies pass each message on at once
 	out := &eventWriter{w: w, control: http.NewResponseController(w)}
 	out.write("retry: 2000\n\n")
-	keep := time.NewTicker(quiet)
+	keep := time.NewTicker(keepAliveAfter)
 	defer keep.Stop()
 	for out.err == nil {
 		if s.missed.Swap(false) {
@@ -75,9 +75,10 @@ func (o *eventWriter) write(text string) {
 	if o.err != nil {
 		return
 	}
-	_ = o.control.SetWriteDeadline(time.Now().Add(takeWithin)) // without one, nothing is slow
+	// without a deadline, a slow browser would block
+	_ = o.control.SetWriteDeadline(time.Now().Add(messageWithin))
 	if _, o.err = o.w.Write([]byte(text)); o.err == nil {
 		o.err = o.control.Flush()
 	}
-	_ = o.control.SetWriteDeadline(time.Time{}) // in HTTP/2 it resets quiet streams as well
+	_ = o.control.SetWriteDeadline(time.Time{}) // in HTTP/2 a deadline also resets idle streams
 }

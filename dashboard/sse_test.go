@@ -36,8 +36,8 @@ func served(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// In HTTP/2 a deadline for writing resets a stream that writes nothing, too.
-func TestAQuietStreamOverTLSStays(t *testing.T) {
+// In HTTP/2 a write deadline also resets a stream that writes nothing.
+func TestQuietStreamOverTLSStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
 		server := served(t, s)
@@ -105,7 +105,7 @@ func TestStreamsAndActionsEndWithRun(t *testing.T) {
 	})
 }
 
-func TestAStreamHasNoHead(t *testing.T) {
+func TestStreamRefusesHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -1,31 +1,32 @@
 // Package driver is the contract between Tenure and the store that holds its elections. Use it to
-// write an adapter for a store; users of an election never call it.
+// write an adapter for a store; programs that use elections never call it.
 //
-// A store is reduced to one linearizable compare-and-swap register per election, a cell named by a
-// key. An adapter must implement [Store]. All other interfaces are optional; an election finds them
-// by a type assertion. The conformance kit in package drivertest tests this contract.
+// Tenure needs one linearizable compare-and-swap register per election: a cell, which a key names.
+// An adapter must implement [Store]. All other interfaces are optional; an election finds them by a
+// type assertion. The conformance kit in package drivertest tests this contract.
 //
 // # Rules for adapters
 //
 //  1. One attempt per call. No retries, no loops, no timers, no logs, no work that outlives the
-//     call. Retries of the client library are off for writes: a retried compare-and-swap that was
-//     applied comes back as a conflict.
+//     call. Retries of the client library are off for writes: if the first attempt of a
+//     compare-and-swap was applied, a retry returns a conflict.
 //  2. The call ends soon after its context does, whatever the network does. If the client library
-//     cannot guarantee this, the call runs in its own goroutine and is abandoned, a bounded number
-//     of them at a time: package abandon does that.
+//     cannot guarantee this, run its call in a goroutine, and abandon that goroutine when the
+//     context ends. Bound the number of abandoned calls: package abandon does both.
 //  3. [Store.CompareAndSwap] is atomic among all writers, in all processes. A check followed by a
 //     write is not.
-//  4. Within one history of a store, a version never recurs for a write of other bytes. Only the
-//     version of an absence may recur, when a key is purged. A hash of the content is enough, since
-//     elections never write the same bytes twice. But a network may deliver a request twice: after
-//     a purge, a repeated first write brings its hash back. Elections allow for that. A store that
-//     is deleted and recreated begins another history. There, versions may recur only if each
-//     history has its own [Entry.Era]. Versions also recur where a store is restored from a backup
-//     or loses its last writes, and no adapter can see that. So elections read before they replace
-//     a state that they saw long ago.
-//  5. Outcomes are distinguished correctly. An error that is neither [ErrConflict] nor [ErrDenied]
-//     leaves the outcome open: the write may have been applied, may be applied later, or never.
-//     When in doubt, an adapter returns such an error.
+//  4. Within one history of a store (from its creation to its deletion), two writes of different
+//     bytes never get the same version. A hash of the content is enough as a version, since
+//     elections never write the same bytes twice. The version of an absence may recur when a key is
+//     purged, and so may a hash, if the network then delivers the first write under the key once
+//     more. A store that is deleted and recreated begins another history. If versions of an earlier
+//     history can recur in it, each history must have its own [Entry.Era]. Versions also recur
+//     where a store is restored from a backup or loses its last writes, and no adapter can see
+//     that. Elections allow for all of this: they read before they replace a state that they saw
+//     long ago.
+//  5. An adapter returns [ErrConflict] or [ErrDenied] only if the store certainly refused this
+//     request. Any other error leaves the outcome open: the write may have been applied, may be
+//     applied later, or never.
 //  6. Values up to [MaxValue] bytes are kept byte for byte. An adapter hands out copies, also to
 //     watchers, and keeps none of the bytes that it was given.
 //  7. A call that begins after its context has ended applies nothing. Its error is not
@@ -53,8 +54,8 @@ var (
 	// requests. The caller reads to find out.
 	ErrConflict = errors.New("version conflict")
 
-	// ErrDenied reports that the store refused the request because rights are missing. Waiting does
-	// not help: an operator must fix it.
+	// ErrDenied reports that the store refused the request because the client lacks the right to
+	// make it. Waiting does not help: an operator must fix it.
 	ErrDenied = errors.New("permission denied")
 )
 
@@ -63,25 +64,32 @@ var (
 // from it succeeds only while the cell is absent.
 type Version string
 
-// Entry is the state of a cell.
+// Entry is the state of a cell. A store has one history from its creation to its deletion. Floor
+// and Ceiling are bounds on the terms in one history: with Floor, tokens grow even after a record
+// was removed; with both, an impossible term is noticed. Era and Unproven tell one history from
+// another. The glossary in docs/protocol.md defines these words.
 type Entry struct {
 	// Value is the value of the cell; nil or empty if it is absent.
 	Value []byte
 	// Version is the value that CompareAndSwap expects as prev in order to replace this state. Some
-	// absences have a version too: a delete marker, or the state before the first write. All others
-	// have the empty Version.
+	// absences have a version too: a delete marker, or the state before the first write. All other
+	// absences have the empty Version.
 	Version Version
-	// Floor is an upper bound on every term under this key up to this state. The store vouches for
-	// it within one history. While it holds, a new term is at most one above it. So Floor may be
-	// any counter of the store that every write raises, as it stood at this state or later: a
-	// stream sequence, a log offset, or the store's clock in milliseconds. Such a clock must tick
-	// between any two writes of a key. Zero: the store vouches for nothing.
+	// Floor keeps terms growing: a claim takes a term above it. It is an upper bound on every term
+	// under this key up to this state, within one history of the store. Zero: the store vouches for
+	// nothing.
+	//
+	// Floor can be any counter of the store that every write raises by 1 or more, read at this
+	// state or later: a stream sequence, a log offset, or the store's clock in milliseconds if it
+	// ticks between any two writes of a key. In one history no earlier term is above Floor, so a
+	// claim takes the term Floor + 1, and its own write raises the counter by at least 1. So the
+	// bound holds for that claim, too.
 	Floor uint64
-	// Ceiling is an upper bound on good terms in a store where they may be above Floor, because
-	// other members know more than this adapter sees. A record is malformed if its term is 2^40 or
-	// more above the larger of Floor and Ceiling, and no claim takes such a term. So set Ceiling if
-	// Floor can be far too low, as with a clock that is not set. Zero: Floor is the bound. If both
-	// are zero, 2^52 takes their place.
+	// Ceiling only decides which terms are credible: those below 2^53 and below 2^40 plus the
+	// larger of Floor and Ceiling. A record with any other term is malformed, and no claim takes
+	// such a term. Set Ceiling if Floor can be far too low, as with a clock that is not set, or if
+	// other members know of higher terms than this adapter sees. Zero: Floor decides. If both are
+	// zero, 2^52 takes their place.
 	Ceiling uint64
 	// Pristine reports that the cell is absent, and that a CompareAndSwap from this Version
 	// succeeds only if nothing was ever written under the key (or in the whole store). The store
@@ -89,22 +97,23 @@ type Entry struct {
 	// candidate that has seen no term of this election claims such a cell without waiting.
 	Pristine bool
 	// Era names the history of the store that this state belongs to. A recreated store has another
-	// era than the deleted one, unless versions never recur. In a new era an election trusts
-	// nothing that it knew, not even an equal version, and waits out the lease of the record that
-	// it finds. An adapter whose versions recur in a recreated store must set the era in each
-	// entry, pushed or read. Zero: the store cannot tell.
+	// era than the deleted one if versions can recur in it. In a new era an election trusts nothing
+	// that it knew, not even an equal version, and waits out the lease of the record that it finds.
+	// An adapter whose versions recur in a recreated store must set the era in each entry, pushed
+	// or read. Zero: the store cannot tell.
 	Era uint64
-	// Unproven reports that later writes may be missing. For example, this state was written in
-	// another era than the present one, by a primary whose last writes the promoted standby may
-	// lack. Or a program that ignores the rules of the store put it there. Every member, also one
-	// that has just started, waits it out like the first record in a new era. A store that sets
+	// Unproven reports that this may not be the last state that a member wrote. For example, a
+	// primary wrote it in another era than the present one, and the promoted standby may lack the
+	// last writes of that primary. Or a program that ignores the rules of the store wrote it. Every
+	// member, also one that has just started, waits for the lease of this record to end, as for the
+	// first record in a new era. No request to hand over replaces such a record. A store that sets
 	// Unproven because eras differ also refuses a CompareAndSwap from a version that was read in
 	// another era.
 	Unproven bool
 	// Unverified marks a push that anyone can have sent, not only the writers of the store, such as
 	// a notification without access control. It can cause a read or postpone one. If a read then
-	// shows the same write, a follower's wait starts at the push. Nothing else follows from it: no
-	// claim, no term, no release. In a Read it has no meaning.
+	// shows the same write, a follower counts the lease from the push. Nothing else follows from
+	// it: no claim, no term, no release. In a Read it has no meaning.
 	Unverified bool
 	// Notice tells operators why a value is missing, as far as the store knows: deleted, purged or
 	// expired. The event that reports the loss carries it.
@@ -117,26 +126,27 @@ func (e Entry) Absent() bool { return len(e.Value) == 0 }
 // Store is a set of compare-and-swap registers.
 type Store interface {
 	// Read returns the state of the cell. An absent cell is an Entry without a Value, not an error.
-	// It returns an error that wraps ErrDenied if rights are missing, and any other error if the
-	// state is not known.
+	// It returns an error that wraps ErrDenied if the client lacks the right to read, and any other
+	// error if the state is not known.
 	Read(ctx context.Context, key string) (Entry, error)
 
-	// CompareAndSwap replaces the state of the cell by value if its version is still prev, and
-	// returns the version of the new state. It returns an error that wraps ErrConflict if the
-	// version was another (or as ErrConflict says), ErrDenied if rights are missing, and any other
-	// error if the outcome is not known.
+	// CompareAndSwap replaces the state of the cell with value if its version is still prev, and
+	// returns the version of the new state. It returns an error that wraps ErrConflict if the store
+	// refused the write because of the version (see ErrConflict), ErrDenied if the client lacks the
+	// right to write, and any other error if the outcome is not known.
 	CompareAndSwap(ctx context.Context, key string, prev Version, value []byte) (Version, error)
 }
 
-// Watcher is a Store that pushes changes. Pushes are hints: they may be late, doubled, out of order
-// or missing, and the election reads when it hears nothing. All watches of one store share one
-// subscription and at most a fixed number of goroutines, so that ten thousand of them are cheap.
+// Watcher is a Store that pushes changes. Pushes are hints: they may be late, duplicated, out of
+// order or missing, and the election reads when it hears nothing. All watches of one store share
+// one subscription and at most a fixed number of goroutines, so that ten thousand of them are
+// cheap.
 type Watcher interface {
-	// Watch calls see for changes of the cell until stop is called; it may call it for the present
-	// state first. The context bounds only the set-up. The caller's see returns at once, takes no
-	// lock of the store and may be called concurrently. After stop has returned, changes are not
-	// pushed, though one call may be about to begin. Stop may be called more than once, and from
-	// see. Errors are as for Read.
+	// Watch calls see for changes of the cell until stop is called; Watch may call see for the
+	// present state first. The context bounds only the set-up. The function see returns at once,
+	// takes no lock of the store and may be called concurrently. After stop has returned, see may
+	// still be called for a change that was already under way; later changes are not pushed. Stop
+	// may be called more than once, and from see. Errors are as for Read.
 	Watch(ctx context.Context, key string, see func(Entry)) (stop func(), err error)
 }
 
@@ -161,8 +171,8 @@ type Bounded interface {
 // LeaseLimiter is a Store in which a lease longer than MaxLease would do harm, for example because
 // records expire. An election refuses a longer lease.
 type LeaseLimiter interface {
-	// MaxLease returns the longest lease that an election accepts, as far as the store knows it by
-	// now.
+	// MaxLease returns the longest lease that an election accepts, as far as the store knows at
+	// present.
 	MaxLease() time.Duration
 }
 
@@ -175,9 +185,9 @@ type Inspector interface {
 	Inspect(ctx context.Context, lease time.Duration) ([]Finding, error)
 }
 
-// RightsChecker is a Store that can check the right to write without a write. An election asks once
-// it campaigns and another candidate leads, and again each lease while the right is missing or
-// unknown. Otherwise a standby that could never take over would look healthy.
+// RightsChecker is a Store that can check the right to write without a write. An election asks as
+// soon as it campaigns and another candidate leads. It asks again once per lease while the right is
+// missing or unknown. Without this check a standby that can never take over would look healthy.
 type RightsChecker interface {
 	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
 	// missing, nil if it is not missing or if this store cannot tell, and any other error if there
@@ -197,8 +207,8 @@ type Lister interface {
 	Keys(ctx context.Context) ([]string, error)
 }
 
-// Identifier is a Store that names the incarnations of its elections. A name may be a public key,
-// by which the store can prove later that a record is that election's.
+// Identifier is a Store that names the incarnations of its elections. A name may be a public key.
+// With it the store can prove later that this election wrote a record.
 type Identifier interface {
 	// Incarnation returns a new name, 1 to 64 bytes of text, that no other election ever gets. It
 	// is called once for each Election value.
@@ -208,14 +218,15 @@ type Identifier interface {
 // Nominator decides, from outside of an election, which of its candidates has precedence, such as
 // the one to which a consumer group assigned a partition. It is no lease: several candidates may be
 // nominated at once, or none, and the election still has at most one leader. A Nominator that no
-// longer knows the nominee must report false within a bounded time, because a leader that is the
-// nominee is not asked to leave. Set it in the Config of an election. A Nominator serves one
+// longer knows the nominee must report false within a bounded time: until then its candidate, if it
+// leads, is not asked to hand over. Set it in the Config of an election. A Nominator serves one
 // candidate.
 type Nominator interface {
-	// Nominate calls see with true if this candidate is the nominee, else with false: soon with the
-	// known state, then at each change, one call at a time, until stop is called. The see of an
-	// election returns at once. Stop does not wait for a call of see that has begun; a nil stop is
-	// allowed. The election calls Nominate and stop in turn, never two of them at once.
+	// Nominate calls the function see with true if this candidate is the nominee, else with false.
+	// The first call comes soon and gives the present state. Then there is one call at each change,
+	// until stop is called. Calls do not overlap. The function see returns at once. Stop does not
+	// wait for a call of see that has begun; a nil stop is allowed. The election calls Nominate and
+	// stop in turn, never two of them at once.
 	Nominate(see func(nominated bool)) (stop func())
 }
 
@@ -230,14 +241,14 @@ type VacancyListener interface {
 }
 
 // Gate is a Nominator that also decides when this candidate may lead at all. Use it for work that
-// can have a leader outside of the election, such as a member of another kind in the same consumer
-// group.
+// can also be led outside of the election, such as by a member of the same consumer group that uses
+// another library.
 type Gate interface {
 	Nominator
 	// MayLead reports whether this candidate may lead now. While it may not, it claims nothing, and
 	// is asked to finish if it leads. The election asks before each of its steps, under its lock:
 	// answer at once, from memory and the clock, and call no method of the election. When the
-	// answer changes, call the see that Nominate received.
+	// answer changes, call see, the function that Nominate received.
 	MayLead() bool
 }
 
@@ -245,12 +256,12 @@ type Gate interface {
 type Severity int
 
 const (
-	// Advice is a setting with which elections are slower or cost more than necessary.
+	// Advice means that with this setting elections are slower or cost more than necessary.
 	Advice Severity = iota + 1
-	// Warning is one that costs something if another thing fails, too: a leader may be lost, a term
+	// Warning means that with this setting a second fault does harm. A leader may be lost, a term
 	// may be lower than an earlier one, or an election may take longer.
 	Warning
-	// Unsafe is one with which there may be two leaders at once, or no leader ever.
+	// Unsafe means that with this setting there may be two leaders at once, or never a leader.
 	Unsafe
 )
 

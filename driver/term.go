@@ -7,8 +7,8 @@ import (
 )
 
 // Term is the part of *tenure.Term that a package needs to write to a resource on behalf of a
-// leader. Packages beside a store, such as its package fenced, take a Term, because a driver must
-// not import package tenure.
+// leader. Packages that belong to a store, such as its package fenced, take a Term, because a
+// driver must not import package tenure.
 type Term interface {
 	// Token returns the fencing token. Every later term of the same election has a higher one.
 	Token() uint64

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// store is a sound one whose methods a test can replace.
+// store is a sound store whose methods a test can replace.
 type store struct {
 	*memory.Store
 	read  func(ctx context.Context, key string) (driver.Entry, error)
@@ -43,8 +43,8 @@ func (s *store) harness() drivertest.Harness {
 	}
 }
 
-// breakage is a fault that a store may have, and the cases that must notice it, whether or not one
-// of the contract's does.
+// breakage is a fault that a store may have, with the cases that must notice it. A case of the
+// contract may notice it as well.
 type breakage struct {
 	name   string
 	fails  []string
@@ -61,9 +61,9 @@ func broken() []breakage {
 		}, frozen},
 		{"the floor stands still", []string{"tokens grow over releases and removals"}, floorStandsStill},
 		{"nothing replaces a delete marker", []string{"a removed record ends the term"}, markersStay},
-		{"a stranger's bytes read as nothing", []string{"bytes of others are left alone"}, hidesStrangers},
+		{"a stranger's bytes read as nothing", []string{"foreign bytes are not overwritten"}, hidesStrangers},
 		{"values come back with other words in them", []string{
-			"a claim whose answer was lost is recognised", "a claim that was delivered twice is recognised",
+			"a claim whose answer was lost is recognized", "a claim that was delivered twice is recognized",
 		}, changesNonces},
 		{"a cell stays with its holder",
 			[]string{"a silent leader is replaced, and not too soon"}, cellStaysWithHolder},
@@ -76,7 +76,7 @@ func alwaysConflicts(s *store) {
 	}
 }
 
-// frozen reads show the first value of a key for ever, and watches nothing.
+// frozen returns the first value of a key for all reads, and pushes nothing.
 func frozen(s *store) {
 	var first sync.Map
 	s.read = func(ctx context.Context, key string) (driver.Entry, error) {
@@ -111,7 +111,7 @@ func floorStandsStill(s *store) {
 	}
 }
 
-// refuses has writes conflict that go against what is there.
+// refuses makes some writes conflict, depending on the present entry and the new value.
 func refuses(s *store, against func(now driver.Entry, value []byte) bool) {
 	s.swap = func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 		if e, err := s.Store.Read(ctx, key); err != nil || against(e, value) {

@@ -7,8 +7,8 @@
 //		})
 //	}
 //
-// It adds nothing to the contract that drivertest checks: it finds faults that the contract does
-// not name.
+// These tests require nothing beyond the contract of package driver. They find faults that no case
+// of drivertest covers.
 package electiontest
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
-// Run runs each case as a subtest, all beside one another, each with a harness of its own from
-// open. It takes some leases, of two seconds or the store's minimum.
+// Run runs all cases as subtests in parallel, each with a harness of its own from open. It takes a
+// few times the lease, which is two seconds, or the store's minimum if that is longer.
 //
 // Two leaders and a falling token fail a case at once. A case that fails otherwise is repeated,
 // until the test's time limit, if its leader lost the lease because the machine stalled.
@@ -35,7 +35,7 @@ func Run(t *testing.T, open func(t testing.TB) drivertest.Harness) {
 }
 
 // RunInBubbles is Run in virtual time, for stores without a network: each case has a bubble of
-// testing/synctest to itself, in which it takes no time and no machine is too slow for a lease. The
+// testing/synctest to itself. Waiting costs no time there, and a slow machine loses no lease. The
 // store that open returns must be made in the bubble and use the clock of package time.
 func RunInBubbles(t *testing.T, open func(t testing.TB) drivertest.Harness) {
 	t.Run("election", func(t *testing.T) {
@@ -60,19 +60,19 @@ func (c testCase) on(open func(t testing.TB) drivertest.Harness) func(testing.TB
 func cases() []testCase {
 	return []testCase{
 		{"a first candidate leads", "it is what the store is for", holding(firstLeads)},
-		{"a renewed lease keeps the others out", "two leaders are what the store is to prevent", holding(othersWait)},
+		{"a renewed lease keeps the others out", "the store must prevent two leaders", holding(othersWait)},
 		{"a release lets the next one lead", "a planned hand-over must not cost a lease", holding(releasePassesOn)},
 		{"a leader hears that it is asked to hand over",
-			"the request is somebody else's write to the leader's own cell", holding(requestIsHeard)},
+			"another process writes the request to the leader's cell", holding(requestIsHeard)},
 		{"tokens grow over releases and removals",
-			"a resource refuses a lower token, so the new leader could do nothing", holding(tokensGrow)},
+			"a resource refuses a lower token, so the new leader could not write to it", holding(tokensGrow)},
 		{"a removed record ends the term", "deleting it is how operators force a new leader", holding(removalEndsTerm)},
-		{"bytes of others are left alone", "the key may be somebody else's, by mistake", holding(foreignStays)},
-		{"a claim whose answer was lost is recognised",
+		{"foreign bytes are not overwritten", "by mistake, another program may use the key", holding(foreignStays)},
+		{"a claim whose answer was lost is recognized",
 			"a candidate that does not know its own claim locks itself out", holding(ownClaim(loseAnswer))},
-		{"a claim that was delivered twice is recognised",
-			"proxies replay, and the answer is then a conflict with oneself", holding(ownClaim(deliverTwice))},
+		{"a claim that was delivered twice is recognized",
+			"a proxy may repeat a request, and then the second answer is a conflict", holding(ownClaim(deliverTwice))},
 		{"a silent leader is replaced, and not too soon",
-			"it is the one failure that nobody reports", holding(silentIsReplaced)},
+			"no process reports this failure", holding(silentIsReplaced)},
 	}
 }

@@ -25,7 +25,7 @@ func caseNamed(t *testing.T, name string) testCase {
 	return testCase{}
 }
 
-// try runs one case in a goroutine that it may end.
+// try runs one case in a goroutine, because the case may end it.
 func try(c testCase, h drivertest.Harness) *kit.Recorder { return tryIn(kit.VirtualTime(), c, h) }
 
 func tryIn(time kit.Timing, c testCase, h drivertest.Harness) *kit.Recorder {
@@ -60,7 +60,7 @@ func TestSoundStoresPass(t *testing.T) {
 	}
 }
 
-// polled hides the watch of a store.
+// polled hides the Watch method of a store.
 func polled(s *store) drivertest.Harness {
 	type plain struct {
 		driver.Store
@@ -101,14 +101,14 @@ func TestBrokenStoresFail(t *testing.T) {
 	}
 }
 
-// stallable is time in which the machine may stall, until a limit as tests have one.
+// stallable is time in which the machine may stall, up to a limit as tests have one.
 func stallable() kit.Timing {
 	end := time.Now().Add(10 * time.Minute)
 	return kit.Timing{Left: func() time.Duration { return max(time.Until(end), time.Second) }, Stalls: true}
 }
 
-// A lease that is lost to a stall says nothing about the store. All calls hang for longer than
-// that.
+// A lease that is lost because of a stall proves nothing about the store. Here all calls hang for
+// longer than a lease.
 func TestStalledElectionsAreRepeated(t *testing.T) {
 	noticed := 0
 	for _, c := range cases() {
@@ -174,8 +174,8 @@ func TestBrokenStoresFailBetweenStalls(t *testing.T) {
 	}
 }
 
-// Two leaders are a breach, though one of them loses its lease afterwards.
-func TestBreachesAreNotTriedAgain(t *testing.T) {
+// Two leaders are a breach, even if one of them loses its lease afterwards.
+func TestBreachesAreNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sound()
 		frozenAndUnchecked(s)
@@ -187,7 +187,7 @@ func TestBreachesAreNotTriedAgain(t *testing.T) {
 	})
 }
 
-// A case that no broken store fails might as well not be there.
+// A case that no broken store fails is useless.
 func TestEveryCaseCatchesSomething(t *testing.T) {
 	caught := map[string]bool{}
 	for _, b := range broken() {

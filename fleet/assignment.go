@@ -12,20 +12,20 @@ import (
 // takes elections from all others and moves none between them. The number for each member is
 // bounded (Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2018): a
 // full one keeps the elections of the highest weight, and those that it refuses go on to their next
-// best seat. Since both sides go by one weight, the outcome does not depend on the order in which
-// elections are looked at (Gale and Shapley, 1962).
+// best seat. Since elections and seats use the same weight, the outcome does not depend on the
+// order in which elections are looked at (Gale and Shapley, 1962).
 
-// leeway is by how many percent the elections that are assigned to a member may exceed its share.
-// Elections that were won because no nominee came add to those that it leads, for a while.
-const leeway = 5
+// maxExcess is by how many percent the elections that are assigned to a member may exceed its
+// share. A member may lead more for a while, if it won elections that their nominees did not claim.
+const maxExcess = 5
 
-// capacity is the most that one member is meant to lead: its share rounded up, or as much more as
-// leeway allows.
+// capacity is the maximum number of elections that are assigned to one member: its share rounded
+// up, or its share plus maxExcess if that is more.
 func capacity(elections, members int) int {
-	return max((elections+members-1)/members, elections*(100+leeway)/(100*members))
+	return max((elections+members-1)/members, elections*(100+maxExcess)/(100*members))
 }
 
-// hashOf stands for the name of an election in all weights.
+// hashOf returns the hash of an election's name, from which its weights are computed.
 func hashOf(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -40,61 +40,62 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// weight is how much an election is drawn to a seat. No two seats weigh the same for one election.
+// weight orders the seats for an election: it goes to the seat with the highest weight. No two
+// seats have the same weight for one election.
 func weight(election uint64, seat int) uint64 {
 	return scramble(election ^ scramble(uint64(seat)+1))
 }
 
-// assign returns for each election, given by its hash, the index in seats of the one that it is
-// meant for; -1 for all if there are no seats. The order of seats does not matter, that of
-// elections only between names of the same hash.
+// assign returns for each election, given by its hash, the index in seats of its assigned seat; -1
+// for all if there are no seats. The order of seats does not matter. The order of elections matters
+// only between names with the same hash.
 func assign(elections []uint64, seats []int) []int {
 	a := assignment{
-		elections: elections, seats: seats, most: capacity(len(elections), max(len(seats), 1)),
-		at: make([]int, len(elections)), rooms: make([]room, len(seats)),
+		elections: elections, seats: seats, capacity: capacity(len(elections), max(len(seats), 1)),
+		seatOf: make([]int, len(elections)), placed: make([]placedElections, len(seats)),
 	}
-	for i := range a.at {
-		a.at[i] = -1
+	for i := range a.seatOf {
+		a.seatOf[i] = -1
 	}
 	if len(seats) == 0 {
-		return a.at
+		return a.seatOf
 	}
 	for i := range elections {
-		for homeless := i; homeless >= 0; {
-			homeless = a.place(homeless)
+		for unplaced := i; unplaced >= 0; {
+			unplaced = a.place(unplaced)
 		}
 	}
-	return a.at
+	return a.seatOf
 }
 
-// assignment is one in the making.
+// assignment is the state of assign.
 type assignment struct {
 	elections []uint64
 	seats     []int
-	most      int
-	// by election: the index of the seat that has it, or that has just refused it; -1 before the
-	// first
-	at    []int
-	rooms []room
+	capacity  int
+	// seatOf has, for each election, the index of the seat that has it, or that has just refused
+	// it; -1 before the first
+	seatOf []int
+	placed []placedElections
 }
 
-// place gives an election to the best seat that has not refused it, and returns which one that seat
-// refuses for it, or -1.
+// place gives an election to the best seat that has not refused it. If that seat is full, it
+// refuses an election in exchange, which place returns; otherwise -1.
 func (a *assignment) place(election int) (refused int) {
 	seat, w := a.next(election)
-	a.at[election] = seat
-	r := &a.rooms[seat]
-	heap.Push(r, bid{w, election})
-	if r.Len() <= a.most {
+	a.seatOf[election] = seat
+	r := &a.placed[seat]
+	heap.Push(r, placement{w, election})
+	if r.Len() <= a.capacity {
 		return -1
 	}
-	return heap.Pop(r).(bid).election
+	return heap.Pop(r).(placement).election
 }
 
-// next is the best seat after the one that has refused the election, and all better ones with it.
-// There is one, as there is room for all.
+// next returns the best seat after the one that refused the election last. There is one, because
+// the seats have room for all elections.
 func (a *assignment) next(election int) (seat int, w uint64) {
-	h, last := a.elections[election], a.at[election]
+	h, last := a.elections[election], a.seatOf[election]
 	seat = -1
 	for i, number := range a.seats {
 		x := weight(h, number)
@@ -105,22 +106,23 @@ func (a *assignment) next(election int) (seat int, w uint64) {
 	return seat, w
 }
 
-// bid is an election that a seat has, for as long as none of higher weight wants its place.
-type bid struct {
+// placement is an election that a seat has. It loses it if the seat is full and an election of
+// higher weight comes.
+type placement struct {
 	weight   uint64
 	election int
 }
 
-// room is the list of a seat's elections, as a heap: the next one to be refused comes first.
-type room []bid
+// placedElections is the heap of a seat's elections: the next one to be refused comes first.
+type placedElections []placement
 
-func (r room) Len() int { return len(r) }
-func (r room) Less(i, j int) bool {
+func (r placedElections) Len() int { return len(r) }
+func (r placedElections) Less(i, j int) bool {
 	return r[i].weight < r[j].weight || r[i].weight == r[j].weight && r[i].election > r[j].election
 }
-func (r room) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
-func (r *room) Push(x any)   { *r = append(*r, x.(bid)) }
-func (r *room) Pop() any {
+func (r placedElections) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
+func (r *placedElections) Push(x any)   { *r = append(*r, x.(placement)) }
+func (r *placedElections) Pop() any {
 	last := len(*r) - 1
 	x := (*r)[last]
 	*r = (*r)[:last]

@@ -16,14 +16,14 @@ func named(prefix string, n int) []uint64 {
 	return all
 }
 
-// seated returns n seats of many, the same ones for the same dice.
+// seated returns n random seats of many. The same dice give the same seats.
 func seated(dice *rand.Rand, n int) []int {
 	all := dice.Perm(max(64, 2*n))[:n]
 	slices.Sort(all)
 	return all
 }
 
-// loads is how many elections each seat has.
+// loads returns how many elections each seat has.
 func loads(at []int, seats int) []int {
 	all := make([]int, seats)
 	for _, seat := range at {
@@ -32,7 +32,7 @@ func loads(at []int, seats int) []int {
 	return all
 }
 
-// moved is how many elections have another seat, by its number.
+// moved returns how many elections have another seat, by the seat's number.
 func moved(before []int, of []int, after []int, to []int) (n int) {
 	for i := range before {
 		if of[before[i]] != to[after[i]] {
@@ -42,7 +42,7 @@ func moved(before []int, of []int, after []int, to []int) (n int) {
 	return n
 }
 
-func TestNobodyHasMoreThanTheShareAndATenth(t *testing.T) {
+func TestNoSeatExceedsItsShareByMoreThanATenth(t *testing.T) {
 	for seed := range uint64(100) {
 		dice := rand.New(rand.NewPCG(seed, 0))
 		elections, members := dice.IntN(3000), 1+dice.IntN(70)
@@ -57,7 +57,7 @@ func TestNobodyHasMoreThanTheShareAndATenth(t *testing.T) {
 	}
 }
 
-func TestTheAssignmentIsTheSameWhateverTheOrder(t *testing.T) {
+func TestAssignmentIsIndependentOfTheOrder(t *testing.T) {
 	for seed := range uint64(100) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		elections, seats := named("job-", dice.IntN(500)), seated(dice, 1+dice.IntN(20))
@@ -76,8 +76,8 @@ func TestTheAssignmentIsTheSameWhateverTheOrder(t *testing.T) {
 	}
 }
 
-// Two names of one hash are told apart by their order, which is that of the names.
-func TestElectionsOfOneHashAreBounded(t *testing.T) {
+// Two names with the same hash are distinguished by their order, which is the order of the names.
+func TestElectionsWithOneHashAreBounded(t *testing.T) {
 	seats := []int{1, 5, 9, 20}
 	at := assign(make([]uint64, 100), seats)
 	if n := slices.Max(loads(at, len(seats))); n > 26 {
@@ -85,7 +85,7 @@ func TestElectionsOfOneHashAreBounded(t *testing.T) {
 	}
 }
 
-// When a member comes or goes its share must move; the bound on loads moves a little more.
+// When a member comes or goes, its share must move. The bound on loads moves a little more.
 func TestFewElectionsMove(t *testing.T) {
 	for _, x := range []struct {
 		elections, members int
@@ -113,9 +113,9 @@ func TestFewElectionsMove(t *testing.T) {
 	}
 }
 
-// Members differ in their lists for a while when a program is rolled out. Few elections are then
-// meant for different members.
-func TestListsThatDifferALittleAreAssignedAlike(t *testing.T) {
+// During a rollout the lists of members differ for a while. Then only few elections are assigned to
+// different members.
+func TestSimilarListsAreAssignedAlike(t *testing.T) {
 	dice := rand.New(rand.NewPCG(3, 3))
 	elections, seats := named("job-", 10_000), seated(dice, 10)
 	more := append(slices.Clone(elections), named("new-", 100)...)
@@ -125,7 +125,7 @@ func TestListsThatDifferALittleAreAssignedAlike(t *testing.T) {
 	}
 }
 
-func TestWithoutSeatsNobodyIsMeant(t *testing.T) {
+func TestAssignmentWithoutSeats(t *testing.T) {
 	if at := assign(named("job-", 3), nil); !slices.Equal(at, []int{-1, -1, -1}) {
 		t.Errorf("meant for %v", at)
 	}
@@ -134,7 +134,7 @@ func TestWithoutSeatsNobodyIsMeant(t *testing.T) {
 	}
 }
 
-// BenchmarkAssign measures the computation of every member at each change of members.
+// BenchmarkAssign measures the computation that every member makes at each change of members.
 func BenchmarkAssign(b *testing.B) {
 	elections, seats := named("job-", 10_000), seated(rand.New(rand.NewPCG(4, 4)), 64)
 	for b.Loop() {

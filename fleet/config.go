@@ -16,11 +16,14 @@ import (
 // means its default:
 //
 //	field       default                    limits
-//	Election    as tenure.Config, but with Spread a Precedence of 1 s, or of a lease if the store is polled
+//	Election    as tenure.Config, but with
+//	            Spread a Precedence of
+//	            1 s, or of a lease if the
+//	            store is polled
 //	Elections   none                       names, each once
 //	Spread      false
 //	Members     64                         1 to 1,024; the same for all members
-//	Presence    half of the lease          from the store's least lease to 1 h
+//	Presence    half of the lease          from the store's shortest lease to 1 h
 //	Settle      5 s                        at most 1 h; negative is none
 //	HandOvers   50                         at least 1
 type Config struct {
@@ -36,24 +39,25 @@ type Config struct {
 	// fleet before it. New keeps a copy; SetElections changes them.
 	Elections []string
 
-	// Spread assigns each election to a member, which leads it. No member is assigned more than its
-	// share and 5 %, or its share rounded up if that is more. A member may lead more for a while,
-	// if it won elections whose assigned member did not claim them. When members come and go,
-	// elections are handed over. Without Spread the first member to claim leads.
+	// Spread assigns each election to a member, which leads it. Each member is assigned at most an
+	// equal share plus 5 %, or an equal share rounded up if this is more. A member may lead more
+	// for a while, if it won elections whose assigned member did not claim them. When members come
+	// and go, elections are handed over. Without Spread the first member to claim leads.
 	Spread bool
 	// Members is the number of seats, and so the maximum number of members with assignments. More
 	// members may run: they claim elections that no assigned member claims.
 	Members int
 	// Presence is the lease of a seat: how long a member may be silent until its elections are
-	// assigned to others. The default is never below the store's least lease. Keep it shorter than
-	// Election.Lease minus Election.Tuning.Renew. Then all members know of a crash before the first
-	// lease of the crashed member's elections ends.
+	// assigned to others. The default is never below the store's shortest lease. Keep it shorter
+	// than Election.Lease minus Election.Tuning.Renew. Then all members know of a crash before the
+	// first lease of the crashed member's elections ends.
 	Presence time.Duration
-	// Settle is how long a new member waits for elections of the others, so that a member that ends
-	// or crashes soon moves nothing. Each further arrival restarts the wait, which is at most twice
-	// Settle. After it the new member must renew its seat once, which it does each third of
-	// Presence. If all members are new, Settle counts as 1 s at most. A member that was cut off
-	// does not wait if it has a seat again within a lease: it gets its elections back at once.
+	// Settle is how long a new member waits before it gets elections of the others, so that a
+	// member that soon ends or crashes causes no hand-over. Each further arrival restarts the wait,
+	// which is at most twice Settle. The new member gets elections only when it has also renewed
+	// its seat once after the wait. A member renews its seat every third of Presence. If all
+	// members are new, a Settle above 1 s counts as 1 s. A member that was cut off does not wait if
+	// it has a seat again within Election.Lease: it gets its elections back at once.
 	Settle time.Duration
 	// HandOvers is how many elections this member hands over at a time to their assigned members.
 	// Each hand-over lasts until the work has finished and another member leads. The next one
@@ -73,8 +77,8 @@ func (c Config) withDefaults(store driver.Store) Config {
 	return c
 }
 
-// precedence is short where a change reaches all members at once. Elsewhere the assigned member may
-// look a lease later.
+// precedence returns the default of Precedence. It is short if the store pushes changes. Otherwise
+// the assigned member may read up to a lease later.
 func (c *Config) precedence(store driver.Store) time.Duration {
 	if _, ok := store.(driver.Watcher); ok && !c.Election.Tuning.NoWatch {
 		return time.Second
@@ -82,7 +86,7 @@ func (c *Config) precedence(store driver.Store) time.Duration {
 	return c.lease()
 }
 
-// defaultPresence is half of the lease, if the store allows.
+// defaultPresence returns half of the lease, or the store's shortest lease if that is longer.
 func defaultPresence(store driver.Store, lease time.Duration) time.Duration {
 	half := (lease / 2).Truncate(time.Millisecond)
 	if b, ok := store.(driver.Bounded); ok {
@@ -91,11 +95,11 @@ func defaultPresence(store driver.Store, lease time.Duration) time.Duration {
 	return half
 }
 
-// lease is that of the elections, which may be tenure's default.
+// lease returns the lease of the elections, or tenure's default.
 func (c *Config) lease() time.Duration { return cmp.Or(c.Election.Lease, 15*time.Second) }
 
-// finish is how long the work of a leader may take to, which may be tenure's default.
-func (c *Config) finish() time.Duration { return cmp.Or(c.Election.FinishWithin, 10*time.Second) }
+// finishWithin returns FinishWithin of the elections, or tenure's default.
+func (c *Config) finishWithin() time.Duration { return cmp.Or(c.Election.FinishWithin, 10*time.Second) }
 
 func (c *Config) validate(name string) error {
 	problems := []error{c.checkSpread(), checkNames(name, c.Elections)}
@@ -136,7 +140,7 @@ func (c *Config) checkSpread() error {
 	return nil
 }
 
-// checkNames refuses duplicate names, and the fleet's own.
+// checkNames refuses duplicate names, and names that the fleet needs for its seats.
 func checkNames(fleet string, names []string) error {
 	var problems []error
 	sorted := slices.Sorted(slices.Values(names))
@@ -152,17 +156,17 @@ func checkNames(fleet string, names []string) error {
 	return errors.Join(problems...)
 }
 
-// kinds is the number of different settings among the elections of a fleet: enough to keep them out
-// of step, and few so that they can be shared.
-const kinds = 16
+// settingsKinds is the number of different settings among the elections of a fleet: enough that
+// elections do not all renew at once, and few so that they can be shared.
+const settingsKinds = 16
 
-// kind returns the settings of one kind. All members use the same kind for one election, and so the
-// same Renew. In Precedence members differ, so that those that wait for an absent member do not all
-// claim in the same moment.
-func (c *Config) kind(n int, own uint64) tenure.Config {
+// settingsOf returns the settings of one kind. All members use the same kind for one election, and
+// so the same Renew. Precedence differs between members, so that members that wait for an absent
+// one do not all claim at the same moment.
+func (c *Config) settingsOf(n int, own uint64) tenure.Config {
 	e := c.Election
 	renew := cmp.Or(e.Tuning.Renew, c.lease()/3)
-	e.Tuning.Renew = renew - renew/10*time.Duration(n)/kinds
-	e.Tuning.Precedence -= e.Tuning.Precedence / 4 * time.Duration(scramble(own^uint64(n))%kinds) / kinds
+	e.Tuning.Renew = renew - renew/10*time.Duration(n)/settingsKinds
+	e.Tuning.Precedence -= e.Tuning.Precedence / 4 * time.Duration(scramble(own^uint64(n))%settingsKinds) / settingsKinds
 	return e
 }

@@ -14,14 +14,14 @@
 //
 // # Assignment
 //
-// With [Config.Spread] each member takes a seat, which it leads as an election of its own beside
-// the others ("workers/members/7"). So every member sees all others: one that dies loses its seat,
-// and one that ends gives it back. From the list of taken seats and the names of the elections,
-// every member computes the same assignment. It assigns no member more than its share and 5 %, or
-// its share rounded up if that is more. Few elections change hands when a member comes or goes. The
-// assignment is the Nominator of each election. The assigned member claims first, and others
-// [tenure.Tuning.Precedence] later if it does not. A leader that is no longer assigned finishes its
-// work and hands over.
+// With [Config.Spread] each member takes a seat. A seat is one more election, such as
+// "workers/members/7", which its member leads. So every member sees all others: one that dies loses
+// its seat, and one that ends gives it back. From the list of taken seats and the names of the
+// elections, every member computes the same assignment. It assigns each member at most an equal
+// share plus 5 %, or an equal share rounded up if this is more. Few elections change hands when a
+// member comes or goes. The assignment is the Nominator of each election. The assigned member
+// claims first. If it does not, another member claims after [tenure.Tuning.Precedence]. A leader
+// that is no longer assigned finishes its work and hands over.
 //
 // # The cost of a wrong list
 //
@@ -30,14 +30,14 @@
 // about which member claims first. If an election is assigned to no member, or to an absent one,
 // another member claims it after the Precedence. The default is 1 s on a store that pushes changes,
 // and a lease on one that is polled. An assigned member that comes later asks for the election
-// after two leases.
+// after campaigning for two leases.
 //
 // # Order
 //
-// A member that ends first gives its seat back, so that the others know the new assignment, and
-// then hands over its elections. If a member crashes, the others know when the lease of its seat is
-// over, which is by default half as long as a lease of its elections. So when those leases end, the
-// elections go straight to the members that will keep them. Elections are handed over to a new
-// member only after [Config.Settle], so that brief arrivals and departures move nothing. Each
-// member hands over at most [Config.HandOvers] elections at a time.
+// A member that ends gives its seat back first, so that the others know the new assignment, and
+// then hands over its elections. If a member crashes, the others notice it as soon as the lease of
+// its seat is over. That lease is by default half as long as those of its elections. So when those
+// leases end, the elections go straight to the members that will keep them. Elections are handed
+// over to a new member only after [Config.Settle], so that brief arrivals and departures move
+// nothing. Each member hands over at most [Config.HandOvers] elections at a time.
 package fleet

@@ -10,13 +10,13 @@ import (
 )
 
 // SetElections replaces the list of elections, whether the fleet runs or not. This member begins to
-// take part in new ones. It stops claiming and reading those that are no longer named, and asks its
-// work to finish where it leads. SetElections waits for none of that. An election that was removed
-// keeps its memory until it has ended.
+// take part in new ones. It stops claiming and reading elections that are no longer named. If it
+// leads one of them, it asks the work of that election to finish. SetElections waits for none of
+// that. An election that was removed keeps its memory until it has ended.
 //
 // Members may have different elections for a while, for example during a roll-out. That costs only
-// time: if the assigned member does not take part in an election, another claims it, Precedence
-// later.
+// time: if the assigned member does not take part in an election, another member claims it after
+// the Precedence.
 //
 // Its errors are those of New for names. After an error nothing has changed.
 func (f *Fleet) SetElections(names []string) error {
@@ -39,7 +39,7 @@ func (f *Fleet) SetElections(names []string) error {
 		f.assign(f.counted, f.seat, false)
 	}
 	f.wake()
-	f.show()
+	f.notifyChanged()
 	return nil
 }
 
@@ -68,13 +68,13 @@ func (f *Fleet) makeEntries(names []string) ([]*entry, error) {
 	return all, nil
 }
 
-// makeElection makes an election of the group of its kind.
+// makeElection makes the election, in the group with its kind of settings.
 func (f *Fleet) makeElection(e *entry, name string) (err error) {
 	var by driver.Nominator
 	if f.cfg.Spread {
 		by = e
 	}
-	e.group = f.kinds[e.hash%kinds]
+	e.group = f.groups[e.hash%settingsKinds]
 	e.election, err = e.group.Election(name, by)
 	return err
 }
@@ -92,31 +92,32 @@ func (f *Fleet) find(name string) (int, bool) {
 	})
 }
 
-// missing are those of the names that the fleet does not have, nor has left.
+// missing returns the names for which the fleet has no entry, not even a removed one.
 func (f *Fleet) missing(names []string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, ok := f.find(name)
-		return ok || f.left[name] != nil
+		return ok || f.removed[name] != nil
 	})
 }
 
-// returned takes back those of the names that were left. It is called under the lock.
+// returned returns the removed entries with these names, which the fleet takes back. It is called
+// under the lock.
 func (f *Fleet) returned(names []string) []*entry {
 	var all []*entry
 	for _, name := range names {
-		if e := f.left[name]; e != nil {
-			delete(f.left, name)
-			e.gone = false
-			f.run.back = append(f.run.back, e)
+		if e := f.removed[name]; e != nil {
+			delete(f.removed, name)
+			e.removed = false
+			f.run.toRestart = append(f.run.toRestart, e)
 			all = append(all, e)
 		}
 	}
 	return all
 }
 
-// keepOnly leaves all elections but those of the names. It is called under the lock.
+// keepOnly removes the entries of all other names. It is called under the lock.
 func (f *Fleet) keepOnly(names []string) {
 	wanted := map[string]bool{}
 	for _, name := range names {
@@ -127,11 +128,11 @@ func (f *Fleet) keepOnly(names []string) {
 		if wanted[name] {
 			return false
 		}
-		e.gone, e.assigned = true, false
+		e.removed, e.assigned = true, false
 		if e.done != nil {
 			e.setNominated(false)
 			e.group.Leave(e.election)
-			f.left[name] = e
+			f.removed[name] = e
 		}
 		return true
 	})

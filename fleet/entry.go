@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// entry is one election of a fleet, and its Nominator. All but the first fields are under the
+// entry is one election of a fleet, and its Nominator. The fields from done on are under the
 // fleet's lock.
 type entry struct {
 	fleet    *Fleet
@@ -16,14 +16,14 @@ type entry struct {
 	group    *tenure.Group
 	election *tenure.Election
 
-	done     <-chan error // nil before the start and after the end
-	see      func(nominated bool)
-	assigned bool // the assignment names this member
-	named    bool // the last argument of see
-	led      bool // the work of a term is under way
-	queued   bool // it is to be handed over
-	barred   bool // it is not eligible yet
-	gone     bool // it is not the fleet's any more
+	done       <-chan error // nil before the start and after the end
+	see        func(nominated bool)
+	assigned   bool // the assignment names this member
+	isNominee  bool // the last argument that see received
+	isLed      bool // the work of a term is under way
+	queued     bool // it is to be handed over
+	ineligible bool // it waits until it may claim
+	removed    bool // SetElections has removed it
 }
 
 // Nominate implements driver.Nominator.
@@ -32,7 +32,7 @@ func (e *entry) Nominate(see func(nominated bool)) (stop func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e.see = see
-	see(e.named)
+	see(e.isNominee)
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -40,29 +40,29 @@ func (e *entry) Nominate(see func(nominated bool)) (stop func()) {
 	}
 }
 
-// setNominated nominates this member, or ends that. It runs under the fleet's lock; see comes back
-// to no fleet.
+// setNominated nominates this member, or ends the nomination. It runs under the fleet's lock, which
+// the election's see does not take.
 func (e *entry) setNominated(nominated bool) {
-	if e.named == nominated {
+	if e.isNominee == nominated {
 		return
 	}
-	e.named = nominated
+	e.isNominee = nominated
 	if e.see != nil {
 		e.see(nominated)
 	}
 	if s := e.fleet.run; !nominated && s != nil {
-		s.bar(e)
+		s.makeIneligible(e)
 	}
 }
 
-// setAssigned takes whether the assignment names this member. A leader stays the nominee until it
-// is its turn to hand over, so that no member asks it to.
+// setAssigned sets whether the election is assigned to this member. A leader stays the nominee
+// until its hand-over is due, so that no other member asks for it earlier.
 func (e *entry) setAssigned(me bool) {
 	e.assigned = me
 	switch {
 	case me:
 		e.setNominated(true)
-	case e.named && e.led:
+	case e.isNominee && e.isLed:
 		e.fleet.moves.add(e)
 	default:
 		e.setNominated(false)
@@ -70,22 +70,23 @@ func (e *entry) setAssigned(me bool) {
 }
 
 func (e *entry) join(ctx context.Context, work tenure.Handler) error {
-	ended, err := e.group.Join(ctx, e.election, &leader{e, work})
+	ended, err := e.group.Join(ctx, e.election, &trackedWork{e, work})
 	if err == nil {
 		e.done = ended
 	}
 	return err
 }
 
-// leader is the work of an election's terms, which it counts. Work that ends unasked declines: the
-// election goes on, here after a back-off.
-type leader struct {
+// trackedWork is the work of an election's terms, and records whether it runs. If the work ends
+// before it was asked to finish, trackedWork returns ErrDecline, so that this member campaigns
+// again after a back-off.
+type trackedWork struct {
 	*entry
 	work tenure.Handler
 }
 
 // Elected implements tenure.Handler.
-func (l *leader) Elected(ctx context.Context, t *tenure.Term) error {
+func (l *trackedWork) Elected(ctx context.Context, t *tenure.Term) error {
 	l.leads(true)
 	goesOn := false
 	defer func() { // also after Goexit
@@ -101,7 +102,7 @@ func (l *leader) Elected(ctx context.Context, t *tenure.Term) error {
 }
 
 // Stop implements tenure.Handler.
-func (l *leader) Stop(ctx context.Context, t *tenure.Term) error {
+func (l *trackedWork) Stop(ctx context.Context, t *tenure.Term) error {
 	defer l.leads(false)
 	return l.work.Stop(ctx, t)
 }
@@ -113,11 +114,12 @@ func decline(err error) error {
 	return fmt.Errorf("%w: %w", tenure.ErrDecline, err)
 }
 
-// function is a tenure.Lead that declines where it returns nil unasked.
-type function struct{ tenure.Lead }
+// declining is a tenure.Lead. If the function returns nil before it was asked to finish, declining
+// returns ErrDecline.
+type declining struct{ tenure.Lead }
 
 // Elected implements tenure.Handler.
-func (f function) Elected(ctx context.Context, t *tenure.Term) error {
+func (f declining) Elected(ctx context.Context, t *tenure.Term) error {
 	err := f.Lead(ctx, t)
 	if err == nil && ctx.Err() == nil {
 		return tenure.ErrDecline
@@ -125,8 +127,8 @@ func (f function) Elected(ctx context.Context, t *tenure.Term) error {
 	return err
 }
 
-// leads keeps count. A leader that is not meant to be one, and was named when it was elected, is to
-// hand over.
+// leads records whether the work of a term runs. If the election is assigned to another member by
+// now, it has to be handed over.
 func (e *entry) leads(yes bool) {
 	f := e.fleet
 	f.mu.Lock()
@@ -141,13 +143,13 @@ func (e *entry) leads(yes bool) {
 func (e *entry) count(led bool) {
 	f := e.fleet
 	switch {
-	case led == e.led:
+	case led == e.isLed:
 		return
 	case led:
 		f.led++
 	default:
 		f.led--
 	}
-	e.led = led
-	f.show()
+	e.isLed = led
+	f.notifyChanged()
 }

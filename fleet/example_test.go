@@ -47,7 +47,7 @@ func (l loop) Elected(_ context.Context, t *tenure.Term) error {
 }
 
 func (l loop) Stop(_ context.Context, t *tenure.Term) error {
-	fmt.Println("end", t.Election()) // and wait until the loop has let go of it
+	fmt.Println("end", t.Election()) // and wait until the loop has finished with it
 	return nil
 }
 

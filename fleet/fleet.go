@@ -17,35 +17,35 @@ import (
 // Fleet is this process's part in many elections. It must be made by New. Its methods may be called
 // concurrently.
 type Fleet struct {
-	name  string
-	store driver.Store
-	cfg   Config
-	clock clock.Clock
-	own   uint64 // a number that no other member has
-	seats *seats // nil without Spread
-	busy  atomic.Bool
-	stir  chan struct{} // capacity 1: there may be something to do
+	name   string
+	store  driver.Store
+	cfg    Config
+	clock  clock.Clock
+	own    uint64 // a number that no other member has
+	seats  *seats // nil without Spread
+	busy   atomic.Bool
+	wakeup chan struct{} // capacity 1: there may be something to do
 
 	changing sync.Mutex // held while the elections are changed
-	kinds    [kinds]*tenure.Group
+	groups   [settingsKinds]*tenure.Group
 
-	mu      sync.Mutex
-	entries []*entry          // in the order of their names, which is the same for all members
-	left    map[string]*entry // not the fleet's any more, and not ended, by name
-	moves   moves
-	roster  roster
-	run     *session // nil while no Run is under way
-	counted []int    // the seats by which the elections are assigned
-	uneven  bool     // this member leads elections of another for a while
-	seat    int      // this member's among them, or none
-	led     int
-	changed chan struct{} // closed at the next change; nil without waiters
+	mu         sync.Mutex
+	entries    []*entry          // in the order of their names, which is the same for all members
+	removed    map[string]*entry // by name: removed by SetElections, and not ended
+	moves      moves
+	roster     roster
+	run        *session // nil while no Run is under way
+	counted    []int    // the seats by which the elections are assigned
+	keepsExtra bool     // this member keeps elections that are assigned to another for a while
+	seat       int      // the seat of this member, or none
+	led        int
+	changed    chan struct{} // closed at the next change; nil without waiters
 }
 
 // New returns a member of the fleet of this name. It starts nothing and does not call the store.
-// Its error lists the problems of the config, each as a *tenure.ConfigError. Those of
-// Config.Election show once the other fields are valid; of several invalid elections the error
-// names the first.
+// Its error lists the problems of the config, each as a *tenure.ConfigError. Problems of
+// Config.Election are reported only when the other fields are valid; of several invalid elections
+// the error names the first.
 func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if store == nil {
 		return nil, errors.New("fleet: the store is nil")
@@ -54,7 +54,7 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if err := cfg.validate(name); err != nil {
 		return nil, fmt.Errorf("fleet: %q: %w", name, err)
 	}
-	f := &Fleet{name: name, store: store, cfg: cfg, clock: cfg.Election.Clock, stir: make(chan struct{}, 1), seat: none, left: map[string]*entry{}}
+	f := &Fleet{name: name, store: store, cfg: cfg, clock: cfg.Election.Clock, wakeup: make(chan struct{}, 1), seat: none, removed: map[string]*entry{}}
 	f.moves.fleet = f
 	if f.clock == nil {
 		f.clock = clock.System{}
@@ -72,13 +72,13 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.cfg.Elections = nil // the entries know
+	f.cfg.Elections = nil // the entries have the names
 	f.insert(entries)
 	return f, nil
 }
 
-// identify sets the number that identifies this member. Its ID may be tenure's default, which an
-// election knows.
+// identify sets the number that identifies this member. It follows from the ID, which may be
+// tenure's default, so an election has to provide it.
 func (f *Fleet) identify() error {
 	e, err := tenure.New(f.store, seatPrefix(f.name)+"0", f.cfg.seat(f.cfg.Presence, f.cfg.Presence))
 	if err == nil {
@@ -89,8 +89,8 @@ func (f *Fleet) identify() error {
 
 // makeGroups makes a group of each kind of settings.
 func (f *Fleet) makeGroups() (err error) {
-	for kind := range f.kinds {
-		if f.kinds[kind], err = tenure.NewGroup(f.store, f.cfg.kind(kind, f.own)); err != nil {
+	for kind := range f.groups {
+		if f.groups[kind], err = tenure.NewGroup(f.store, f.cfg.settingsOf(kind, f.own)); err != nil {
 			return err
 		}
 	}
@@ -108,42 +108,43 @@ func (f *Fleet) makeSeats() (err error) {
 // them; Term.Election names it. Run returns when ctx has ended and all work has stopped, or after
 // an error as below.
 //
-// The work is a function, tenure.Lead(f), which runs in a goroutine until its context ends, or a
-// type with methods Elected and Stop, which needs no goroutine while the work goes on. If work ends
-// unasked, with any result, the fleet releases the election, and this member waits for
+// The handler is a function of type tenure.Lead, which runs in a goroutine until its context ends,
+// or a type with methods Elected and Stop, which needs no goroutine while the work goes on. If work
+// ends unasked, with any result, the fleet releases the election, and this member waits for
 // Config.Election.Tuning.Backoff before it campaigns for it again. The soft context also ends when
 // the election is assigned to another member, with tenure.ErrNominationLost. With Spread, that is
 // also the cause when Run's context has ended and there are other members, because a member that
-// ends hands over its elections. Work that must distinguish the two checks Run's context.
+// ends hands over its elections. To distinguish the two cases, the work checks Run's context.
 //
-// Run returns an error that wraps driver.ErrDenied if reading a seat was denied before it was ever
-// allowed. An election can also end alone, as after such a denial or if the work calls
-// runtime.Goexit. That does not end the others: Run returns when ctx ends or no election goes on,
-// with an error that wraps the first one with which an election ended. If none ended alone, Run
-// returns nil once ctx has ended. It returns tenure.ErrRunning if another Run is under way.
+// Run returns an error that wraps driver.ErrDenied if the store denies reading a seat and has never
+// allowed it. One election can also end while the others go on: if reading its own record is denied
+// in this way, or if the work calls runtime.Goexit. Run then returns when ctx ends or when all
+// elections have ended. Its error wraps that of the first election that ended in this way. If there
+// was none, Run returns nil once ctx has ended. It returns tenure.ErrRunning if another Run is
+// under way.
 func (f *Fleet) Run(ctx context.Context, work tenure.Handler) error {
 	if !f.busy.CompareAndSwap(false, true) {
 		return tenure.ErrRunning
 	}
 	defer f.busy.Store(false)
 	if lead, ok := work.(tenure.Lead); ok {
-		work = function{lead}
+		work = declining{lead}
 	}
 	s := f.begin(ctx, work)
 	for over := false; !over && ctx.Err() == nil && s.ctx.Err() == nil; {
 		var wait time.Duration
 		if wait, over = f.round(s); !over {
-			f.rest(ctx, wait)
+			f.waitForWork(ctx, wait)
 		}
 	}
 	return s.end()
 }
 
-// rest waits until there may be something to do.
-func (f *Fleet) rest(ctx context.Context, wait time.Duration) {
+// waitForWork waits until there may be something to do.
+func (f *Fleet) waitForWork(ctx context.Context, wait time.Duration) {
 	defer f.clock.AfterFunc(wait, f.wake)()
 	select {
-	case <-f.stir:
+	case <-f.wakeup:
 	case <-ctx.Done():
 	}
 }
@@ -151,18 +152,18 @@ func (f *Fleet) rest(ctx context.Context, wait time.Duration) {
 // wake makes the fleet check for work.
 func (f *Fleet) wake() {
 	select {
-	case f.stir <- struct{}{}:
+	case f.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// round does the work that is due and returns when there may be more. It is over when no election
-// goes on.
+// round does the work that is due, and returns how long to wait for more. It reports over when all
+// elections have ended.
 func (f *Fleet) round(s *session) (wait time.Duration, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.clock.Now().Mono
-	wait = s.period
+	wait = s.checkEvery
 	if w := f.review(s, now); w > 0 {
 		wait = min(wait, w)
 	}
@@ -172,32 +173,33 @@ func (f *Fleet) round(s *session) (wait time.Duration, over bool) {
 	return wait, s.over(now)
 }
 
-// review reassigns the elections if there is cause to, and returns when there may be more.
+// review reassigns the elections if the members have changed, and returns how long to wait for the
+// next review.
 func (f *Fleet) review(s *session, now time.Duration) time.Duration {
 	if !f.cfg.Spread {
 		s.begin()
 		return 0
 	}
-	counted, wait, ok := f.roster.review(now, f.seats.left(), f.seats.renewal)
-	f.seats.await(f.roster.awaits)
+	counted, wait, ok := f.roster.review(now, f.seats.remaining(), f.seats.renewal)
+	f.seats.setAwaited(f.roster.awaitsRenewal)
 	if !ok {
 		if now-s.since >= f.cfg.lease() {
-			s.begin() // without other members to follow, the first to claim leads
+			s.begin() // no other member is known, so the first to claim leads
 		}
 		return wait
 	}
 	s.begin()
 	seat, missing := f.roster.own.seat, f.roster.missing(now)
-	if seat != f.seat || !slices.Equal(counted, f.counted) || f.uneven && missing <= 0 {
+	if seat != f.seat || !slices.Equal(counted, f.counted) || f.keepsExtra && missing <= 0 {
 		f.assign(counted, seat, missing > 0)
 	}
-	if f.uneven {
+	if f.keepsExtra {
 		wait = earlier(wait, missing)
 	}
 	return wait
 }
 
-// earlier is the shorter of two waits; 0 is none.
+// earlier returns the shorter of two waits; 0 means no wait is needed.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -205,35 +207,36 @@ func earlier(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// assign tells each entry whether it is assigned to this member. If keep, this member goes on with
-// all that it leads: a member that has gone may be back in a moment, and evening out can wait.
+// assign assigns the elections to the seats, and sets for each entry whether it is assigned to this
+// member. If keep, this member keeps all elections that it leads: a member that has vanished may
+// come back soon, and hand-overs can wait for that.
 func (f *Fleet) assign(counted []int, seat int, keep bool) {
-	f.counted, f.seat, f.uneven = counted, seat, false
+	f.counted, f.seat, f.keepsExtra = counted, seat, false
 	hashes := make([]uint64, len(f.entries))
 	for i, e := range f.entries {
 		hashes[i] = e.hash
 	}
 	for i, at := range assign(hashes, counted) {
 		e, me := f.entries[i], at >= 0 && counted[at] == seat
-		if !me && keep && e.led && e.named {
-			f.uneven = true
+		if !me && keep && e.isLed && e.isNominee {
+			f.keepsExtra = true
 			continue
 		}
 		e.setAssigned(me)
 	}
-	f.show()
+	f.notifyChanged()
 }
 
-// seen is called for each change of a seat.
-func (f *Fleet) seen(number int, who string) {
+// onSeatChange is called for each change of a seat, with the incarnation of its holder.
+func (f *Fleet) onSeatChange(number int, who string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.roster.see(f.clock.Now().Mono, number, who)
 	f.wake()
 }
 
-// sitsOn is called with the seat that this member has.
-func (f *Fleet) sitsOn(number int) {
+// onOwnSeat is called with the seat that this member has, or none.
+func (f *Fleet) onOwnSeat(number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.roster.sit(f.clock.Now().Mono, number)

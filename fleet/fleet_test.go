@@ -12,16 +12,16 @@ import (
 	"github.com/tenure-go/tenure/fleet"
 )
 
-// calm is long after a change: first seats wait for a lease of theirs, new elections for one, and
-// elections that another member won are asked for after two. The odd part avoids cutting a member
-// off at the very moment of a renewal, when the knowledge of it differs by an interval.
+// calm is long after a change. The first seats wait for their own lease, new elections wait for one
+// lease, and elections that another member won are requested after two. The odd part avoids cutting
+// a member off exactly at a renewal, when the known time may differ by an interval.
 const calm = 5*lease + 31*time.Millisecond
 
-// many elections are enough for shares to show. With so few, half as many again as a share may
-// move, or somewhat more.
+// many is enough elections to show shares. With so few, up to one and a half times a share may
+// move, or slightly more.
 const many = 40
 
-// few are enough where none may move.
+// few is enough elections for tests in which none may move.
 const few = 15
 
 func TestLeadershipIsSpread(t *testing.T) {
@@ -35,8 +35,8 @@ func TestLeadershipIsSpread(t *testing.T) {
 	})
 }
 
-// limits depend on the store: where nothing is pushed the next leader may look a lease later, and
-// so may a leader that must stop.
+// limit returns the longest acceptable vacancy. It depends on the store: without pushes the next
+// leader may read a lease later, and so may a leader that must stop.
 func (p *port) limit() time.Duration {
 	if p.pushed() {
 		return 1200 * time.Millisecond // the precedence, and the time of a claim
@@ -44,7 +44,8 @@ func (p *port) limit() time.Duration {
 	return 2 * lease
 }
 
-// after fails the test if more terms began since forget, or an election had no leader for longer.
+// after fails the test if more terms began since forget, or if an election had no leader for longer
+// than the limit.
 func (p *port) after(terms int, without time.Duration) {
 	p.t.Helper()
 	n, gap := p.moved()
@@ -57,7 +58,7 @@ func (p *port) after(terms int, without time.Duration) {
 	}
 }
 
-func TestWhoJoinsIsGivenItsShare(t *testing.T) {
+func TestJoiningMemberGetsItsShare(t *testing.T) {
 	bubbles(t, many, func(p *port) {
 		p.join("a", "b", "c")
 		time.Sleep(calm)
@@ -69,29 +70,29 @@ func TestWhoJoinsIsGivenItsShare(t *testing.T) {
 	})
 }
 
-// TestWhoJoinsCountsSoon: its renewal is looked for soon, also where nothing is pushed.
-func TestWhoJoinsCountsSoon(t *testing.T) {
+// The others look for its renewal soon, even without pushes.
+func TestJoiningMemberCountsSoon(t *testing.T) {
 	const presence, settle = lease / 2, 5 * time.Second
 	bubbles(t, few, func(p *port) {
 		p.join("a", "b")
 		time.Sleep(calm)
-		soon := settle + presence/2
+		expected := settle + presence/2
 		if !p.pushed() {
-			soon += presence * 11 / 10 // until its seat is seen
+			expected += presence * 11 / 10 // until its seat is seen
 		}
 		for _, id := range []string{"c", "d", "e", "f"} {
 			p.join(id)
-			time.Sleep(soon)
+			time.Sleep(expected)
 			s := p.member("a").fleet.Status()
 			if !slices.ContainsFunc(s.Members, func(m fleet.Member) bool { return m.ID == id && m.Counts }) {
-				p.t.Errorf("%s does not count after %v: %+v", id, soon, s.Members)
+				p.t.Errorf("%s does not count after %v: %+v", id, expected, s.Members)
 			}
-			time.Sleep(time.Second) // elsewhere between two renewals
+			time.Sleep(time.Second) // at another time between two renewals
 		}
 	})
 }
 
-func TestWhoLeavesHandsOver(t *testing.T) {
+func TestLeavingMemberHandsOver(t *testing.T) {
 	bubbles(t, many, func(p *port) {
 		p.join("a", "b", "c", "d")
 		time.Sleep(calm)
@@ -103,7 +104,7 @@ func TestWhoLeavesHandsOver(t *testing.T) {
 	})
 }
 
-func TestWhoCrashesIsReplacedWhenItsLeasesEnd(t *testing.T) {
+func TestCrashedMemberIsReplacedWhenItsLeasesEnd(t *testing.T) {
 	bubbles(t, many, func(p *port) {
 		p.join("a", "b", "c")
 		time.Sleep(calm)
@@ -115,10 +116,10 @@ func TestWhoCrashesIsReplacedWhenItsLeasesEnd(t *testing.T) {
 	})
 }
 
-// A member that is cut off for less than a lease leads on, though all others believe that it is
-// gone once its seat is free. They may then move a few elections among themselves, as whenever one
-// goes.
-func TestWhoIsCutOffForAWhileLeadsOn(t *testing.T) {
+// A member that is cut off for less than a lease leads on. The others believe that it is gone once
+// its seat is free. They may then move a few elections among themselves, as whenever a member
+// leaves.
+func TestMemberCutOffBrieflyKeepsLeading(t *testing.T) {
 	for while, others := range map[time.Duration]int{6 * time.Second: 0, 12 * time.Second: few / 4, 18 * time.Second: few / 4} {
 		t.Run(fmt.Sprint(while), func(t *testing.T) {
 			bubbles(t, few, func(p *port) {
@@ -144,7 +145,7 @@ func TestWhoIsCutOffForAWhileLeadsOn(t *testing.T) {
 	}
 }
 
-func TestWhoWasCutOffForLongIsGivenItsShareAgain(t *testing.T) {
+func TestMemberCutOffForLongGetsItsShareBack(t *testing.T) {
 	bubbles(t, many, func(p *port) {
 		p.join("a", "b", "c")
 		time.Sleep(calm)
@@ -159,8 +160,9 @@ func TestWhoWasCutOffForLongIsGivenItsShareAgain(t *testing.T) {
 	})
 }
 
-// The store is away for all, for longer than a seat's lease and shorter than the others'.
-func TestAnOutageMovesNothing(t *testing.T) {
+// The store is unreachable for all members, for longer than a seat's lease and shorter than the
+// elections' leases.
+func TestOutageMovesNothing(t *testing.T) {
 	bubbles(t, few, func(p *port) {
 		ids := []string{"a", "b", "c", "d"}
 		p.join(ids...)
@@ -175,7 +177,7 @@ func TestAnOutageMovesNothing(t *testing.T) {
 	})
 }
 
-func TestWhoComesAndGoesMovesNothing(t *testing.T) {
+func TestMemberThatLeavesEarlyMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), few)
 		p.join("a", "b", "c")
@@ -193,9 +195,9 @@ func TestWhoComesAndGoesMovesNothing(t *testing.T) {
 	})
 }
 
-// TestWhoComesAndCrashesMovesNothing: the seat of a crashed member is held for a while longer.
-// Elections that were handed to it in that time would have no leader, or one that crashes next.
-func TestWhoComesAndCrashesMovesNothing(t *testing.T) {
+// The seat of a crashed member is held for a while longer. Elections that were handed to the member
+// in that time would have no leader, or one that crashes next.
+func TestMemberThatCrashesEarlyMovesNothing(t *testing.T) {
 	bubbles(t, many, func(p *port) {
 		p.join("a", "b", "c")
 		time.Sleep(calm)
@@ -213,8 +215,8 @@ func TestWhoComesAndCrashesMovesNothing(t *testing.T) {
 	})
 }
 
-// One after another ends and comes back, under another name.
-func TestARollingRestart(t *testing.T) {
+// The members end one after another, and come back under other names.
+func TestRollingRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), many)
 		p.join("a0", "b0", "c0", "d0")
@@ -232,7 +234,7 @@ func TestARollingRestart(t *testing.T) {
 	})
 }
 
-func TestTheLastOneLeadsAll(t *testing.T) {
+func TestLastMemberLeadsAll(t *testing.T) {
 	bubbles(t, 30, func(p *port) {
 		p.join("a")
 		time.Sleep(calm)
@@ -270,7 +272,7 @@ func TestNoElections(t *testing.T) {
 	})
 }
 
-// Members without a seat lead nothing while those with one do, and take over from them.
+// Members without a seat lead nothing while members with a seat do. They take over from them.
 func TestMoreMembersThanSeats(t *testing.T) {
 	bubbles(t, 30, func(p *port) {
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -295,9 +297,9 @@ func TestMoreMembersThanSeats(t *testing.T) {
 	})
 }
 
-// Members that do not see the same seats are led astray, and all elections are led by one at a time
-// all the same.
-func TestARosterThatIsWrongCostsPrecedence(t *testing.T) {
+// Members that count different seats assign elections differently. Still, each election has one
+// leader at a time.
+func TestDifferentSeatCountsKeepAllElectionsLed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), many)
 		for id, seats := range map[string]int{"a": 1, "b": 4, "c": 64, "d": 1000} {
@@ -320,9 +322,9 @@ func TestARosterThatIsWrongCostsPrecedence(t *testing.T) {
 	})
 }
 
-// The seats' leases are longer than the others', so that elections have to be taken over from a
+// The seats' leases are longer than those of the elections. So elections are taken over from a
 // member that counts as present.
-func TestWhoCrashesIsReplacedThoughItIsThoughtToBeThere(t *testing.T) {
+func TestCrashedMemberIsReplacedWhileItCountsAsPresent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), many)
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -340,7 +342,7 @@ func TestWhoCrashesIsReplacedThoughItIsThoughtToBeThere(t *testing.T) {
 	})
 }
 
-// led fails the test unless all elections are.
+// led fails the test unless all elections have a leader.
 func (p *port) led() {
 	p.t.Helper()
 	all := 0

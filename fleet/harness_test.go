@@ -20,11 +20,11 @@ import (
 	"github.com/tenure-go/tenure/fleet"
 )
 
-// lease is that of the elections; virtual time costs nothing.
+// lease is the lease of the elections. Virtual time costs nothing.
 const lease = 30 * time.Second
 
-// bubbles runs a test in a synctest bubble over a store that pushes and over one that must be
-// polled.
+// bubbles runs a test in a synctest bubble, once over a store that pushes and once over one that
+// must be polled.
 func bubbles(t *testing.T, elections int, test func(p *port)) {
 	t.Helper()
 	for name, open := range map[string]func() driver.Store{
@@ -42,17 +42,18 @@ type port struct {
 	t     *testing.T
 	store driver.Store
 	names []string
-	// work is the work of all, and works that of some; nil is to wait. Steady: without a goroutine.
+	// work is the work of all members, and works replaces it for some. nil waits until it is asked
+	// to finish. steady selects work without a goroutine.
 	work   tenure.Lead
 	works  map[string]tenure.Lead
 	steady bool
 
 	mu      sync.Mutex
 	members map[string]*member
-	terms   map[string][]held // by election, terms whose work has not returned
-	began   int               // terms that were ever begun
+	terms   map[string][]held // by election: terms whose work has not returned
+	began   int               // the number of terms that have begun
 	vacant  map[string]time.Time
-	gap     time.Duration // the longest time for which an election had no work under way
+	gap     time.Duration // the longest time for which an election had no running work
 }
 
 type held struct {
@@ -92,7 +93,7 @@ func (p *port) config(id string) fleet.Config {
 	}
 }
 
-// join starts members of these names.
+// join starts members with these IDs.
 func (p *port) join(ids ...string) {
 	p.t.Helper()
 	for _, id := range ids {
@@ -107,12 +108,12 @@ func (p *port) joinWith(cfg fleet.Config) *member {
 	if m.fleet, err = fleet.New(m.line, "test", cfg); err != nil {
 		p.t.Fatal(err)
 	}
-	p.sail(m)
+	p.run(m)
 	return m
 }
 
-// sail has a member run, which may have done so before.
-func (p *port) sail(m *member) {
+// run runs a member, possibly not for the first time.
+func (p *port) run(m *member) {
 	var ctx context.Context
 	ctx, m.stop = context.WithCancel(context.Background())
 	p.mu.Lock()
@@ -138,7 +139,7 @@ func (s steady) Stop(_ context.Context, term *tenure.Term) error {
 	return nil
 }
 
-// lead notes the leader.
+// lead records the leader.
 func (m *member) lead(ctx context.Context, term *tenure.Term) error {
 	m.port.begin(m.id, term)
 	defer m.port.end(term)
@@ -153,7 +154,7 @@ func (m *member) lead(ctx context.Context, term *tenure.Term) error {
 	return nil
 }
 
-// begin finds two leaders of one election.
+// begin detects two leaders of one election.
 func (p *port) begin(by string, term *tenure.Term) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,14 +189,15 @@ func (p *port) forget() {
 	p.began, p.gap = 0, 0
 }
 
-// moved is how many terms began since then, and for how long an election had no leader at most.
+// moved returns how many terms have begun since forget, and the longest time for which an election
+// had no leader.
 func (p *port) moved() (terms int, gap time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.began, p.gap
 }
 
-// leads is how many elections each member leads at this moment.
+// leads returns how many elections each member leads now.
 func (p *port) leads() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +212,7 @@ func (p *port) leads() map[string]int {
 	return all
 }
 
-// tokens are those of the terms that a member has at this moment, by election.
+// tokens returns the tokens of a member's present terms, by election.
 func (p *port) tokens(id string) map[string]uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,7 +227,7 @@ func (p *port) tokens(id string) map[string]uint64 {
 	return all
 }
 
-// spread fails the test unless all elections are led, by these members, and none by too many.
+// spread fails the test unless these members lead all elections, and none of them leads too many.
 func (p *port) spread(ids ...string) {
 	p.t.Helper()
 	loads, all := p.leads(), 0
@@ -252,7 +254,7 @@ func (p *port) spread(ids ...string) {
 	}
 }
 
-// leave ends members in order and waits for that.
+// leave ends members gracefully and waits for that.
 func (p *port) leave(ids ...string) {
 	p.t.Helper()
 	for _, id := range ids {
@@ -271,10 +273,11 @@ func (p *port) leave(ids ...string) {
 	}
 }
 
-// crash cuts a member off for good.
+// crash cuts a member off permanently.
 func (p *port) crash(id string) { p.member(id).line.Partition() }
 
-// refuse has the store refuse members at once, so that they may try again soon, or ends that.
+// refuse makes the store refuse requests of members at once, so that they may try again soon. With
+// false, it ends that.
 func (p *port) refuse(yes bool, ids ...string) {
 	var plan faults.Plan
 	if yes {
@@ -297,7 +300,7 @@ func (p *port) drop(id string) {
 	delete(p.members, id)
 }
 
-// close ends all that are left, within the bubble.
+// close ends all remaining members, within the bubble.
 func (p *port) close() {
 	p.mu.Lock()
 	left := slices.Collect(maps.Values(p.members))

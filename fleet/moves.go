@@ -7,36 +7,37 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// moves are the elections that this member leads and another is meant to lead. It gives them away
-// so many at a time; without that, one that joins would have thousands of leaders stop and start in
+// moves are the elections that this member leads and that are assigned to another. It hands over
+// only a few at a time. Otherwise a new member would make thousands of leaders stop and start at
 // the same moment. All fields are under the fleet's lock.
 type moves struct {
-	fleet    *Fleet
-	queue    []*entry
-	busy     int           // how many are being handed over, by a goroutine each
-	patience time.Duration // how long one of them is waited for
-	ctx      context.Context
-	hurry    context.CancelFunc // ends ctx, and with it all waits
-	leaving  bool               // no other member needs to lead yet
+	fleet      *Fleet
+	queue      []*entry
+	busy       int           // how many goroutines hand over an election
+	waitWithin time.Duration // how long to wait for one hand-over
+	ctx        context.Context
+	stopWaits  context.CancelFunc // ends ctx, and with it all waits
+	ending     bool               // this member is ending: wait only for the release
 }
 
 func (m *moves) begin(ctx context.Context, patience time.Duration) {
-	m.ctx, m.hurry = context.WithCancel(ctx)
-	m.patience, m.queue, m.leaving = patience, nil, false
+	m.ctx, m.stopWaits = context.WithCancel(ctx)
+	m.waitWithin, m.queue, m.ending = patience, nil, false
 }
 
-// leave hands the rest over faster: a process that ends cannot wait for each.
-func (m *moves) leave(ctx context.Context) {
-	m.hurry()
-	m.ctx, m.hurry = context.WithCancel(ctx)
-	m.patience, m.leaving = leaveWithin, true
+// hurry hands over the remaining elections faster, because a process that ends cannot wait for
+// each.
+func (m *moves) hurry(ctx context.Context) {
+	m.stopWaits()
+	m.ctx, m.stopWaits = context.WithCancel(ctx)
+	m.waitWithin, m.ending = endingWaitWithin, true
 }
 
-// leaveWithin is how long a member that leaves waits for each: at the default a thousand are asked
-// within 4 s, however long their work takes to finish.
-const leaveWithin = 200 * time.Millisecond
+// endingWaitWithin is how long a member that ends waits for each hand-over. With the default of
+// HandOvers, it asks the work of a thousand elections to finish within 4 s.
+const endingWaitWithin = 200 * time.Millisecond
 
-// add takes an election that is led and named.
+// add queues an election that this member leads as the nominee.
 func (m *moves) add(e *entry) {
 	if e.queued {
 		return
@@ -49,15 +50,15 @@ func (m *moves) add(e *entry) {
 	}
 }
 
-// work hands over one after another.
+// work hands over one election after another.
 func (m *moves) work() {
 	for e, wait := m.next(); e != nil; e, wait = m.next() {
 		wait(e.election)
 	}
 }
 
-// next ends the nomination of the next one, and returns it with a function that waits for its
-// hand-over. The last worker reports that none is left.
+// next ends the nomination for the next election, and returns that election with a function that
+// waits for its hand-over. If none is left, it wakes the fleet.
 func (m *moves) next() (*entry, func(*tenure.Election)) {
 	f := m.fleet
 	f.mu.Lock()
@@ -66,24 +67,25 @@ func (m *moves) next() (*entry, func(*tenure.Election)) {
 		e := m.queue[0]
 		m.queue = m.queue[1:]
 		e.queued = false
-		if !e.assigned && e.named {
+		if !e.assigned && e.isNominee {
 			e.setNominated(false)
-			return e, m.waiting()
+			return e, m.waitFunc()
 		}
 	}
 	m.busy--
 	f.wake()
-	f.show()
+	f.notifyChanged()
 	return nil, nil
 }
 
-// waiting waits until another leads, or the election is released where that must do.
-func (m *moves) waiting() func(*tenure.Election) {
-	ctx, patience, leaving := m.ctx, m.patience, m.leaving
+// waitFunc returns a function that waits until another member leads. If this member is ending, it
+// waits only for the release.
+func (m *moves) waitFunc() func(*tenure.Election) {
+	ctx, patience, leaving := m.ctx, m.waitWithin, m.ending
 	return func(e *tenure.Election) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		// after any outcome it is the next one's turn
+		// after any outcome the next election follows
 		_, _ = e.Wait(ctx, func(s tenure.Status) bool {
 			return s.State == tenure.StateCandidate && (leaving || s.Leader.Exists()) || s.State == tenure.StateIdle
 		})
@@ -91,7 +93,7 @@ func (m *moves) waiting() func(*tenure.Election) {
 }
 
 // done reports whether nothing is left to hand over.
-func (m *moves) done() bool { return m.left() == 0 }
+func (m *moves) done() bool { return m.remaining() == 0 }
 
-// left is how many are yet to be handed over, or are just being.
-func (m *moves) left() int { return m.busy + len(m.queue) }
+// remaining returns how many elections are being handed over or have yet to be.
+func (m *moves) remaining() int { return m.busy + len(m.queue) }

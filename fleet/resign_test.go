@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/fleet"
 )
 
-// begin runs a fleet of two elections, alone.
+// begin runs a fleet of two elections with one member.
 func begin(t *testing.T, work tenure.Handler) (f *fleet.Fleet, end func() error) {
 	t.Helper()
 	f, err := fleet.New(memory.New(), "x", fleet.Config{
@@ -45,7 +45,7 @@ func (r reporter) Elected(_ context.Context, term *tenure.Term) error {
 
 func (reporter) Stop(context.Context, *tenure.Term) error { return nil }
 
-// TestWorkThatResignsIsElectedAgain: resigning ends a term, and not this member's part in the
+// TestWorkThatResignsIsElectedAgain: resigning ends a term. The member still takes part in the
 // election.
 func TestWorkThatResignsIsElectedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestWorkThatResignsIsElectedAgain(t *testing.T) {
 				t.Errorf("token %d after %d", next.Token(), first.Token())
 			}
 		default:
-			t.Error("an hour later nobody leads")
+			t.Error("an hour later there is no leader")
 		}
 		if err := end(); err != nil {
 			t.Error(err)
@@ -70,7 +70,7 @@ func TestWorkThatResignsIsElectedAgain(t *testing.T) {
 	})
 }
 
-// TestListChangesWhileTheFleetEnds: elections that were left then come back as new ones.
+// TestListChangesWhileTheFleetEnds: elections that were removed then come back as new ones.
 func TestListChangesWhileTheFleetEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, end := begin(t, tenure.Lead(func(ctx context.Context, _ *tenure.Term) error {

@@ -12,7 +12,7 @@ type rehearsal struct {
 	roster
 	now  time.Duration
 	left time.Duration
-	dead map[int]bool // the seats that are not renewed any more
+	dead map[int]bool // the seats that are no longer renewed
 }
 
 const sec = time.Second
@@ -21,10 +21,10 @@ func rehearse(t *testing.T) *rehearsal {
 	return &rehearsal{T: t, roster: newRoster(5*sec, 15*sec, 30*sec), now: 100 * sec, left: 15 * sec, dead: map[int]bool{}}
 }
 
-// look is how soon a renewal is seen: the next time that it is looked for.
+// look is the longest time until a renewal is seen: the interval between two reads.
 const look = 15 * sec / closely
 
-// renewal is another one at each look.
+// renewal returns a new renewal at each read.
 func (r *rehearsal) renewal(seat int) time.Time {
 	if r.dead[seat] {
 		return time.Unix(1, 0)
@@ -32,11 +32,11 @@ func (r *rehearsal) renewal(seat int) time.Time {
 	return time.Unix(1, int64(r.now))
 }
 
-func (r *rehearsal) sees(seat int, who string) { r.see(r.now, seat, who) }
-func (r *rehearsal) sits(seat int)             { r.sit(r.now, seat) }
+func (r *rehearsal) sees(seat int, id string) { r.see(r.now, seat, id) }
+func (r *rehearsal) sits(seat int)            { r.sit(r.now, seat) }
 
-// counts fails unless these seats count after some time, in which the roster is asked whenever it
-// says.
+// counts fails unless these seats count after some time. During that time it calls review whenever
+// the roster says.
 func (r *rehearsal) counts(after time.Duration, want ...int) {
 	r.Helper()
 	for end := r.now + after; ; {
@@ -53,7 +53,7 @@ func (r *rehearsal) counts(after time.Duration, want ...int) {
 	}
 }
 
-func TestWhoStartsTogetherIsCountedTogether(t *testing.T) {
+func TestMembersThatStartTogetherCountTogether(t *testing.T) {
 	r := rehearse(t)
 	r.counts(0)
 	r.sits(3)
@@ -64,7 +64,7 @@ func TestWhoStartsTogetherIsCountedTogether(t *testing.T) {
 	r.counts(1, 3, 5)
 }
 
-func TestWhoComesIsWaitedFor(t *testing.T) {
+func TestRosterWaitsForNewMembers(t *testing.T) {
 	r := rehearse(t)
 	r.sits(3)
 	r.sees(3, "a")
@@ -80,14 +80,14 @@ func TestWhoComesIsWaitedFor(t *testing.T) {
 	r.counts(0, 1, 2, 3)
 	r.sees(7, "e")
 	r.counts(4*sec, 1, 2, 3)
-	r.sees(7, "f") // another one
+	r.sees(7, "f") // another member
 	r.counts(4*sec, 1, 2, 3)
 	r.counts(sec+look, 1, 2, 3, 7)
 }
 
-// TestWhoHasCrashedIsNotCounted: a member that has crashed still holds its seat. Members that came
-// with it count.
-func TestWhoHasCrashedIsNotCounted(t *testing.T) {
+// TestCrashedMemberDoesNotCount: a member that has crashed still holds its seat. Members that
+// started with it count.
+func TestCrashedMemberDoesNotCount(t *testing.T) {
 	r := rehearse(t)
 	r.sits(3)
 	r.sees(3, "a")
@@ -106,7 +106,7 @@ func TestWhoHasCrashedIsNotCounted(t *testing.T) {
 	r.counts(5*sec+2*look, 3, 6, 7)
 }
 
-func TestWhoComesBackWasNotAway(t *testing.T) {
+func TestReturningMemberKeepsItsPlace(t *testing.T) {
 	r := rehearse(t)
 	r.sits(3)
 	r.sees(3, "a")
@@ -121,11 +121,11 @@ func TestWhoComesBackWasNotAway(t *testing.T) {
 	r.sees(5, "b")
 	r.counts(4*sec, 3)
 	r.counts(sec+look, 3, 5)
-	r.sees(5, "c") // a member that takes the seat of another is not the other
+	r.sees(5, "c") // a member that takes another's seat is a new member
 	r.counts(4*sec, 3)
 }
 
-func TestWhoIsCutOffKeepsToWhatItKnew(t *testing.T) {
+func TestMemberCutOffKeepsItsRoster(t *testing.T) {
 	r := rehearse(t)
 	r.sits(3)
 	r.sees(3, "a")
@@ -151,10 +151,10 @@ func TestWhoIsCutOffKeepsToWhatItKnew(t *testing.T) {
 	r.counts(1, 5) // without a seat for too long
 	r.sits(3)
 	r.sees(3, "a")
-	r.counts(sec, 3, 5) // and no longer than one that comes
+	r.counts(sec, 3, 5) // no longer than a new member
 }
 
-func TestWithoutASeatOthersCount(t *testing.T) {
+func TestMemberWithoutASeatCountsOthers(t *testing.T) {
 	r := rehearse(t)
 	r.left = 0
 	r.sees(5, "b")

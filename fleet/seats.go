@@ -10,76 +10,76 @@ import (
 	"github.com/tenure-go/tenure/admin"
 )
 
-// seats are elections beside those of the fleet: each member leads one of them for as long as it
-// takes part, so that all see the others. A seat has a lease, so a member that dies loses it; one
-// that ends releases it, and all know at once.
+// seats are additional elections. Each member leads one of them for as long as it takes part, so
+// that all members see each other. A seat has a lease, so a member that dies loses it. A member
+// that ends releases its seat, which all members see at once.
 type seats struct {
-	all  []*seat
-	own  uint64 // a number that no other member has
-	told chan struct{}
-	// seen is called at each change of a seat, with the incarnation of its holder, and sitsOn with
-	// the seat of this member, or none.
-	seen   func(number int, who string)
-	sitsOn func(number int)
-	fail   func(error)
+	all     []*seat
+	own     uint64 // a number that no other member has
+	changed chan struct{}
+	// onChange is called at each change of a seat, with the incarnation of its holder, and
+	// onOwnSeat with the seat of this member, or none.
+	onChange  func(number int, who string)
+	onOwnSeat func(number int)
+	onError   func(error)
 
-	configs [4]tenure.Config // by how closely a seat is followed
+	configs [4]tenure.Config // by pace
 
-	mu      sync.Mutex
-	wanted  int // the seat that is campaigned for or held; none
-	giveUp  context.CancelFunc
-	last    int          // the seat that was wanted last
-	settled bool         // it is known which members were there first
-	term    *tenure.Term // of the seat that is held, or was last; nil before the first
+	mu           sync.Mutex
+	target       int // the seat that this member campaigns for or holds; none
+	stopCampaign context.CancelFunc
+	lastTarget   int          // the last target, also after it was lost
+	settled      bool         // it is known which members were there first
+	term         *tenure.Term // of the last seat of this member; nil before the first
 }
 
-// seat is one of them. Its fields but the election are under the lock of all.
+// seat is one seat. Its fields but the election are under the lock of seats.
 type seat struct {
-	election *tenure.Election
-	how      closeness
-	status   tenure.Status
-	awaited  bool // a renewal of it is waited for
+	election       *tenure.Election
+	pace           pace
+	status         tenure.Status
+	renewalAwaited bool // see awaitsRenewal
 }
 
-// closeness is how a seat is followed.
-type closeness int
+// pace is how often the status of a seat is read.
+type pace int
 
 const (
-	near    closeness = iota // while it is held, by any member, or wanted
-	awaited                  // while a renewal is waited for
-	eager                    // while members that start together find each other
-	far                      // while it is free
+	paceHeld    pace = iota // while a member holds it, or this one campaigns for it
+	paceAwaited             // while a renewal is awaited
+	paceGather              // while members that start together find each other
+	paceFree                // while it is free
 )
 
 // seatPrefix is how the names of a fleet's seats begin. The slash is allowed in the keys of all
 // stores.
 func seatPrefix(fleet string) string { return fleet + "/members/" }
 
-// seldom is the lease by which a free seat is followed where it is longer than Presence. On a store
-// that does not push changes it means a read every few minutes, and otherwise a tenth of that.
-const seldom = 10 * time.Minute
+// freeSeatLease is the lease in the settings for a free seat, if it is longer than Presence. If the
+// store pushes changes, such a seat is then read only every few minutes.
+const freeSeatLease = 10 * time.Minute
 
 func newSeats(f *Fleet) (*seats, error) {
-	s := &seats{own: f.own, seen: f.seen, sitsOn: f.sitsOn, told: make(chan struct{}, 1), wanted: none, last: none}
+	s := &seats{own: f.own, onChange: f.onSeatChange, onOwnSeat: f.onOwnSeat, changed: make(chan struct{}, 1), target: none, lastTarget: none}
 	presence := f.cfg.Presence
 	closer := f.cfg.seat(presence, presence/closely)
 	closer.Tuning.PollStable = closer.Tuning.Poll
 	s.configs = [...]tenure.Config{
-		near: f.cfg.seat(presence, presence), awaited: closer,
-		eager: f.cfg.seat(presence, gather/4), far: f.cfg.seat(max(presence, seldom), presence),
+		paceHeld: f.cfg.seat(presence, presence), paceAwaited: closer,
+		paceGather: f.cfg.seat(presence, gatherTime/4), paceFree: f.cfg.seat(max(presence, freeSeatLease), presence),
 	}
 	for n := range f.cfg.Members {
-		e, err := tenure.New(f.store, seatPrefix(f.name)+strconv.Itoa(n), s.configs[eager])
+		e, err := tenure.New(f.store, seatPrefix(f.name)+strconv.Itoa(n), s.configs[paceGather])
 		if err != nil {
 			return nil, err
 		}
-		s.all = append(s.all, &seat{election: e, how: eager})
+		s.all = append(s.all, &seat{election: e, pace: paceGather})
 	}
 	return s, nil
 }
 
-// seat returns the settings for a seat. Alarms go to the user, because a person has to look at a
-// seat as at any election.
+// seat returns the settings for a seat. OnEvent receives its alarms, because an operator has to fix
+// a seat like any election.
 func (c *Config) seat(lease, poll time.Duration) tenure.Config {
 	e := c.Election
 	alarm := e.OnEvent
@@ -106,29 +106,30 @@ func (s *seats) follow(ctx context.Context) {
 				return false
 			})
 			if ctx.Err() == nil {
-				s.fail(err)
+				s.onError(err)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// see takes the status of a seat. If reading another member's seat failed, its last leader is kept.
+// see records the status of a seat. If a read of another member's seat failed, its last leader is
+// kept.
 func (s *seats) see(n int, st tenure.Status) {
 	s.mu.Lock()
 	one := s.all[n]
-	if st.Failures > 0 && !st.Leader.Exists() && n != s.last {
+	if st.Failures > 0 && !st.Leader.Exists() && n != s.lastTarget {
 		st.Leader = one.status.Leader
 	}
 	one.status = st
 	s.adjustPace(n)
-	if n == s.wanted && st.Leader.Exists() && !leads(st) {
-		s.giveUp() // another was faster
+	if n == s.target && st.Leader.Exists() && !leads(st) {
+		s.stopCampaign() // another member has the seat
 	}
 	s.mu.Unlock()
-	s.seen(n, st.Leader.Incarnation)
+	s.onChange(n, st.Leader.Incarnation)
 	select {
-	case s.told <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
@@ -137,27 +138,27 @@ func leads(st tenure.Status) bool {
 	return st.State == tenure.StateLeader || st.State == tenure.StateLeaving
 }
 
-// adjustPace has a seat followed as closely as there is need. It runs under the lock.
+// adjustPace sets how often a seat is read. It runs under the lock.
 func (s *seats) adjustPace(n int) {
 	one := s.all[n]
-	how := far
+	how := paceFree
 	switch {
-	case one.awaited:
-		how = awaited
-	case n == s.wanted || one.status.Leader.Exists():
-		how = near
+	case one.renewalAwaited:
+		how = paceAwaited
+	case n == s.target || one.status.Leader.Exists():
+		how = paceHeld
 	case !s.settled || !one.status.Known:
-		how = eager
+		how = paceGather
 	}
-	if how != one.how {
-		one.how = how
-		// New has accepted the shortest intervals of all
+	if how != one.pace {
+		one.pace = how
+		// it cannot fail: New has accepted the shortest intervals
 		_ = one.election.Reconfigure(func(c *tenure.Config) { *c = s.configs[how] })
 	}
 }
 
-// settle sets whether it is known which members were there first.
-func (s *seats) settle(known bool) {
+// setSettled sets whether it is known which members were there first.
+func (s *seats) setSettled(known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known != s.settled {
@@ -168,61 +169,61 @@ func (s *seats) settle(known bool) {
 	}
 }
 
-// await follows the seats closely whose renewals are waited for.
-func (s *seats) await(awaited func(n int) bool) {
+// setAwaited sets for which seats a renewal is awaited.
+func (s *seats) setAwaited(awaited func(n int) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n, one := range s.all {
-		if now := awaited(n); now != one.awaited {
-			one.awaited = now
+		if now := awaited(n); now != one.renewalAwaited {
+			one.renewalAwaited = now
 			s.adjustPace(n)
 		}
 	}
 }
 
-// renewal is a time in the latest renewal of a seat that was seen, by its holder's clock.
+// renewal returns the time of the latest renewal of a seat that was seen, by its holder's clock.
 func (s *seats) renewal(n int) time.Time {
 	st := s.all[n].election.Status()
 	return st.Record.Updated
 }
 
-// keep holds a seat for this member until the context ends, and releases it then. After a loss it
-// takes one again.
-func (s *seats) keep(ctx context.Context) {
+// holdSeat holds a seat for this member until the context ends, and releases it then. If the seat
+// is lost, it takes one again.
+func (s *seats) holdSeat(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, ok := s.choose()
 		if !ok {
 			select {
-			case <-s.told:
+			case <-s.changed:
 			case <-ctx.Done():
 			}
 			continue
 		}
-		if term := s.take(ctx, n); term != nil {
-			s.sit(ctx, n, term)
+		if term := s.campaign(ctx, n); term != nil {
+			s.hold(ctx, n, term)
 		}
 	}
 }
 
-// sit holds a seat.
-func (s *seats) sit(ctx context.Context, n int, term *tenure.Term) {
+// hold holds a seat until the context ends or the seat is lost.
+func (s *seats) hold(ctx context.Context, n int, term *tenure.Term) {
 	s.mu.Lock()
 	s.term = term
 	s.mu.Unlock()
-	s.sitsOn(n)
+	s.onOwnSeat(n)
 	select {
 	case <-ctx.Done():
 	case <-term.Soft().Done(): // lost, or another member has asked for it
 	}
-	s.sitsOn(none)
-	_ = term.Resign(context.WithoutCancel(ctx)) // bounded by itself
+	s.onOwnSeat(none)
+	_ = term.Resign(context.WithoutCancel(ctx)) // Resign bounds its own time
 	st := s.all[n].election.Status()
-	s.see(n, st) // it is free, and the one to take again
-	s.setWanted(n, false, nil)
+	s.see(n, st) // the seat is free, and this member prefers it next time
+	s.setTarget(n, false, nil)
 }
 
-// left is the time left of the lease of this member's seat.
-func (s *seats) left() time.Duration {
+// remaining returns the time left of the lease of this member's seat.
+func (s *seats) remaining() time.Duration {
 	s.mu.Lock()
 	term := s.term
 	s.mu.Unlock()
@@ -232,39 +233,39 @@ func (s *seats) left() time.Duration {
 	return term.Remaining()
 }
 
-// take campaigns for a seat until another has it.
-func (s *seats) take(ctx context.Context, n int) *tenure.Term {
+// campaign campaigns for a seat until this member has it, or another.
+func (s *seats) campaign(ctx context.Context, n int) *tenure.Term {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !s.setWanted(n, true, cancel) {
+	if !s.setTarget(n, true, cancel) {
 		return nil
 	}
 	term, err := s.all[n].election.Campaign(ctx)
 	if err != nil {
-		s.setWanted(n, false, nil)
+		s.setTarget(n, false, nil)
 		return nil
 	}
 	return term
 }
 
-// setWanted sets whether this member campaigns for a seat. It reports false if the seat is held.
-func (s *seats) setWanted(n int, yes bool, giveUp context.CancelFunc) bool {
+// setTarget sets whether this member campaigns for a seat. It reports false if the seat is held.
+func (s *seats) setTarget(n int, yes bool, giveUp context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if yes && s.all[n].status.Leader.Exists() {
 		return false
 	}
-	s.wanted = none
+	s.target = none
 	if yes {
-		s.wanted, s.giveUp, s.last = n, giveUp, n
+		s.target, s.stopCampaign, s.lastTarget = n, giveUp, n
 	}
 	s.adjustPace(n)
 	return true
 }
 
-// choose picks a free seat: the one that this member had, or one that was released, which can be
-// had at once, or any. Of several it is one that others hardly pick in the same moment. It reports
-// false before all seats are known, or if there is none.
+// choose picks a free seat: the last one of this member, or one that was released, which is free at
+// once, or any other. Members prefer different seats, so that they rarely pick the same one. It
+// reports false before all seats are known, or if no seat is free.
 func (s *seats) choose() (number int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,18 +278,18 @@ func (s *seats) choose() (number int, ok bool) {
 		if one.status.Leader.Exists() {
 			continue
 		}
-		if w := s.liking(n); number == none || w > best {
+		if w := s.preference(n); number == none || w > best {
 			number, best = n, w
 		}
 	}
 	return number, number != none
 }
 
-// liking orders the free seats.
-func (s *seats) liking(n int) uint64 {
+// preference orders the free seats: the highest is picked.
+func (s *seats) preference(n int) uint64 {
 	const had, ready = 1 << 63, 1 << 62
 	w := weight(s.own, n) >> 2
-	if n == s.last {
+	if n == s.lastTarget {
 		w |= had
 	}
 	if s.all[n].status.Record.Kind == admin.Released {
@@ -297,7 +298,7 @@ func (s *seats) liking(n int) uint64 {
 	return w
 }
 
-// holders are the members on the seats now, by number.
+// holders returns the members that hold seats, by the number of the seat.
 func (s *seats) holders() map[int]tenure.Leader {
 	s.mu.Lock()
 	defer s.mu.Unlock()

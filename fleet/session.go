@@ -14,205 +14,205 @@ import (
 // session is one Run. All fields but the contexts are under the fleet's lock.
 type session struct {
 	f *Fleet
-	// ctx is that of the elections. It outlives the one that Run was given, as elections are handed
-	// over before they end.
+	// ctx is the context of the elections. It ends after the context of Run, because elections are
+	// handed over in between.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	work   tenure.Handler
 
-	since  time.Duration // when it began
-	period time.Duration // how often to look for elections that have ended
-	looked time.Duration
-	open   bool          // the assignment is known, so that claims may be made
-	mature bool          // all may claim
-	all    time.Duration // when the last was started of those that there were
-	fresh  []*entry      // to be started
-	asking []*entry      // started, and the store has not answered
-	barred []*entry      // started before that, and not eligible
-	back   []*entry      // stopped, to be started again when they have ended
-	going  int           // elections that were started and have not ended
-	first  error         // the first with which one ended
-	ended  int           // how many did with an error
+	since           time.Duration // when it began
+	checkEvery      time.Duration // how often to look for elections that have ended
+	lastCheck       time.Duration
+	assignmentKnown bool          // elections may claim
+	allMayClaim     bool          // also elections that are not assigned to this member
+	lastStart       time.Duration // when the last election was started
+	toStart         []*entry      // to be started
+	unanswered      []*entry      // started, and the store has not answered
+	waiting         []*entry      // started, and not eligible yet: see letClaim
+	toRestart       []*entry      // stopped, to be started again when they have ended
+	running         int           // elections that were started and have not ended
+	first           error         // the error of the first election that ended with one
+	ended           int           // how many elections have ended with an error
 
-	standUp, lookAway context.CancelFunc
-	keeping, seeing   sync.WaitGroup
+	releaseSeat, stopFollowing context.CancelFunc
+	holding, following         sync.WaitGroup
 }
 
-// Elections are started, and let claim, so many at a time, with a pause after each; ten thousand
-// need two seconds. They are not started faster than the store answers.
+// Elections are started, and allowed to claim, in batches, with a pause after each batch: ten
+// thousand take two seconds. They are not started faster than the store answers.
 const (
 	batch = 100
 	pause = 20 * time.Millisecond
 )
 
 func (f *Fleet) begin(ctx context.Context, work tenure.Handler) *session {
-	s := &session{f: f, work: work, period: f.cfg.lease() / 3, mature: !f.cfg.Spread}
+	s := &session{f: f, work: work, checkEvery: f.cfg.lease() / 3, allMayClaim: !f.cfg.Spread}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.run, f.counted, f.seat = s, nil, none
 	f.roster = newRoster(f.cfg.Settle, f.cfg.Presence, f.cfg.lease())
-	f.moves.begin(s.ctx, f.cfg.finish()+2*f.cfg.Election.Tuning.Precedence)
+	f.moves.begin(s.ctx, f.cfg.finishWithin()+2*f.cfg.Election.Tuning.Precedence)
 	s.since = f.clock.Now().Mono
-	s.looked, s.all = s.since, s.since
+	s.lastCheck, s.lastStart = s.since, s.since
 	for _, e := range f.entries {
-		e.assigned, e.named, e.queued, e.barred = false, false, false, false
+		e.assigned, e.isNominee, e.queued, e.ineligible = false, false, false, false
 	}
 	s.add(f.entries)
 	if f.seats != nil {
-		s.present()
+		s.takePart()
 	}
 	return s
 }
 
-// present lets this member take a seat, and see the others.
-func (s *session) present() {
+// takePart makes this member take a seat, and follow the seats of the others.
+func (s *session) takePart() {
 	seats := s.f.seats
-	seats.settle(false)
+	seats.setSettled(false)
 	keep, standUp := context.WithCancel(s.ctx)
 	look, lookAway := context.WithCancel(s.ctx)
-	s.standUp, s.lookAway = standUp, lookAway
-	seats.fail = func(err error) {
+	s.releaseSeat, s.stopFollowing = standUp, lookAway
+	seats.onError = func(err error) {
 		s.cancel(fmt.Errorf("fleet: %q: the seats: %w", s.f.name, err))
 		s.f.wake()
 	}
-	s.seeing.Go(func() { seats.follow(look) })
-	s.keeping.Go(func() { seats.keep(keep) })
+	s.following.Go(func() { seats.follow(look) })
+	s.holding.Go(func() { seats.holdSeat(keep) })
 }
 
-// add lists elections to start. Each member has an order of its own, so that of members that start
-// together on an empty store one makes an election's first record and the others find it.
+// add queues elections to start. Each member has its own order. So if members start together on an
+// empty store, mostly one of them writes the first record of an election, and the others find it.
 func (s *session) add(more []*entry) {
 	own := s.f.own
-	s.fresh = append(s.fresh, more...)
-	slices.SortFunc(s.fresh, func(a, b *entry) int { return cmp.Compare(scramble(a.hash^own), scramble(b.hash^own)) })
+	s.toStart = append(s.toStart, more...)
+	slices.SortFunc(s.toStart, func(a, b *entry) int { return cmp.Compare(scramble(a.hash^own), scramble(b.hash^own)) })
 }
 
-// start starts elections, and returns when there are more to start; 0 if there are none.
+// start starts elections, and returns how long to wait before it is called again; 0 if none is
+// left.
 func (s *session) start(now time.Duration) (wait time.Duration) {
-	s.back = slices.DeleteFunc(s.back, func(e *entry) bool { s.collect(e); return e.done == nil || e.gone })
-	s.asking = slices.DeleteFunc(s.asking, answered)
-	for range min(batch-len(s.asking), len(s.fresh)) {
-		e := s.fresh[0]
-		s.fresh = s.fresh[1:]
+	s.toRestart = slices.DeleteFunc(s.toRestart, func(e *entry) bool { s.collect(e); return e.done == nil || e.removed })
+	s.unanswered = slices.DeleteFunc(s.unanswered, answered)
+	for range min(batch-len(s.unanswered), len(s.toStart)) {
+		e := s.toStart[0]
+		s.toStart = s.toStart[1:]
 		s.startOne(e)
-		s.all = now
+		s.lastStart = now
 	}
-	wait = s.release(now)
-	if len(s.fresh) > 0 || len(s.back) > 0 {
+	wait = s.letClaim(now)
+	if len(s.toStart) > 0 || len(s.toRestart) > 0 {
 		return pause
 	}
 	return wait
 }
 
-// answered reports whether the store has said anything about an election.
+// answered reports whether the store has answered for an election.
 func answered(e *entry) bool {
 	s := e.election.Status()
-	return s.Known || s.Failures > 0 || s.Err != nil || e.gone
+	return s.Known || s.Failures > 0 || s.Err != nil || e.removed
 }
 
 func (s *session) startOne(e *entry) {
-	if e.gone {
+	if e.removed {
 		return
 	}
-	if s.bar(e); !e.barred {
-		e.election.SetEligible(true) // it may not have been when it was stopped
+	if s.makeIneligible(e); !e.ineligible {
+		e.election.SetEligible(true) // it may have been ineligible when it was stopped
 	}
 	if err := e.join(s.ctx, s.work); err != nil {
-		s.note(err)
+		s.recordError(err)
 		return
 	}
-	s.asking = append(s.asking, e)
-	s.going++
+	s.unanswered = append(s.unanswered, e)
+	s.running++
 }
 
-// begin is called at each look at the members that knows the assignment.
+// begin is called whenever the assignment is known. Only the first call has an effect.
 func (s *session) begin() {
-	if s.open {
+	if s.assignmentKnown {
 		return
 	}
-	s.open = true
+	s.assignmentKnown = true
 	if s.f.seats != nil {
-		s.f.seats.settle(true)
+		s.f.seats.setSettled(true)
 	}
 }
 
-// release lets elections claim that were started before the assignment was known: assigned ones at
-// once, and others after a lease. The time for which an election has had no leader, or since when
-// its lease is waited for, says nothing yet of other members that start as well, and may have begun
-// with it later.
-func (s *session) release(now time.Duration) (wait time.Duration) {
-	if !s.open || s.mature {
+// letClaim makes elections eligible that were started before the assignment was known: assigned
+// ones at once, and others after a lease. Before that, other members may be starting too, and may
+// not have had the time to claim their elections.
+func (s *session) letClaim(now time.Duration) (wait time.Duration) {
+	if !s.assignmentKnown || s.allMayClaim {
 		return 0
 	}
 	cfg := &s.f.cfg
-	left, few := s.all+cfg.lease()+cfg.Election.Tuning.Precedence-now, batch
-	s.barred = slices.DeleteFunc(s.barred, func(e *entry) bool {
-		if e.gone {
-			e.barred = false
+	left, few := s.lastStart+cfg.lease()+cfg.Election.Tuning.Precedence-now, batch
+	s.waiting = slices.DeleteFunc(s.waiting, func(e *entry) bool {
+		if e.removed {
+			e.ineligible = false
 			return true
 		}
-		if few == 0 || left > 0 && !e.named {
+		if few == 0 || left > 0 && !e.isNominee {
 			return false
 		}
 		few--
-		e.barred = false
+		e.ineligible = false
 		e.election.SetEligible(true)
 		return true
 	})
-	s.mature = left <= 0 && len(s.barred) == 0
+	s.allMayClaim = left <= 0 && len(s.waiting) == 0
 	if few == 0 || left <= 0 {
 		return pause
 	}
 	return left
 }
 
-// bar has an election wait that this member is not to lead, unless it does.
-func (s *session) bar(e *entry) {
-	if !s.mature && !e.led && !e.barred {
-		e.barred = true
+// makeIneligible makes an election wait until letClaim, unless this member leads it.
+func (s *session) makeIneligible(e *entry) {
+	if !s.allMayClaim && !e.isLed && !e.ineligible {
+		e.ineligible = true
 		e.election.SetEligible(false)
-		s.barred = append(s.barred, e)
+		s.waiting = append(s.waiting, e)
 	}
 }
 
-// over looks from time to time which elections have ended, and reports whether all have.
+// over checks from time to time which elections have ended, and reports whether all have.
 func (s *session) over(now time.Duration) bool {
-	if now-s.looked >= s.period {
-		s.looked = now
+	if now-s.lastCheck >= s.checkEvery {
+		s.lastCheck = now
 		for _, e := range s.f.entries {
 			s.collect(e)
 		}
-		for name, e := range s.f.left {
+		for name, e := range s.f.removed {
 			if s.collect(e); e.done == nil {
-				delete(s.f.left, name)
+				delete(s.f.removed, name)
 			}
 		}
 	}
-	return len(s.fresh) == 0 && s.going == 0 && s.ended > 0
+	return len(s.toStart) == 0 && s.running == 0 && s.ended > 0
 }
 
-// collect takes the result of an election that has ended.
+// collect records the result of an election if it has ended.
 func (s *session) collect(e *entry) {
 	select {
 	case err := <-e.done:
-		s.took(e, err)
-	default: // also where there is nothing to come
+		s.recordEnd(e, err)
+	default: // also if done is nil
 	}
 }
 
-func (s *session) took(e *entry, err error) {
+func (s *session) recordEnd(e *entry, err error) {
 	e.done = nil
-	e.count(false) // a Handler's work that has resigned does not report its end
-	s.going--
-	s.note(err)
-	if err == nil && s.ctx.Err() == nil && !e.gone {
-		// its work has resigned: that ends a term, not this member's part in the election
+	e.count(false) // a Handler whose work resigns is not called again
+	s.running--
+	s.recordError(err)
+	if err == nil && s.ctx.Err() == nil && !e.removed {
+		// the work has resigned, which ends the term; this member campaigns again
 		s.add([]*entry{e})
 	}
 }
 
-func (s *session) note(err error) {
+func (s *session) recordError(err error) {
 	if err == nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 
 // Member is a member of a fleet that holds a seat.
 type Member struct {
-	// Seat is its number, from 0.
+	// Seat is the number of the seat, from 0.
 	Seat int
 	// Leader has the ID, Address and Metadata of its Config.Election.
 	tenure.Leader
@@ -55,7 +55,7 @@ func (f *Fleet) Status() Status {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{Elections: len(f.entries), Led: f.led, Moving: f.moves.left()}
+	s := Status{Elections: len(f.entries), Led: f.led, Moving: f.moves.remaining()}
 	for _, e := range f.entries {
 		if e.assigned {
 			s.Assigned++
@@ -72,8 +72,8 @@ func (f *Fleet) Status() Status {
 	return s
 }
 
-// show wakes the waiters for a change. It runs under the lock.
-func (f *Fleet) show() {
+// notifyChanged closes the channel of Changed. It runs under the lock.
+func (f *Fleet) notifyChanged() {
 	if f.changed != nil {
 		close(f.changed)
 		f.changed = nil
@@ -87,7 +87,7 @@ func (f *Fleet) Led() []string {
 	defer f.mu.Unlock()
 	var names []string
 	for _, e := range f.entries {
-		if e.led {
+		if e.isLed {
 			names = append(names, e.election.Name())
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/tenure-go/tenure/fleet"
 )
 
-// No more than HandOvers works are asked to finish at a time, also where that takes long.
+// At most HandOvers works are asked to finish at a time, even if each takes long.
 func TestHandOversArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), 60)
@@ -58,8 +58,8 @@ func TestHandOversArePaced(t *testing.T) {
 	})
 }
 
-// A member that ends has all of them finish soon, however long each takes.
-func TestWhoLeavesDoesNotWaitForOneAfterAnother(t *testing.T) {
+// When a member ends, all its works finish soon, however long each takes.
+func TestLeavingMemberFinishesAllWorkAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), 60)
 		const finishing = 5 * time.Second
@@ -91,7 +91,8 @@ func TestWhoLeavesDoesNotWaitForOneAfterAnother(t *testing.T) {
 	})
 }
 
-// Work that ends unasked is no reason to end the fleet, nor to go round in a circle.
+// Work that ends without being asked must not end the fleet, nor make its election go round in a
+// circle.
 func TestWorkThatEndsUnaskedDeclines(t *testing.T) {
 	for _, how := range []error{nil, errors.New("no room"), tenure.ErrDecline} {
 		t.Run(fmt.Sprint(how), func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestWorkThatEndsUnaskedDeclines(t *testing.T) {
 				p.join("a", "b")
 				time.Sleep(10 * calm)
 				most := 0
-				for range 5 { // it may just be between two
+				for range 5 { // it may be between two leaders now
 					time.Sleep(time.Second)
 					n := p.leads()
 					most = max(most, n["a"]+n["b"])
@@ -126,7 +127,7 @@ func TestWorkThatEndsUnaskedDeclines(t *testing.T) {
 }
 
 // Work that needs no goroutine is counted like any other.
-func TestSteadyWork(t *testing.T) {
+func TestHandlerWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), 50)
 		p.steady = true
@@ -148,8 +149,8 @@ func TestSteadyWork(t *testing.T) {
 	})
 }
 
-// A member that is asked for its seat takes it again, and is not missed.
-func TestASeatHandedOverMovesNothing(t *testing.T) {
+// A member that is asked for its seat takes it again, and does not count as missing.
+func TestSeatHandOverMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), 50)
 		p.join("a", "b", "c")
@@ -221,7 +222,7 @@ func (c *countedReads) Read(ctx context.Context, key string) (driver.Entry, erro
 	return c.Store.Read(ctx, key)
 }
 
-// of is how often the keys of these names were read.
+// of returns how often the keys of these names were read.
 func (c *countedReads) of(names []string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,8 +232,8 @@ func (c *countedReads) of(names []string) (n int) {
 	return n
 }
 
-// TestElectionsThatWentAreNotRead: names that come and go must not make a store slower and slower.
-func TestElectionsThatWentAreNotRead(t *testing.T) {
+// TestRemovedElectionsAreNotRead: names that come and go must not make a store slower and slower.
+func TestRemovedElectionsAreNotRead(t *testing.T) {
 	for _, spread := range []bool{true, false} {
 		t.Run(fmt.Sprint("spread=", spread), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -261,8 +262,8 @@ func TestElectionsThatWentAreNotRead(t *testing.T) {
 	}
 }
 
-// TestElectionThatComesBackAtOnce has a leader again as soon as after any hand-over.
-func TestElectionThatComesBackAtOnce(t *testing.T) {
+// TestElectionRestoredAtOnce: the election has a leader again as soon as after any hand-over.
+func TestElectionRestoredAtOnce(t *testing.T) {
 	bubbles(t, 10, func(p *port) {
 		p.join("a")
 		time.Sleep(calm)
@@ -280,8 +281,8 @@ func TestElectionThatComesBackAtOnce(t *testing.T) {
 	})
 }
 
-// An election that was released or never begun may begin again under its name.
-func TestAnElectionLeftAtOnceIsNotBegun(t *testing.T) {
+// An election that was released or never started may start again under its name.
+func TestElectionRemovedAtOnceIsNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, memory.New(), 3)
 		p.join("a")
@@ -296,8 +297,9 @@ func TestAnElectionLeftAtOnceIsNotBegun(t *testing.T) {
 	})
 }
 
-// Programs are rolled out one by one, so that members know different elections for a while.
-func TestListsThatDiffer(t *testing.T) {
+// A program is rolled out to one member after another, so members know different elections for a
+// while.
+func TestMembersWithDifferentLists(t *testing.T) {
 	bubbles(t, 60, func(p *port) {
 		all := p.names
 		p.names = all[:50]
@@ -308,7 +310,7 @@ func TestListsThatDiffer(t *testing.T) {
 		p.leave("c")
 		p.join("d")
 		time.Sleep(calm)
-		p.led() // also the elections of a and b, which do not know them
+		p.led() // also the elections that only c knows
 		for _, id := range []string{"a", "b"} {
 			if err := p.member(id).fleet.SetElections(all); err != nil {
 				p.t.Fatal(err)
@@ -319,7 +321,7 @@ func TestListsThatDiffer(t *testing.T) {
 	})
 }
 
-func TestWithoutSpreadWhoeverIsFirstLeads(t *testing.T) {
+func TestWithoutSpreadTheFirstMemberLeads(t *testing.T) {
 	bubbles(t, 20, func(p *port) {
 		for _, id := range []string{"a", "b"} {
 			cfg := p.config(id)
@@ -337,7 +339,7 @@ func TestWithoutSpreadWhoeverIsFirstLeads(t *testing.T) {
 	})
 }
 
-func TestAFleetRunsOnceAtATimeAndAgain(t *testing.T) {
+func TestFleetRunsOnceAtATimeAndAgain(t *testing.T) {
 	bubbles(t, 10, func(p *port) {
 		p.join("a")
 		m := p.member("a")
@@ -349,7 +351,7 @@ func TestAFleetRunsOnceAtATimeAndAgain(t *testing.T) {
 		p.leave("a")
 		time.Sleep(calm)
 		p.spread("b")
-		p.sail(m)
+		p.run(m)
 		time.Sleep(calm)
 		p.spread("a", "b")
 	})
@@ -390,7 +392,7 @@ func TestDeniedReads(t *testing.T) {
 	}
 }
 
-// One election that ends alone ends no other.
+// An election that ends by itself does not end the others.
 func TestOneDeniedElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(t, denied{memory.New(), "shard-007"}, 20)
@@ -455,7 +457,7 @@ func (nominator) Nominate(func(bool)) func() { return nil }
 
 var seeds = flag.Uint64("seeds", 1, "number of runs of TestChaos, each with a seed of its own")
 
-// TestChaos joins, ends and cuts off members at random, over a faulty store. There are never two
+// TestChaos starts, ends and cuts off members at random, over a faulty store. There are never two
 // leaders, and some time after the last fault all elections are spread again. For more runs:
 //
 //	go test ./fleet -run TestChaos -seeds 20

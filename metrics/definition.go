@@ -52,10 +52,10 @@ type Definition struct {
 	read func(r *reading, yield func(value string, number float64))
 }
 
-// key is the label of an election's name in all metrics but the one that has its name from others.
+// key is the label of an election's name, except in leader_election_master_status.
 const key = "election"
 
-// definitions are all metrics but those of the store's calls.
+// definitions are all metrics except those of store calls.
 var definitions = []*Definition{
 	{
 		Name: "tenure_leading", Key: key,
@@ -172,7 +172,7 @@ var roles = [...]string{"idle", "following", "leaderless", "leading"}
 // End is why a term ended.
 type End uint8
 
-// The ends.
+// The reasons why a term ends.
 const (
 	Released End = iota // its work stopped, and the lease was given back
 	Expired             // no renewal was confirmed in time
@@ -212,7 +212,7 @@ type Outcome uint8
 const (
 	OK       Outcome = iota
 	Conflict         // another write came first
-	Denied           // rights are missing
+	Denied           // the client lacks the right
 	Timeout          // no answer came in time
 	Failed           // any other error
 )

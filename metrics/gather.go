@@ -77,7 +77,8 @@ type reading struct {
 	unhealthy     int
 }
 
-// collect reads all elections. It returns them in the order of their names, and the roles of all.
+// collect reads the states of all elections. It returns them in the order of their names, and total
+// with the number of each role.
 func (s *Set) collect() (all []*reading, total *reading) {
 	s.mu.Lock()
 	members := slices.Collect(maps.Keys(s.members))
@@ -109,5 +110,5 @@ func (r *reading) add(s *State) {
 	}
 }
 
-// leading is how many of the elections this process leads: one at most, but in a summary.
+// leading returns how many of the elections this process leads: at most one, except in a summary.
 func (r *reading) leading() int { return r.roles[Leading] }

@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/metrics"
 )
 
-// Adapters rely on it that Gather yields the samples of one metric one after another, in the order
-// of Definitions, with the labels in the order of their names.
+// Adapters need this: Gather yields the samples of one metric one after another, in the order of
+// Definitions, with the labels in the order of their names.
 func TestGatherFollowsTheDefinitions(t *testing.T) {
 	set := metrics.New()
 	for _, name := range []string{"b", "a"} {
@@ -42,7 +42,7 @@ func TestGatherFollowsTheDefinitions(t *testing.T) {
 	}
 }
 
-func TestMembersThatAreRemoved(t *testing.T) {
+func TestRemovedMembers(t *testing.T) {
 	set := metrics.New()
 	state := func() (metrics.State, bool) { return metrics.State{}, true }
 	first, second := set.Add("a", state), set.Add("a", state)
@@ -71,8 +71,8 @@ func TestMembersThatAreRemoved(t *testing.T) {
 	}
 }
 
-// An election that is made again counts from 0, so its samples begin later.
-func TestSamplesSayWhenTheirCountingBegan(t *testing.T) {
+// A recreated election counts from 0, so its samples start later.
+func TestSamplesHaveAStartTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, began := metrics.New(), time.Now()
 		state := func() (metrics.State, bool) { return metrics.State{}, true }

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Recorder counts for one election, or in a summary for all elections of its Set. Dropped and
-// Called always count for the Set. Package tenure calls it; another implementation of elections can
-// use it too. Its methods may be called concurrently. They take no lock and allocate nothing.
+// Recorder counts the events of one election, or in a summary those of all elections of its Set.
+// Dropped and Called always count for the whole Set. Package tenure calls it; another
+// implementation of elections can use it too. Its methods may be called concurrently. They take no
+// lock and allocate nothing.
 type Recorder struct {
 	set        *Set
 	name       string
@@ -23,7 +24,7 @@ type Recorder struct {
 func (r *Recorder) Ended(why End) { r.ended[why].Add(1) }
 
 // Renewed counts a confirmed renewal. Left is the time that was left until the former deadline, as
-// a part of the usable lease, from 0 to 1.
+// a part of Lease less Margin, from 0 to 1.
 func (r *Recorder) Renewed(left float64) { r.renewed[band(left)].Add(1) }
 
 // Alarmed counts an alarm.
@@ -35,8 +36,8 @@ func (r *Recorder) Leaderless(d time.Duration) { r.leaderless.Add(int64(d)) }
 // Dropped counts, for the Set, an event that was dropped.
 func (r *Recorder) Dropped() { r.set.dropped.Add(1) }
 
-// Called counts, for the Set, a call of the store and how long it took. The time of a Timeout does
-// not count.
+// Called counts, for the Set, a call of the store, and records how long it took. It does not record
+// the duration of a Timeout.
 func (r *Recorder) Called(op Operation, out Outcome, took time.Duration) {
 	r.set.calls[op][out].Add(1)
 	if out != Timeout {

@@ -21,7 +21,7 @@ const DefaultPath = "/health/leadership"
 type Config struct {
 	// Networks are the address ranges that followers may dial. A record names its leader's address,
 	// so without this limit a writer of the store could make every follower connect to any address.
-	// The check applies to the address that a name resolves to when it is dialled.
+	// The check applies to the address that a name resolves to when it is dialed.
 	Networks []netip.Prefix
 	// ServeOnly makes a member serve followers and follow no leader, so it needs no Networks. Set
 	// tenure.Tuning.NoWatch in its elections, so that they poll the store.
@@ -45,9 +45,9 @@ type Config struct {
 	// so that no host can keep others out. Raise it behind a proxy, because all streams come from
 	// its address. Default: a quarter of MaxStreams, but at least 16.
 	MaxStreamsPerAddress int
-	// MaxConnections is how many connections each Serve holds open at once, and half of them at
-	// most from one address or /64 network; it closes more. Over plain HTTP each stream takes one.
-	// Default: 4,096.
+	// MaxConnections is how many connections each Serve holds open at once. At most half of them
+	// may come from one address or /64 network. Serve closes further connections. Over plain HTTP
+	// each stream takes one. Default: 4,096.
 	MaxConnections int
 	// Margin is the margin of the elections' leases, as tenure.Config.Margin returns it for their
 	// settings. A leader answers until Margin before the end of its lease. Default and minimum: the
@@ -56,11 +56,11 @@ type Config struct {
 	// Clock measures how long a lease is valid. It must be the clock of the elections. Default:
 	// clock.System{}.
 	Clock clock.Clock
-	// OnError is called with an error when the connection to the leader of an election fails, again
-	// only if it then fails in another way, and with nil when it works again. If this process could
-	// not serve a connection, the key is empty; at most one such report comes within Retry. OnError
-	// may be called concurrently. It delays only the connection that it reports on. It must not
-	// call Close. Nil: errors are not reported.
+	// OnError is called with an error when the connection to the leader of an election fails, and
+	// with nil when it works again. It is not called again for the same failure. If this process
+	// could not serve a connection, the key is empty; at most one such report comes within Retry.
+	// OnError may be called concurrently. It delays only the connection that it reports on. It must
+	// not call Close. Nil: errors are not reported.
 	OnError func(key string, err error)
 }
 
@@ -131,7 +131,7 @@ func checkStore(store driver.Store) error {
 
 func (c *Config) checkNetworks() error {
 	if len(c.Networks) == 0 && !c.ServeOnly {
-		return errors.New("Networks is empty, so that no leader could be dialled; name the networks that leaders are in, " +
+		return errors.New("Networks is empty, so that no leader could be dialed; name the networks that leaders are in, " +
 			"or set ServeOnly")
 	}
 	for _, n := range c.Networks {

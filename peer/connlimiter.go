@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// originOf is the origin of a request, as far as an address shows it: a host, or a network of IPv6
-// whose addresses one owner can choose.
+// originOf returns the origin of a request by its address: a host, or the /64 network of an IPv6
+// address, since one owner can choose all addresses of it.
 func originOf(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -17,35 +17,35 @@ func originOf(address string) string {
 	}
 	ip := a.Addr().Unmap().WithZone("")
 	if ip.Is6() {
-		network, _ := ip.Prefix(64) // 64 is no more than it has
+		network, _ := ip.Prefix(64) // no error: 64 bits are valid for IPv6
 		return network.String()
 	}
 	return ip.String()
 }
 
-// originCounter counts connections or streams: all of them, and those of each origin.
+// originCounter counts connections or streams, in all and by origin.
 type originCounter struct {
-	all  int
-	from map[string]int
+	all      int
+	byOrigin map[string]int
 }
 
-// add counts one more, unless there are as many already.
+// add counts one more, unless a limit is reached.
 func (t *originCounter) add(origin string, most, mostFrom int) bool {
-	if t.all >= most || t.from[origin] >= mostFrom {
+	if t.all >= most || t.byOrigin[origin] >= mostFrom {
 		return false
 	}
-	if t.from == nil {
-		t.from = map[string]int{}
+	if t.byOrigin == nil {
+		t.byOrigin = map[string]int{}
 	}
 	t.all++
-	t.from[origin]++
+	t.byOrigin[origin]++
 	return true
 }
 
 func (t *originCounter) drop(origin string) {
 	t.all--
-	if t.from[origin]--; t.from[origin] == 0 {
-		delete(t.from, origin)
+	if t.byOrigin[origin]--; t.byOrigin[origin] == 0 {
+		delete(t.byOrigin, origin)
 	}
 }
 
@@ -58,11 +58,11 @@ type connLimiter struct {
 	most    int
 	refused func(error)
 
-	mu     sync.Mutex
-	inside originCounter
+	mu   sync.Mutex
+	open originCounter
 }
 
-// Accept closes connections that are too many at once: left waiting, they would keep others out.
+// Accept closes connections beyond the limits. If they waited instead, they would keep others out.
 func (c *connLimiter) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
@@ -81,22 +81,22 @@ func (c *connLimiter) Accept() (net.Conn, error) {
 func (c *connLimiter) enter(origin string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inside.add(origin, c.most, (c.most+1)/2)
+	return c.open.add(origin, c.most, (c.most+1)/2)
 }
 
 func (c *connLimiter) left(origin string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.inside.drop(origin)
+	c.open.drop(origin)
 }
 
-// limitedConn is a connection that counts until it is closed.
+// limitedConn is a connection that the limiter counts until it is closed.
 type limitedConn struct {
 	net.Conn
 	leave func()
 }
 
-// Close counts the connection out.
+// Close closes the connection and stops counting it.
 func (g *limitedConn) Close() error {
 	defer g.leave()
 	return g.Conn.Close()

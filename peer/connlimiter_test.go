@@ -29,7 +29,7 @@ func TestOriginOf(t *testing.T) {
 	}
 }
 
-// TestOneAddressCannotKeepOthersOut: 1,024 streams without a reader once took all places.
+// 1,024 streams without a reader once took all places.
 func TestOneAddressCannotKeepOthersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, wires{}, memory.NewPolled(), func(c *Config) { c.MaxStreams = 100 })
@@ -49,7 +49,7 @@ func TestOneAddressCannotKeepOthersOut(t *testing.T) {
 			if w := follow("192.0.2.1:1"); w.Code == http.StatusServiceUnavailable {
 				refused++
 				if !strings.Contains(w.Body.String(), "from this address") {
-					t.Errorf("it is told %q", w.Body)
+					t.Errorf("the answer is %q", w.Body)
 				}
 			}
 		}
@@ -69,7 +69,7 @@ func TestOneAddressCannotKeepOthersOut(t *testing.T) {
 	})
 }
 
-// visitors is a listener that connections are handed to.
+// visitors is a listener that accepts the connections that a test sends to it.
 type visitors chan net.Conn
 
 func (v visitors) Accept() (net.Conn, error) {
@@ -96,16 +96,16 @@ func (v visitor) RemoteAddr() net.Addr {
 	return a
 }
 
-// TestCrowd: connections are bounded in all, and those of one address to half of that.
+// TestCrowd: the number of all connections is bounded, and one address may have half of them.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := 0
+		refusals := 0
 		at := make(visitors)
 		c := &connLimiter{Listener: at, most: 5, refused: func(err error) {
 			if !errors.Is(err, errTooManyConns) {
 				t.Error(err)
 			}
-			told++
+			refusals++
 		}}
 		var inside []net.Conn
 		go func() {
@@ -136,8 +136,8 @@ func TestCrowd(t *testing.T) {
 		if come("192.0.2.4:1") {
 			t.Error("there are more than 5")
 		}
-		if told != 3 {
-			t.Errorf("%d refusals were told", told)
+		if refusals != 3 {
+			t.Errorf("%d refusals were reported", refusals)
 		}
 		_ = inside[0].Close()
 		_ = inside[0].Close() // counts once
@@ -148,7 +148,7 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreBounded: idle connections once had no bound at all.
+// TestConnectionsAreBounded: idle connections once had no limit at all.
 func TestConnectionsAreBounded(t *testing.T) { overPipes(t, connectionsAreBounded) }
 
 func connectionsAreBounded(t *testing.T, on wires) {

@@ -12,12 +12,12 @@ import (
 	"syscall"
 )
 
-// dialler asks leaders. It goes straight to them: no proxy, no redirect, no cookie.
+// dialler sends requests to leaders: directly, without proxies, redirects or cookies.
 type dialler struct {
 	transport *http.Transport
 	scheme    string
 	path      string
-	life      context.Context // ends dials that are waited for no longer
+	life      context.Context // ends all dials at Close
 	end       context.CancelFunc
 }
 
@@ -37,8 +37,8 @@ func newDialler(cfg Config) *dialler {
 		MaxIdleConnsPerHost:    1,
 		IdleConnTimeout:        cfg.Retry,
 		ForceAttemptHTTP2:      true,
-		// Many keys share one connection then, so a dead one must be found out even while new
-		// requests come.
+		// With HTTP/2 many keys share one connection, so a dead connection must be detected even
+		// while new requests come.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: cfg.Timeout, PingTimeout: cfg.Timeout},
 	}
 	if cfg.ClientTLS != nil {
@@ -61,12 +61,12 @@ func within(networks []netip.Prefix) func(string, string, syscall.RawConn) error
 				return nil
 			}
 		}
-		return fmt.Errorf("%v is outside the networks that may be dialled", ip)
+		return fmt.Errorf("%v is outside the networks that may be dialed", ip)
 	}
 }
 
-// ask begins to follow. The transport alone makes the request, which follows no redirect.
-func (d *dialler) ask(ctx context.Context, address, key string, challenge []byte) (*http.Response, error) {
+// request requests the stream of a leader. It uses only the transport, which follows no redirect.
+func (d *dialler) request(ctx context.Context, address, key string, challenge []byte) (*http.Response, error) {
 	u, err := d.url(address, key)
 	if err != nil {
 		return nil, err
@@ -80,8 +80,7 @@ func (d *dialler) ask(ctx context.Context, address, key string, challenge []byte
 	return d.transport.RoundTrip(req)
 }
 
-// url takes a host, or a host and a port, and nothing that would make it another URL than a
-// leader's.
+// url returns the URL of a leader. It accepts only a host, with or without a port.
 func (d *dialler) url(address, key string) (*url.URL, error) {
 	u, err := url.Parse(d.scheme + "://" + address)
 	if err != nil || u.Host != address || u.Hostname() == "" || strings.HasSuffix(address, ":") || u.User != nil {

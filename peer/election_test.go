@@ -27,11 +27,11 @@ const (
 	renew = 400 * time.Millisecond
 )
 
-// counting counts what one member asks of the store.
+// counting counts the store calls of one member.
 type counting struct {
 	faults.Store
 	reads, writes atomic.Int64
-	sent          atomic.Pointer[time.Time] // when the last write went out
+	sent          atomic.Pointer[time.Time] // the time at which the last write was sent
 	blind         atomic.Bool               // reads fail
 }
 
@@ -55,7 +55,7 @@ func (c *counting) CompareAndSwap(ctx context.Context, key string, prev driver.V
 	return v, err
 }
 
-// member is a candidate with a listener, as a process has them.
+// member is a candidate with a listener, like a process.
 type member struct {
 	id      string
 	address string
@@ -65,7 +65,7 @@ type member struct {
 	done    chan error
 }
 
-// won is told of each term.
+// won reports one term.
 type won struct {
 	member *member
 	term   *tenure.Term
@@ -111,7 +111,7 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
-// fleet is three members, of which one leads and the others follow it over their streams.
+// fleet returns three members. One leads, and the others follow it over their streams.
 func fleet(t *testing.T, on wires, lasting time.Duration) (
 	leader won, followers []*member, terms chan won, cells *memory.Polled,
 ) {
@@ -131,8 +131,8 @@ func fleet(t *testing.T, on wires, lasting time.Duration) (
 	return leader, followers, terms, cells
 }
 
-// calm requires that no follower reads for so many renewals: all follow by pushes. A follower that
-// hears nothing reads more often than each second.
+// calm requires that no follower reads during this many renewals, because all follow by pushes. A
+// follower without pushes reads more often than each second.
 func calm(t *testing.T, followers []*member, renewals int) {
 	t.Helper()
 	before := reads(followers)
@@ -163,9 +163,8 @@ func followersReadNothing(t *testing.T, on wires) {
 	}
 }
 
-// A release is claimed on as it was pushed: the winner needs no read before its claim. A machine
-// that stands still for a second makes it read all the same (rule L3a), so reads do not fail for
-// ever.
+// The winner claims on the pushed release, without a read before its claim. A machine that stalls
+// for a second makes it read all the same (rule L3a). So the test does not let reads fail forever.
 func TestHandOverIsPushed(t *testing.T) {
 	overPipes(t, func(t *testing.T, on wires) {
 		began := time.Now()
@@ -203,7 +202,7 @@ func handOverIsPushed(t *testing.T, on wires, lasting time.Duration) (third *mem
 	return third
 }
 
-// A crash is acted on when the lease has run out: not before, and soon after.
+// A follower acts on a crash when the lease has run out: not before, and soon after.
 func TestCrashIsActedOnWhenTheLeaseEnds(t *testing.T) {
 	overPipes(t, func(t *testing.T, on wires) {
 		if d := crashIsActedOn(t, on); d > lease+100*time.Millisecond {
@@ -212,9 +211,8 @@ func TestCrashIsActedOnWhenTheLeaseEnds(t *testing.T) {
 	})
 }
 
-// crashIsActedOn returns the time from the last renewal of a leader that crashed to the next
-// election. It holds for a leader that has lost its lease before, as it may where the machine
-// stalls.
+// crashIsActedOn returns the time from the last renewal of a crashed leader to the next election.
+// It also accepts a leader that had lost its lease before, as may happen if the machine stalls.
 func crashIsActedOn(t *testing.T, on wires) time.Duration {
 	leader, _, terms, cells := fleet(t, on, lease)
 	leader.member.cells.Partition()
@@ -245,11 +243,11 @@ func status(t *testing.T, on wires, address string) int {
 	return resp.StatusCode
 }
 
-// A leader that cannot reach the store says so as soon as its lease is over, though its process is
-// well.
-func TestLeaderWithoutStoreSays404(t *testing.T) { overPipes(t, leaderWithoutStoreSays404) }
+// A leader that cannot reach the store answers 404 as soon as its lease is over, although its
+// process is well.
+func TestLeaderWithoutStoreAnswers404(t *testing.T) { overPipes(t, leaderWithoutStoreAnswers404) }
 
-func leaderWithoutStoreSays404(t *testing.T, on wires) {
+func leaderWithoutStoreAnswers404(t *testing.T, on wires) {
 	terms := make(chan won, 100)
 	m := join(t, on, memory.NewPolled(), "a", lease, terms)
 	leader := receive(t, terms, "leader")
@@ -261,18 +259,18 @@ func leaderWithoutStoreSays404(t *testing.T, on wires) {
 		t.Errorf("its lease is valid, and it answers %d", code)
 	}
 	<-leader.term.Context().Done()
-	answers(t, on, m, http.StatusNotFound) // ledger_test.go says when
+	answers(t, on, m, http.StatusNotFound) // ledger_test.go checks the time
 	m.cells.Heal()
 	answers(t, on, m, http.StatusOK)
 }
 
-// answers waits until a member does.
+// answers waits until a member answers with this code.
 func answers(t *testing.T, on wires, m *member, code int) {
 	t.Helper()
 	wait.Until(t, fmt.Sprint("it answers ", code), func() bool { return status(t, on, m.address) == code })
 }
 
-// A peer that cannot be reached costs nothing but reads.
+// A peer that cannot be reached only costs reads.
 func TestElectionWithoutReachablePeers(t *testing.T) { overPipes(t, electionWithoutReachablePeers) }
 
 func electionWithoutReachablePeers(t *testing.T, on wires) {
@@ -291,7 +289,7 @@ func electionWithoutReachablePeers(t *testing.T, on wires) {
 	}
 }
 
-// The kit's elections take place in one process, so what is pushed comes from the swaps themselves.
+// The kit's elections run in one process, so the pushes come from the swaps themselves.
 func TestElections(t *testing.T) {
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		cells := memory.NewPolled()

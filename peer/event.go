@@ -14,33 +14,33 @@ import (
 const (
 	eventStream = "text/event-stream"
 
-	// maxVersion is the longest version in bytes, as escaped, that peers tell one another.
+	// maxVersion is the longest escaped version in an event, in bytes.
 	maxVersion = 1024
 	// maxLine bounds a line of a stream: the longest field is the record.
 	maxLine = driver.MaxValue + 64
 	// maxEvent bounds an event, in which fields may be repeated.
 	maxEvent = 2 * maxLine
-	// heartbeat is a comment: it says that the leader is there and has nothing to say.
+	// heartbeat is a comment, which shows that the leader is alive.
 	heartbeat = ":\n\n"
 )
 
 var (
-	errLine  = fmt.Errorf("a line of the peer's is longer than %d bytes", maxLine)
-	errEvent = errors.New("the peer sends what is no event")
+	errLine  = fmt.Errorf("the peer sent a line of more than %d bytes", maxLine)
+	errEvent = errors.New("the peer sent an invalid event")
 )
 
-// event is one server-sent event: the version as id, the record's bytes as data, and the proof as a
-// field that other readers of such streams ignore.
+// event is one server-sent event. It has the version as id, the record's bytes as data, and the
+// proof in a field that other clients ignore.
 type event struct {
 	version driver.Version
 	value   []byte
 	proof   string
 }
 
-// escape writes a version so that it fits into a header and a line, with any bytes.
+// escape escapes a version of any bytes, so that it fits into a header and a line.
 func escape(v driver.Version) string { return url.PathEscape(string(v)) }
 
-// bytes is the event on the wire. The value has no line breaks.
+// bytes returns the event as it is sent. The value has no line breaks.
 func (e event) bytes() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "id: %s\n", escape(e.version))
@@ -97,7 +97,7 @@ func partial(err error, size int) error {
 	return err
 }
 
-// line returns one without its end. It is valid until the next.
+// line returns one line without its line break. It is valid until the next call.
 func (d *decoder) line() ([]byte, error) {
 	line, err := d.lines.ReadSlice('\n')
 	switch {
@@ -112,8 +112,8 @@ func (d *decoder) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
-// field takes one line. Unknown fields are for later versions; a field that comes twice is an
-// error.
+// field reads one line. It ignores unknown fields, which later versions may send. A field that
+// comes twice is an error.
 func (e *event) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

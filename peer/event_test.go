@@ -21,7 +21,7 @@ func decodeAll(text string) (events []event, err error) {
 	}
 }
 
-func TestEventsComeThrough(t *testing.T) {
+func TestEventsRoundTrip(t *testing.T) {
 	for _, v := range []driver.Version{"1", `"d41d8cd98f00b204e9800998ecf8427e"`, "a b%/\n\x00\xff", driver.Version(strings.Repeat("v", maxVersion))} {
 		for _, value := range [][]byte{[]byte("{}"), []byte(" x: y "), bytes.Repeat([]byte{'x'}, driver.MaxValue)} {
 			e := event{version: v, value: value, proof: "p"}
@@ -33,7 +33,7 @@ func TestEventsComeThrough(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEvent(t *testing.T) {
+func TestInvalidEvents(t *testing.T) {
 	long := strings.Repeat("x", maxLine)
 	tests := []struct {
 		name, text string
@@ -47,8 +47,8 @@ func TestWhatIsNoEvent(t *testing.T) {
 		{"unknown fields", "id: 1\nretry: 7\nx\ndata: {}\n\n", 1, io.EOF, "later versions may have more"},
 		{"cut in a line", "id: 1\nda", 0, io.ErrUnexpectedEOF, "half an event is none"},
 		{"cut between lines", "id: 1\ndata: {}\n", 0, io.ErrUnexpectedEOF, "half an event is none"},
-		{"no version", "data: {}\n\n", 0, errEvent, "nobody could claim from it"},
-		{"no record", "id: 1\n\n", 0, errEvent, "a leader never tells of absence"},
+		{"no version", "data: {}\n\n", 0, errEvent, "no candidate could claim from it"},
+		{"no record", "id: 1\n\n", 0, errEvent, "a leader never pushes an absence"},
 		{"version twice", "id: 1\nid: 2\ndata: {}\n\n", 0, errEvent, "which one is signed?"},
 		{"record twice", "id: 1\ndata: {}\ndata: {}\n\n", 0, errEvent, "records are one line"},
 		{"proof twice", "id: 1\nproof: a\nproof: b\ndata: {}\n\n", 0, errEvent, "one is enough"},
@@ -69,8 +69,8 @@ func TestWhatIsNoEvent(t *testing.T) {
 	}
 }
 
-// FuzzDecoder: no input makes it panic, or hand out what breaks a bound, and what it hands out is
-// written as it was read.
+// FuzzDecoder: no input makes the decoder panic or exceed a limit, and each decoded event encodes
+// as it was read.
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte(heartbeat + string(event{version: "1", value: []byte("{}"), proof: "p"}.bytes())))
 	f.Add([]byte("id: %22x%22\r\nproof:p\r\ndata:{}\r\n\r\n"))
@@ -87,7 +87,7 @@ func FuzzDecoder(f *testing.F) {
 				t.Fatalf("out of bounds: %q", e)
 			}
 			if strings.ContainsAny(e.proof+string(e.value), "\r\n") || len(escape(e.version)) > maxVersion {
-				continue // a lone carriage return, or a version that was escaped less than needed
+				continue // a lone carriage return, or a version with fewer escapes than needed
 			}
 			again, err := decodeAll(string(e.bytes()))
 			if len(again) != 1 || again[0].version != e.version || !bytes.Equal(again[0].value, e.value) || again[0].proof != e.proof {

@@ -12,12 +12,12 @@ import (
 	"github.com/tenure-go/tenure/peer"
 )
 
-// All members of an election are configured alike: each is a follower, and the leader once it is
-// elected.
+// All members of an election have the same configuration. Each is a follower, and becomes the
+// leader once it is elected.
 func Example() {
 	objects := memory.NewPolled() // in production: s3object.New(client, "bucket")
 	store, err := peer.New(objects, peer.Config{
-		// where the members are, such as 10.0.0.0/8
+		// The networks of the members, such as 10.0.0.0/8.
 		Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		OnError: func(key string, err error) {
 			fmt.Println("connection to the leader of", key, err)
@@ -51,14 +51,15 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	_ = store.Close() // after Run, so that the followers hear of the release
+	_ = store.Close() // after Run, so that the followers receive the release
 	fmt.Println("server:", <-served)
 	// Output:
 	// while it leads: 200 OK
 	// server: <nil>
 }
 
-// With certificates of the fleet's own authority only members can ask, and nobody else can listen.
+// With certificates of your own authority, only members can connect, and no other process can read
+// what they send.
 func ExampleLoadTLS() {
 	server, client, err := peer.LoadTLS("/etc/tenure/ca.crt", "/etc/tenure/node.crt", "/etc/tenure/node.key")
 	if err != nil {
@@ -74,7 +75,7 @@ func ExampleLoadTLS() {
 	// Output: certificates are missing
 }
 
-// A program that has a server already mounts the handler there, on the path that followers ask.
+// A program that already has a server mounts the handler there, on the path that followers request.
 func ExampleStore_Handler() {
 	store, err := peer.New(memory.NewPolled(), peer.Config{
 		Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},

@@ -19,20 +19,21 @@ var (
 	errNotStream = errors.New("the peer answers without a stream")
 )
 
-// run follows one term for one key, until it is cancelled or the leader releases. It is a
-// goroutine.
-type run struct {
+// follower follows one term for one key, in its own goroutine, until it is cancelled or the leader
+// releases.
+type follower struct {
 	hub    *hub
 	key    string
 	target target
 	cancel context.CancelFunc
 }
 
-// follow connects again and again. In between the election receives nothing and reads the store.
-func (r *run) follow(ctx context.Context) {
+// follow connects, and reconnects after each failure. Without a connection the election reads the
+// store.
+func (r *follower) follow(ctx context.Context) {
 	for tries := 0; ; tries++ {
 		began := time.Now()
-		err := r.listen(ctx)
+		err := r.followOnce(ctx)
 		if ctx.Err() != nil || err == nil {
 			return
 		}
@@ -40,14 +41,14 @@ func (r *run) follow(ctx context.Context) {
 		if time.Since(began) > r.hub.cfg.Retry {
 			tries = 0
 		}
-		if !sleep(ctx, r.delay(tries)) {
+		if !sleep(ctx, r.retryDelay(tries)) {
 			return
 		}
 	}
 }
 
-// delay is the wait after a failure, tries having failed in a row before it.
-func (r *run) delay(tries int) time.Duration {
+// retryDelay returns the wait after a failure, if tries others failed in a row before it.
+func (r *follower) retryDelay(tries int) time.Duration {
 	sooner := [...]time.Duration{0, 100 * time.Millisecond, time.Second}
 	if tries < len(sooner) {
 		return min(sooner[tries], r.hub.cfg.Retry)
@@ -66,61 +67,61 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// report reports a change: another fault, or none any more.
-func (r *run) report(err error) {
+// report reports an error that differs from the last one, or that there is none any more.
+func (r *follower) report(err error) {
 	if err != nil {
 		err = fmt.Errorf("peer: election %q: leader at %q: %w", r.key, r.target.address, err)
 	}
-	if r.hub.changed(r, err) {
+	if r.hub.isNewReport(r, err) {
 		r.hub.cfg.OnError(r.key, err)
 	}
 }
 
-// listen holds one connection. It returns nil after a release, and otherwise why the connection
-// ended. A peer has the timeout to prove itself; from then on it may be silent for as long as its
-// lease. An end that is not a release causes one read by each watching election: the leader may be
-// gone, or hide something.
-func (r *run) listen(follow context.Context) (ended error) {
+// followOnce follows over one connection. It returns nil after a release, and otherwise why the
+// connection ended. The first proof must come within the timeout. After that the peer may be silent
+// for one lease. If a connection ends without a release, each watching election reads once, because
+// the leader may have ended or hide a change.
+func (r *follower) followOnce(follow context.Context) (ended error) {
 	ctx, cancel := context.WithCancelCause(follow)
 	defer cancel(nil)
-	quiet := r.hub.cfg.Timeout
-	dog := time.AfterFunc(quiet, func() { cancel(errSilent) })
-	defer dog.Stop()
+	silenceLimit := r.hub.cfg.Timeout
+	watchdog := time.AfterFunc(silenceLimit, func() { cancel(errSilent) })
+	defer watchdog.Stop()
 	challenge := newChallenge()
-	resp, err := r.hub.dial.ask(ctx, r.target.address, r.key, challenge)
+	resp, err := r.hub.dial.request(ctx, r.target.address, r.key, challenge)
 	if err != nil {
-		return because(ctx, err)
+		return causeOf(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if err := streams(resp); err != nil {
+	if err := checkStream(resp); err != nil {
 		return err
 	}
 	s := statement{challenge: challenge, key: r.key}
 	proved := false
 	defer func() {
 		if ended != nil && proved && follow.Err() == nil {
-			// it says nothing of the record, which is read for that
+			// an empty entry makes the elections read
 			r.hub.notifyFrom(r, r.key, driver.Entry{})
 		}
 	}()
 	d := newDecoder(resp.Body, func() {
 		if proved {
-			dog.Reset(quiet)
+			watchdog.Reset(silenceLimit)
 		}
 	})
 	for {
 		e, err := d.next()
 		if err != nil {
-			return because(ctx, err)
+			return causeOf(ctx, err)
 		}
 		rec, err := r.verify(&s, e)
 		if err != nil {
 			return err
 		}
-		proved, quiet = true, rec.Lease
-		dog.Reset(quiet)
+		proved, silenceLimit = true, rec.Lease
+		watchdog.Reset(silenceLimit)
 		r.report(nil)
-		// Floor: see page.entry.
+		// Floor: see leaderWrite.entry.
 		r.hub.notifyFrom(r, r.key, driver.Entry{Value: e.value, Version: e.version, Floor: rec.Term})
 		if rec.Released {
 			return nil
@@ -128,8 +129,8 @@ func (r *run) listen(follow context.Context) (ended error) {
 	}
 }
 
-// because returns the cause of the context instead of its effect on the connection.
-func because(ctx context.Context, err error) error {
+// causeOf returns the cause of the context if it has ended, instead of the error of the connection.
+func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -139,9 +140,9 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// verify checks an event: signed for us and now, by the leader that the store names, about its own
-// record.
-func (r *run) verify(s *statement, e event) (record.Record, error) {
+// verify checks that the event was signed for this request and position, by the leader that the
+// store names, and holds that leader's own record.
+func (r *follower) verify(s *statement, e event) (record.Record, error) {
 	s.place++
 	s.version, s.value = e.version, e.value
 	if err := s.check(r.target.incarnation, e.proof); err != nil {
@@ -157,7 +158,7 @@ func (r *run) verify(s *statement, e event) (record.Record, error) {
 	return rec, nil
 }
 
-func streams(resp *http.Response) error {
+func checkStream(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answers %q", resp.Status)
 	}

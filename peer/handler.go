@@ -14,8 +14,9 @@ import (
 //
 //	GET /health/leadership?election=billing    200 with the record's bytes, its version as ETag
 //	GET /health/leadership                     the same, if this process leads exactly one election
-//	Accept: text/event-stream                  a stream: the present state, then each leader's write
-//	Tenure-Challenge: 32 bytes in base64url    adds the proof: Tenure-Proof, or "proof" of each event
+//	Accept: text/event-stream                  a stream: the present state, then each write of the leader
+//	Tenure-Challenge: 32 bytes in base64url    adds the proof: as header Tenure-Proof, or as "proof"
+//	                                           of each event
 //
 // It answers 404 if this process does not lead, or its lease is not valid now; 400 for a malformed
 // challenge, and for a request without election if this process leads several; 405 unless the
@@ -28,7 +29,7 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "leadership is only told", http.StatusMethodNotAllowed)
+		http.Error(w, "use GET or HEAD", http.StatusMethodNotAllowed)
 		return
 	}
 	challenge, err := parseChallenge(r.Header.Get(challengeHeader))
@@ -36,7 +37,7 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	key, ok := s.asked(w, r)
+	key, ok := s.requestedKey(w, r)
 	if !ok {
 		return
 	}
@@ -47,8 +48,8 @@ func (s *Store) answer(w http.ResponseWriter, r *http.Request) {
 	s.answerOnce(w, key, challenge)
 }
 
-// asked returns the key that a request is about, or answers that it is about none.
-func (s *Store) asked(w http.ResponseWriter, r *http.Request) (key string, ok bool) {
+// requestedKey returns the key that a request asks for. If there is none, it answers the request.
+func (s *Store) requestedKey(w http.ResponseWriter, r *http.Request) (key string, ok bool) {
 	if query := r.URL.Query(); query.Has("election") {
 		return query.Get("election"), true
 	}
@@ -60,7 +61,7 @@ func (s *Store) asked(w http.ResponseWriter, r *http.Request) (key string, ok bo
 		return keys[0], true
 	default:
 		slices.Sort(keys)
-		http.Error(w, fmt.Sprintf("several elections are led here: say which, as in ?election=%s", url.QueryEscape(keys[0])),
+		http.Error(w, fmt.Sprintf("several elections are led here: name one, as in ?election=%s", url.QueryEscape(keys[0])),
 			http.StatusBadRequest)
 		return "", false
 	}
@@ -70,7 +71,7 @@ func notLed(w http.ResponseWriter) {
 	http.Error(w, "not led here, or not by a lease that is valid now", http.StatusNotFound)
 }
 
-// answerOnce sends the plain answer.
+// answerOnce sends one record, not a stream.
 func (s *Store) answerOnce(w http.ResponseWriter, key string, challenge []byte) {
 	_, p := s.books.look(key)
 	if p == nil {
@@ -84,10 +85,10 @@ func (s *Store) answerOnce(w http.ResponseWriter, key string, challenge []byte) 
 	if challenge != nil {
 		h.Set(proofHeader, s.prove(key, p, challenge, 0))
 	}
-	_, _ = w.Write(p.value) // of a HEAD the server drops it
+	_, _ = w.Write(p.value) // for HEAD, the server drops the body
 }
 
-func (s *Store) prove(key string, p *page, challenge []byte, place uint64) string {
+func (s *Store) prove(key string, p *leaderWrite, challenge []byte, place uint64) string {
 	return s.keys.prove(p.record.Incarnation, statement{
 		challenge: challenge, place: place, key: key, version: p.version, value: p.value,
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// get asks a handler without a server in between.
+// get calls a handler without a server in between.
 func get(s *Store, target string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, target, nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -33,7 +33,7 @@ func TestPlainAnswer(t *testing.T) {
 	s := open(t, wires{}, memory.NewPolled(), nil)
 	name := s.Incarnation()
 	if w := get(s, DefaultPath); w.Code != http.StatusNotFound {
-		t.Errorf("nobody leads: %d", w.Code)
+		t.Errorf("without a leader: %d", w.Code)
 	}
 	v := write(t, s, testKey, held(name, 1, 1))
 	e, _ := s.Read(t.Context(), testKey)
@@ -90,7 +90,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// asked is a stream that somebody opened as a browser would.
+// asked is a stream that was opened as a browser would.
 type asked struct {
 	status int
 	body   io.Reader
@@ -110,8 +110,8 @@ func ask(t *testing.T, on wires, address string) asked {
 	return asked{resp.StatusCode, resp.Body, leave}
 }
 
-// A stream of a leader that cannot renew goes on with heartbeats while the lease is valid, and not
-// a moment longer.
+// A stream of a leader that cannot renew continues with heartbeats while the lease is valid, and
+// not longer.
 func TestStreamEndsWithTheLease(t *testing.T) { overPipes(t, streamEndsWithTheLease) }
 
 func streamEndsWithTheLease(t *testing.T, on wires) {
@@ -150,7 +150,7 @@ func streamsAreBounded(t *testing.T, on wires) {
 	}
 }
 
-// The user's own server has limits that are meant for requests; a stream outlives them.
+// The user's own server has limits that are meant for requests. A stream outlives them.
 func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
 	overPipes(t, streamOutlivesTheServersTimeouts)
 }
@@ -191,7 +191,7 @@ func TestServerThatCannotStream(t *testing.T) {
 	select {
 	case <-done:
 	case <-wait.Context(t).Done():
-		t.Fatal("it goes on for ever")
+		t.Fatal("it does not end")
 	}
 	if strings.Count(w.Body.String(), "data: ") != 1 {
 		t.Errorf("%q", w.Body)
@@ -266,9 +266,9 @@ func TestAbilitiesPassThrough(t *testing.T) {
 	}
 }
 
-// TestConformance runs the kit's cases for stores. Those for watches write values that are no
-// records, in nobody's name, and a leader pushes nothing but its own records; push_test.go has the
-// like for these. So the kit is not shown that this is a driver.Watcher.
+// TestConformance runs the kit's cases for stores. Its cases for watches write values that are not
+// records and belong to no leader, while a leader pushes only its own records. push_test.go has
+// similar cases for these. So the kit does not see a driver.Watcher here.
 func TestConformance(t *testing.T) {
 	drivertest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		cells := memory.NewPolled()

@@ -19,30 +19,29 @@ type hub struct {
 
 	mu      sync.Mutex
 	closed  bool
-	subject map[string]*subject
-	// heard are targets of keys without a watch yet: the first read may be quicker than the first
-	// watch.
-	heard map[string]target
-	runs  sync.WaitGroup
+	subject map[string]*watchedKey
+	// heard has the targets of keys without a watch yet, because the first read may come before the
+	// first watch.
+	heard     map[string]target
+	followers sync.WaitGroup
 }
 
 // maxHeard bounds the number of keys that were read and never watched.
 const maxHeard = 4096
 
-// target is the leader to follow; the zero target is none. Each term is followed by a new run: a
-// run ends with its leader's release, and a late read that still shows the same term must not start
-// another.
+// target is the leader to follow; the zero target is none. Each term has a new follower, which ends
+// with the leader's release. A late read that still shows the same term must not start another one.
 type target struct {
 	address, incarnation string
 	term                 uint64
 }
 
-// subject is one key with watches. Its fields are guarded by the hub's lock.
-type subject struct {
-	watches []*watch // replaced, never changed in place: notify goes over it without the lock
+// watchedKey is one key with watches. Its fields are under the hub's lock.
+type watchedKey struct {
+	watches []*watch // replaced, never changed in place: notify iterates over it without the lock
 	target  target
-	run     *run   // the last one; it may have ended
-	trouble string // as last reported, of any leader
+	run     *follower // the last follower; it may have ended
+	trouble string    // the last report, for any leader
 }
 
 type watch struct {
@@ -51,7 +50,7 @@ type watch struct {
 }
 
 func newHub(d *dialler, cfg Config) *hub {
-	return &hub{cfg: cfg, dial: d, subject: map[string]*subject{}, heard: map[string]target{}}
+	return &hub{cfg: cfg, dial: d, subject: map[string]*watchedKey{}, heard: map[string]target{}}
 }
 
 func (h *hub) watch(key string, see func(driver.Entry)) (stop func(), err error) {
@@ -63,9 +62,9 @@ func (h *hub) watch(key string, see func(driver.Entry)) (stop func(), err error)
 	}
 	s := h.subject[key]
 	if s == nil {
-		s = &subject{}
+		s = &watchedKey{}
 		h.subject[key] = s
-		h.switchTo(key, s, h.heard[key])
+		h.follow(key, s, h.heard[key])
 		delete(h.heard, key)
 	}
 	s.watches = append(slices.Clone(s.watches), w)
@@ -73,7 +72,7 @@ func (h *hub) watch(key string, see func(driver.Entry)) (stop func(), err error)
 }
 
 // unwatch ends the connection with the last watch.
-func (h *hub) unwatch(key string, s *subject, w *watch) {
+func (h *hub) unwatch(key string, s *watchedKey, w *watch) {
 	if w.stopped.Swap(true) {
 		return
 	}
@@ -81,7 +80,7 @@ func (h *hub) unwatch(key string, s *subject, w *watch) {
 	defer h.mu.Unlock()
 	s.watches = slices.DeleteFunc(slices.Clone(s.watches), func(other *watch) bool { return other == w })
 	if len(s.watches) == 0 && h.subject[key] == s {
-		h.switchTo(key, s, target{})
+		h.follow(key, s, target{})
 		delete(h.subject, key)
 	}
 }
@@ -91,7 +90,7 @@ func (h *hub) setTarget(key string, t target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.subject[key]; s != nil {
-		h.switchTo(key, s, t)
+		h.follow(key, s, t)
 		return
 	}
 	delete(h.heard, key)
@@ -107,8 +106,9 @@ func (h *hub) setTarget(key string, t target) {
 	h.heard[key] = t
 }
 
-// switchTo ends the run to the last target and starts one to the next. It is called under the lock.
-func (h *hub) switchTo(key string, s *subject, t target) {
+// follow ends the follower of the last target and starts one for the next. It is called under the
+// lock.
+func (h *hub) follow(key string, s *watchedKey, t target) {
 	if s.target == t || h.closed {
 		return
 	}
@@ -121,16 +121,16 @@ func (h *hub) switchTo(key string, s *subject, t target) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &run{hub: h, key: key, target: t, cancel: cancel}
+	r := &follower{hub: h, key: key, target: t, cancel: cancel}
 	s.run = r
-	h.runs.Go(func() {
+	h.followers.Go(func() {
 		defer cancel()
 		r.follow(ctx)
 	})
 }
 
-// wordsOnly leaves out digits: the same fault comes with another port of this process each time,
-// and with the time of day.
+// wordsOnly drops digits. The same fault has another port of this process each time, and another
+// time of day.
 func wordsOnly(r rune) rune {
 	if '0' <= r && r <= '9' {
 		return -1
@@ -138,8 +138,8 @@ func wordsOnly(r rune) rune {
 	return r
 }
 
-// changed takes note of a run's report, and reports whether that is new.
-func (h *hub) changed(r *run, err error) bool {
+// isNewReport records the report of a follower, and returns whether it differs from the last one.
+func (h *hub) isNewReport(r *follower, err error) bool {
 	trouble := ""
 	if err != nil {
 		trouble = strings.Map(wordsOnly, err.Error())
@@ -158,8 +158,9 @@ func (h *hub) changed(r *run, err error) bool {
 // each a value of its own.
 func (h *hub) notify(key string, e driver.Entry) { h.notifyFrom(nil, key, e) }
 
-// notifyFrom is notify for a run's change: a run that was replaced is ignored.
-func (h *hub) notifyFrom(r *run, key string, e driver.Entry) {
+// notifyFrom is notify for a change that a follower received. It ignores a follower that was
+// replaced.
+func (h *hub) notifyFrom(r *follower, key string, e driver.Entry) {
 	h.mu.Lock()
 	var watches []*watch
 	if s := h.subject[key]; s != nil && (r == nil || s.run == r) {
@@ -175,7 +176,7 @@ func (h *hub) notifyFrom(r *run, key string, e driver.Entry) {
 	}
 }
 
-// close stops all watches and returns when all runs have ended.
+// close stops all watches and returns when all followers have ended.
 func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
@@ -190,6 +191,6 @@ func (h *hub) close() {
 	clear(h.subject)
 	clear(h.heard)
 	h.mu.Unlock()
-	h.runs.Wait()
+	h.followers.Wait()
 	h.dial.close()
 }

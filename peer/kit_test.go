@@ -27,15 +27,15 @@ const (
 	testLease = 15 * time.Second
 )
 
-// wires connect peers: pipes in bubbles, or sockets. The zero value connects nobody.
+// wires connect peers: pipes in bubbles, or sockets. The zero value makes no connections.
 type wires struct {
 	listen func(network, address string) (net.Listener, error)
-	// dial is nil where stores dial as always.
+	// dial is nil if stores dial as usual.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	any  string // the address that stands for a free one
 }
 
-// overPipes runs a test in a bubble of its own, with pipes for a network.
+// overPipes runs a test in its own bubble, with pipes as the network.
 func overPipes(t *testing.T, run func(*testing.T, wires)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func overPipes(t *testing.T, run func(*testing.T, wires)) {
 	})
 }
 
-// free is a listener on any address.
+// free returns a listener on any address.
 func (w wires) free(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := w.listen("tcp", w.any)
@@ -54,7 +54,7 @@ func (w wires) free(t testing.TB) net.Listener {
 	return l
 }
 
-// connect has a store dial over these wires. Pipes are connected without a look at Networks.
+// connect makes a store dial over these wires. Pipes are connected without a check of Networks.
 func (w wires) connect(s *Store) {
 	if d := s.hub.dial; w.dial != nil {
 		d.transport.DialContext = func(_ context.Context, network, address string) (net.Conn, error) {
@@ -63,7 +63,7 @@ func (w wires) connect(s *Store) {
 	}
 }
 
-// client asks as a browser would, until the test ends.
+// client returns a client that makes requests as a browser would, until the test ends.
 func (w wires) client(t testing.TB) *http.Client {
 	transport := &http.Transport{DialContext: w.dial}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -79,7 +79,7 @@ func (w wires) server(t testing.TB, h http.Handler) *httptest.Server {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// turned is a clock that a test turns. Its timers are real and unused here.
+// turned is a clock that a test sets. Its timers are real and unused here.
 type turned struct {
 	clock.Standard
 	mu  sync.Mutex
@@ -98,7 +98,7 @@ func (c *turned) turn(d time.Duration) {
 	c.now += d
 }
 
-// held is a record as its holder writes it, the n-th of the term.
+// held returns a record as its holder writes it, the n-th of the term.
 func held(incarnation string, term, n uint64) record.Record {
 	return record.Record{
 		LeaderID: "node-1", LeaderAddr: "127.0.0.1:1", Term: term, Seq: n, Lease: testLease, Incarnation: incarnation,
@@ -121,7 +121,7 @@ func encode(t testing.TB, r record.Record) []byte {
 	return b
 }
 
-// write is a compare-and-swap from whatever there is.
+// write is a compare-and-swap from the present version.
 func write(t testing.TB, s driver.Store, key string, r record.Record) driver.Version {
 	t.Helper()
 	e, err := s.Read(t.Context(), key)
@@ -135,7 +135,7 @@ func write(t testing.TB, s driver.Store, key string, r record.Record) driver.Ver
 	return v
 }
 
-// reports collects what OnError is told.
+// reports collects the calls of OnError.
 type reports chan error
 
 func (r reports) note(_ string, err error) {
@@ -145,7 +145,8 @@ func (r reports) note(_ string, err error) {
 	}
 }
 
-// until receives reports until one holds the text, and returns it; empty: until a nil.
+// until receives reports until one contains the text, and returns it. If the text is empty, it
+// waits for a nil.
 func (r reports) until(t *testing.T, part string) error {
 	t.Helper()
 	var all []string
@@ -164,7 +165,7 @@ func (r reports) until(t *testing.T, part string) error {
 	}
 }
 
-// open makes a store that is closed with the test.
+// open returns a store that is closed with the test.
 func open(t testing.TB, on wires, inner driver.Store, change func(*Config)) *Store {
 	t.Helper()
 	cfg := Config{Networks: loopback, Timeout: 3 * time.Second, Retry: 50 * time.Millisecond, Clock: clock.Standard{}}
@@ -180,7 +181,7 @@ func open(t testing.TB, on wires, inner driver.Store, change func(*Config)) *Sto
 	return s
 }
 
-// serving runs the store's own server on a free address, which it returns.
+// serving runs the store's own server on a free address, and returns the address.
 func serving(t testing.TB, on wires, s *Store) string {
 	t.Helper()
 	l := on.free(t)
@@ -198,15 +199,15 @@ func serving(t testing.TB, on wires, s *Store) string {
 	return l.Addr().String()
 }
 
-// ear hears what a watch is pushed.
-type ear struct {
+// receiver collects the entries that a watch receives.
+type receiver struct {
 	entries chan driver.Entry
 	stop    func()
 }
 
-func listenTo(t testing.TB, s *Store, key string) *ear {
+func listenTo(t testing.TB, s *Store, key string) *receiver {
 	t.Helper()
-	h := &ear{entries: make(chan driver.Entry, 1000)}
+	h := &receiver{entries: make(chan driver.Entry, 1000)}
 	stop, err := s.Watch(t.Context(), key, func(e driver.Entry) { h.entries <- e })
 	if err != nil {
 		t.Fatal(err)
@@ -216,8 +217,8 @@ func listenTo(t testing.TB, s *Store, key string) *ear {
 	return h
 }
 
-// hears waits for a version, and returns its entry.
-func (h *ear) hears(t *testing.T, v driver.Version) driver.Entry {
+// await waits for a version, and returns its entry.
+func (h *receiver) await(t *testing.T, v driver.Version) driver.Entry {
 	t.Helper()
 	var others []driver.Version
 	late := wait.Context(t)
@@ -234,7 +235,7 @@ func (h *ear) hears(t *testing.T, v driver.Version) driver.Entry {
 	}
 }
 
-// streams counts all that are served.
+// streams counts all served streams.
 func (s *Store) streams() (n int) {
 	s.books.mu.Lock()
 	defer s.books.mu.Unlock()
@@ -252,7 +253,7 @@ type pair struct {
 	name             string // the leader's incarnation
 	address          string
 	version          driver.Version
-	heard            *ear
+	received         *receiver
 	said             reports
 }
 
@@ -269,21 +270,21 @@ func newPair(t *testing.T, on wires, leader, follower func(*Config)) *pair {
 			follower(c)
 		}
 	})
-	p.heard = listenTo(t, p.follower, testKey)
+	p.received = listenTo(t, p.follower, testKey)
 	if _, err := p.follower.Read(t.Context(), testKey); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// write has the leader write, with its address.
+// write lets the leader write, with its address.
 func (p *pair) write(t *testing.T, r record.Record) driver.Version {
 	t.Helper()
 	r.LeaderAddr = p.address
 	return write(t, p.leader, testKey, r)
 }
 
-// unreliable is a store of which a test decides what becomes of the next writes.
+// unreliable is a store in which a test decides the outcome of the next writes.
 type unreliable struct {
 	*memory.Polled
 	mu   sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// slowAnswer applies a write and holds its answer back until told.
+// slowAnswer applies a write and delays its answer until the test releases it.
 type slowAnswer struct {
 	*memory.Polled
 	hold    chan struct{}
@@ -29,9 +29,8 @@ func (s *slowAnswer) CompareAndSwap(ctx context.Context, key string, prev driver
 	return v, err
 }
 
-// A read that overtakes the answer to a renewal: the renewal is applied, the answer is on its way,
-// another read passes.
-func TestAReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
+// A renewal is applied and its answer is in flight. Another read overtakes the answer.
+func TestReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
 	cells := &slowAnswer{Polled: memory.NewPolled()}
 	s := open(t, wires{}, cells, nil)
 	name := s.Incarnation()
@@ -63,7 +62,7 @@ func TestAReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
 	}
 }
 
-// What an election keeps back beyond the defaults is told by Margin.
+// An election may keep back more than the defaults. Margin declares it.
 func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := &downable{Polled: memory.NewPolled()}

@@ -12,33 +12,34 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// ledger holds the elections that this process leads, as far as the writes and reads that pass
-// through show it. Nothing under its lock blocks, so a renewal never waits for a follower.
+// ledger holds the elections that this process leads. It learns of them from the reads and writes
+// of the Store. Nothing under its lock blocks, so a renewal never waits for a follower.
 type ledger struct {
 	clock  clock.Clock
-	margin time.Duration // the least
-	own    func(incarnation string) bool
+	margin time.Duration // the minimum
+	isOwn  func(incarnation string) bool
 
 	mu    sync.Mutex
-	seats map[string]*seat // for each key that an own incarnation ever tried to write
+	seats map[string]*keyState // for each key that an own incarnation ever tried to write
 }
 
-// seat is one key. Its page is served; streams wait for another.
-type seat struct {
-	page    *page // nil: not leading
-	pending []*page
-	changed chan struct{} // closed and replaced with each page
+// keyState is the state of one key. Its current write is served, and streams wait for the next one.
+type keyState struct {
+	current *leaderWrite // nil: not leading
+	pending []*leaderWrite
+	changed chan struct{} // closed and replaced at each change of current
 	streams originCounter
-	// seen is the version in which a read showed the page's term last, if any did: a request
-	// changes it.
+	// seen is the last version of the current term that a read has shown, if any: a request changes
+	// the version.
 	seen driver.Version
-	// moves counts changes by writers. A read during which it changed may be older than the page.
-	moves uint64
+	// writes counts the begins and ends of writes. If it changed during a read, the result of that
+	// read may be older than the current write.
+	writes uint64
 }
 
-// page is one write of a leader's, with the time that it is good for. It is never changed once
-// made.
-type page struct {
+// leaderWrite is one write of a leader, with the time for which it keeps the lease valid. It is
+// immutable.
+type leaderWrite struct {
 	value   []byte
 	prev    driver.Version // the version that it replaced
 	version driver.Version
@@ -48,52 +49,51 @@ type page struct {
 }
 
 func newLedger(c clock.Clock, margin time.Duration, own func(string) bool) *ledger {
-	return &ledger{clock: c, margin: margin, own: own, seats: map[string]*seat{}}
+	return &ledger{clock: c, margin: margin, isOwn: own, seats: map[string]*keyState{}}
 }
 
-// left is how long the write keeps its lease valid, counted like the leader's own deadline from
-// before it was sent.
-func (p *page) left(now clock.Reading) time.Duration {
+// left returns how much longer the write keeps the lease valid. Like the leader's own deadline, it
+// counts from before the write was sent.
+func (p *leaderWrite) left(now clock.Reading) time.Duration {
 	return p.budget - now.LeaderSince(p.sent.Instant)
 }
 
-// entry is the entry for watches. The record's own term is floor enough: the claim of this term was
-// at least one above a floor that was read for the state it replaced, and each write of the term
-// since then was a compare-and-swap on the one before (see follows), perhaps with a request in it.
-// So at no state up to this one was there a higher term.
-func (p *page) entry() driver.Entry {
+// entry returns the entry for watches. Its Floor is the record's own term. The claim of this term
+// was at least one above a floor that was read for the state it replaced. Each later write of the
+// term was a compare-and-swap on the one before (see continuesTerm), perhaps with a request in it.
+// So no state up to this one had a higher term.
+func (p *leaderWrite) entry() driver.Entry {
 	return driver.Entry{Value: p.value, Version: p.version, Floor: p.record.Term}
 }
 
-// after reports whether p is a later write of the same leader's, or of a later leader's.
-func (p *page) after(q *page) bool {
+// supersedes reports whether p is a later write than q, of the same leader or of a later one.
+func (p *leaderWrite) supersedes(q *leaderWrite) bool {
 	if p.record.Term != q.record.Term {
 		return p.record.Term > q.record.Term
 	}
 	return p.record.Seq > q.record.Seq
 }
 
-func (p *page) sameTerm(r *record.Record) bool {
+func (p *leaderWrite) sameTerm(r *record.Record) bool {
 	return p.record.Incarnation == r.Incarnation && p.record.Term == r.Term
 }
 
-// maxPending is how many writes of unknown outcome are kept in mind: more than an election makes
-// between two reads.
+// maxPending bounds the kept writes of unknown outcome: an election makes fewer between two reads.
 const maxPending = 16
 
-// begin takes note of a write before it is sent. It returns nil for one that is not a leader's:
-// foreign bytes, a vacant record, or a request put into a leader's own record, whose lease it does
-// not prolong.
-func (l *ledger) begin(key string, prev driver.Version, value []byte) *page {
+// begin records a write before it is sent. It returns nil if it is not the write of a leader:
+// foreign bytes, a vacant record, or a request that is added to the record of this process, which
+// does not extend the lease.
+func (l *ledger) begin(key string, prev driver.Version, value []byte) *leaderWrite {
 	r, err := record.Decode(value)
-	if err != nil || r.LeaderID == "" || r.Request != nil || !l.own(r.Incarnation) || bytes.ContainsAny(value, "\r\n") {
+	if err != nil || r.LeaderID == "" || r.Request != nil || !l.isOwn(r.Incarnation) || bytes.ContainsAny(value, "\r\n") {
 		return nil
 	}
-	a := &page{value: bytes.Clone(value), prev: prev, record: r, sent: l.clock.Now(), budget: l.budget(&r)}
+	a := &leaderWrite{value: bytes.Clone(value), prev: prev, record: r, sent: l.clock.Now(), budget: l.budget(&r)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.seat(key)
-	s.moves++
+	s := l.stateOf(key)
+	s.writes++
 	if len(s.pending) == maxPending {
 		s.pending = s.pending[1:]
 	}
@@ -101,7 +101,8 @@ func (l *ledger) begin(key string, prev driver.Version, value []byte) *page {
 	return a
 }
 
-// budget is the part of a lease that the leader uses. The sending of a release ends it.
+// budget returns the part of a lease that the leader uses. It is 0 for a release, since the leader
+// no longer leads when it sends that.
 func (l *ledger) budget(r *record.Record) time.Duration {
 	if r.Released {
 		return 0
@@ -109,123 +110,122 @@ func (l *ledger) budget(r *record.Record) time.Duration {
 	return r.Lease - max(l.margin, protocol.Margin(r.Lease, l.clock.Drift(), protocol.TimerLateness(r.Lease), 0))
 }
 
-func (l *ledger) seat(key string) *seat {
+func (l *ledger) stateOf(key string) *keyState {
 	s := l.seats[key]
 	if s == nil {
-		s = &seat{changed: make(chan struct{})}
+		s = &keyState{changed: make(chan struct{})}
 		l.seats[key] = s
 	}
 	return s
 }
 
-// finish takes the outcome of a write. It returns the page that it made, nil if it made none. After
-// every error the write may still have been applied; a read may show it.
-func (l *ledger) finish(key string, a *page, v driver.Version, err error) *page {
+// finish records the outcome of a write. It returns the write that is current now, or nil if this
+// one is not. After any error the write may still have been applied; a later read may show that.
+func (l *ledger) finish(key string, a *leaderWrite, v driver.Version, err error) *leaderWrite {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.seat(key)
-	s.moves++
+	s := l.stateOf(key)
+	s.writes++
 	// A read may have shown the write before its own answer came.
-	if err != nil || s.page != nil && (s.page.after(a) || s.page.record.Nonce == a.record.Nonce) {
+	if err != nil || s.current != nil && (s.current.supersedes(a) || s.current.record.Nonce == a.record.Nonce) {
 		return nil
 	}
 	return s.confirm(a, a.value, v)
 }
 
-// confirm turns to the page of a write that was applied. All others are superseded by it, or dead.
-// A write that does not follow on the term's last one, such as a release put where the record was
-// removed, is no page: another record may have been there in between.
-func (s *seat) confirm(a *page, value []byte, v driver.Version) *page {
+// confirm makes a write that was applied the current one. All pending writes are superseded or can
+// no longer be applied. If the write does not continue the term, such as a release after the record
+// was removed, there is no current write: another record may have been there in between.
+func (s *keyState) confirm(a *leaderWrite, value []byte, v driver.Version) *leaderWrite {
 	s.pending = nil
-	if !s.follows(a) {
-		s.turn(nil)
+	if !s.continuesTerm(a) {
+		s.setCurrent(nil)
 		return nil
 	}
 	p := *a
 	p.value, p.version = value, v
-	s.turn(&p)
+	s.setCurrent(&p)
 	return &p
 }
 
-// follows reports whether a write is a claim, which is the first of its term, or replaced the
-// term's last one.
-func (s *seat) follows(a *page) bool {
+// continuesTerm reports whether a write is a claim, which is the first write of its term, or
+// replaced the last write of the term.
+func (s *keyState) continuesTerm(a *leaderWrite) bool {
 	if a.record.Seq == 1 && !a.record.Released {
 		return true
 	}
-	if s.page == nil || !s.page.sameTerm(&a.record) || s.page.left(a.sent) <= 0 {
-		// another leader may have been there after the lease was over, before a backup brought this
-		// back
+	if s.current == nil || !s.current.sameTerm(&a.record) || s.current.left(a.sent) <= 0 {
+		// after the end of the lease, another leader may have written before a backup was restored
 		return false
 	}
-	return a.prev == s.page.version || a.prev == s.seen && s.seen != ""
+	return a.prev == s.current.version || a.prev == s.seen && s.seen != ""
 }
 
-func (s *seat) turn(p *page) {
-	s.page, s.seen = p, ""
+func (s *keyState) setCurrent(p *leaderWrite) {
+	s.current, s.seen = p, ""
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// mark is taken before a read, for observe.
+// mark returns the count of writes before a read, for observe.
 func (l *ledger) mark(key string) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.seats[key]; s != nil {
-		return s.moves
+		return s.writes
 	}
 	return 0
 }
 
-// observe takes the result of a read. It returns the page of an own write that the read proves to
-// have been applied, nil if there is none, and whether the read is newer than all writes of this
+// observe records the result of a read. If the read proves that a pending write of this process was
+// applied, it returns that write. It also returns whether the read is newer than all writes of this
 // process.
-func (l *ledger) observe(key string, mark uint64, c cell) (news *page, current bool) {
+func (l *ledger) observe(key string, mark uint64, c cell) (news *leaderWrite, current bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.seats[key]
 	if s == nil {
 		return nil, true
 	}
-	current = s.moves == mark
-	if a := s.wrote(&c); a != nil {
+	current = s.writes == mark
+	if a := s.pendingWrite(&c); a != nil {
 		return s.confirm(a, bytes.Clone(c.Value), c.Version), current
 	}
 	switch {
-	case s.page == nil:
-	case s.page.accounts(&c):
+	case s.current == nil:
+	case s.current.sameLeader(&c):
 		s.seen = c.Version
 	case current:
 		s.pending = nil
-		s.turn(nil)
+		s.setCurrent(nil)
 	}
 	return nil, current
 }
 
-// wrote finds the own write of unknown outcome that made this cell.
-func (s *seat) wrote(c *cell) *page {
-	i := slices.IndexFunc(s.pending, func(a *page) bool {
+// pendingWrite returns the write of unknown outcome that made this cell, or nil.
+func (s *keyState) pendingWrite(c *cell) *leaderWrite {
+	i := slices.IndexFunc(s.pending, func(a *leaderWrite) bool {
 		return c.valid && a.sameTerm(&c.record) && a.record.Nonce == c.record.Nonce
 	})
-	if i < 0 || bytes.ContainsAny(c.Value, "\r\n") || s.page != nil && s.page.after(s.pending[i]) {
+	if i < 0 || bytes.ContainsAny(c.Value, "\r\n") || s.current != nil && s.current.supersedes(s.pending[i]) {
 		return nil
 	}
 	return s.pending[i]
 }
 
-// accounts reports whether this page being the leader's explains the cell: it is the page, perhaps
-// with a request in it, or one from before.
-func (p *page) accounts(c *cell) bool { return c.valid && p.sameTerm(&c.record) }
+// sameLeader reports whether the cell is of this term: it holds this write, perhaps with a request
+// in it, or an earlier one.
+func (p *leaderWrite) sameLeader(c *cell) bool { return c.valid && p.sameTerm(&c.record) }
 
-// valid reports whether the lease is valid now. Of writes of unknown outcome the shortest promise
-// counts.
-func (s *seat) valid(now clock.Reading) bool {
-	if s.page == nil {
+// valid reports whether the lease is valid now. Among the current write and those of unknown
+// outcome, the one with the least time left counts.
+func (s *keyState) valid(now clock.Reading) bool {
+	if s.current == nil {
 		return false
 	}
-	left := s.page.left(now)
+	left := s.current.left(now)
 	for _, a := range s.pending {
-		if s.page.sameTerm(&a.record) {
+		if s.current.sameTerm(&a.record) {
 			left = min(left, a.left(now))
 		}
 	}
@@ -246,37 +246,37 @@ func (l *ledger) led() []string {
 	return keys
 }
 
-// look returns the seat and the page to serve for a key, or nil if its lease is not valid now.
-func (l *ledger) look(key string) (*seat, *page) {
+// look returns the state and the write to serve for a key, or nil if its lease is not valid now.
+func (l *ledger) look(key string) (*keyState, *leaderWrite) {
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.seats[key]; s != nil && s.valid(now) {
-		return s, s.page
+		return s, s.current
 	}
 	return nil, nil
 }
 
-// next returns the page that a stream shows, and a channel to wait on then. Nil: the stream ends.
-// The page of a release is shown, once, to streams from before it.
-func (l *ledger) next(s *seat) (*page, <-chan struct{}) {
+// next returns the write that a stream sends, and a channel that is closed at the next change. If
+// the write is nil, the stream ends. A release is sent once, to streams that began before it.
+func (l *ledger) next(s *keyState) (*leaderWrite, <-chan struct{}) {
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.page == nil || !s.page.record.Released && s.page.left(now) <= 0 {
+	if s.current == nil || !s.current.record.Released && s.current.left(now) <= 0 {
 		return nil, nil
 	}
-	return s.page, s.changed
+	return s.current, s.changed
 }
 
-// enter counts a stream in, unless there are too many already.
-func (l *ledger) enter(s *seat, origin string, c *Config) bool {
+// enter counts a new stream, unless a limit is reached.
+func (l *ledger) enter(s *keyState, origin string, c *Config) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return s.streams.add(origin, c.MaxStreams, c.MaxStreamsPerAddress)
 }
 
-func (l *ledger) leave(s *seat, origin string) {
+func (l *ledger) leave(s *keyState, origin string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.streams.drop(origin)

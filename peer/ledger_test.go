@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// desk is a leader with a clock that is turned and a store that fails as told.
+// desk is a leader with a clock that the test sets and a store that fails as the test says.
 type desk struct {
 	*testing.T
 	clock *turned
@@ -24,7 +24,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// try writes over what is there, and lets it fail.
+// try writes over the present entry, and makes the write fail as given.
 func (d *desk) try(f fate, r record.Record) {
 	d.Helper()
 	e, _ := d.cells.Read(d.Context(), testKey)
@@ -42,7 +42,7 @@ func (d *desk) read() {
 	}
 }
 
-// shows requires that the n-th write of the term is served; 0: nothing is.
+// shows requires that the n-th write of the term is served. If n is 0, nothing may be served.
 func (d *desk) shows(n uint64) {
 	d.Helper()
 	got := uint64(0)
@@ -54,18 +54,19 @@ func (d *desk) shows(n uint64) {
 	}
 }
 
-// margin is more than the part of the lease that a holder does not use, and less than half of it.
+// margin is more than the part of the lease that a holder does not use, and less than half of the
+// lease.
 const margin = time.Second
 
-// TestServedWhileLeaseIsValid: what a leader says of itself ends with its lease as the leader
-// counts it, whatever the store did with its writes.
+// TestServedWhileLeaseIsValid: a leader's statements end with its lease as the leader counts it,
+// whatever the outcome of its writes.
 func TestServedWhileLeaseIsValid(t *testing.T) {
 	tests := []struct {
 		name string
 		why  string
 		run  func(*desk)
 	}{
-		{"no longer than the lease", "somebody else may lead then", func(d *desk) {
+		{"no longer than the lease", "another member may lead then", func(d *desk) {
 			d.try(fine, held(d.name, 1, 1))
 			d.clock.turn(testLease - margin)
 			d.shows(1)
@@ -141,24 +142,24 @@ func TestServedWhileLeaseIsValid(t *testing.T) {
 			d.read()
 			d.shows(0)
 		}},
-		{"a release over an absence is not told", "another may have led before it was removed", func(d *desk) {
-			heard := listenTo(d, d.store, testKey)
+		{"a release over an absence is not pushed", "another may have led before it was removed", func(d *desk) {
+			received := listenTo(d, d.store, testKey)
 			d.try(fine, held(d.name, 1, 1))
 			d.cells.Purge(testKey)
 			d.read()
 			d.try(fine, released(d.name, 1, 2))
-			if len(heard.entries) != 1 {
-				d.Errorf("%d pushes", len(heard.entries))
+			if len(received.entries) != 1 {
+				d.Errorf("%d pushes", len(received.entries))
 			}
 		}},
-		{"so when nobody saw the absence", "likewise", func(d *desk) {
-			heard := listenTo(d, d.store, testKey)
+		{"neither is one over an unseen absence", "likewise", func(d *desk) {
+			received := listenTo(d, d.store, testKey)
 			d.try(fine, held(d.name, 1, 1))
 			d.cells.Purge(testKey)
 			d.try(fine, held(d.name, 1, 2))
 			d.shows(0)
-			if len(heard.entries) != 1 {
-				d.Errorf("%d pushes", len(heard.entries))
+			if len(received.entries) != 1 {
+				d.Errorf("%d pushes", len(received.entries))
 			}
 		}},
 		{"a renewal over a request goes on", "the holder read it, and its term is unbroken", func(d *desk) {
@@ -200,7 +201,7 @@ func TestServedWhileLeaseIsValid(t *testing.T) {
 			a := d.store.books.begin(testKey, first.version, encode(d, held(d.name, 1, 2)))
 			d.try(fine, held(d.name, 1, 3))
 			if d.store.books.finish(testKey, a, "old", nil) != nil {
-				d.Error("it is told")
+				d.Error("it is pushed")
 			}
 			d.shows(3)
 		}},

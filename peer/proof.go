@@ -21,19 +21,19 @@ const (
 
 var errProof = errors.New("the peer does not prove that it holds the record's incarnation")
 
-// statement is the text that a leader signs: that the election's record is this one, for the client
-// that drew the challenge.
+// statement is the text that a leader signs. It says to the client that drew the challenge that
+// this is the record of the election.
 type statement struct {
 	challenge []byte
-	// place counts the events of one answer from 1; a plain answer has 0. So each event counts
-	// once.
+	// place is the number of the event in its stream, from 1; 0 without a stream. So a client
+	// accepts each event only once.
 	place   uint64
 	key     string
 	version driver.Version
 	value   []byte
 }
 
-// message is unambiguous: each part goes with its length.
+// message returns the signed bytes. Each part follows its length, so the message is unambiguous.
 func (s statement) message() []byte {
 	m := []byte(domain)
 	for _, part := range [][]byte{
@@ -64,8 +64,8 @@ func newChallenge() []byte {
 	return c
 }
 
-// parseChallenge reads the header of a request. None at all is fine: a client without one wants no
-// proof.
+// parseChallenge reads the challenge of a request. It is nil without the header: that client wants
+// no proof.
 func parseChallenge(header string) ([]byte, error) {
 	if header == "" {
 		return nil, nil

@@ -15,57 +15,59 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-func TestFollowerHearsEachWrite(t *testing.T) { overPipes(t, followerHearsEachWrite) }
+func TestFollowerReceivesEachWrite(t *testing.T) { overPipes(t, followerReceivesEachWrite) }
 
-func followerHearsEachWrite(t *testing.T, on wires) {
+func followerReceivesEachWrite(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
-	e := p.heard.hears(t, p.version)
+	e := p.received.await(t, p.version)
 	want, err := p.cells.Read(t.Context(), testKey)
 	if err != nil || !bytes.Equal(e.Value, want.Value) || e.Floor != 1 || e.Pristine {
 		t.Errorf("pushed %+v, the store holds %+v, %v", e, want, err)
 	}
 	for n := uint64(2); n < 6; n++ {
-		p.heard.hears(t, p.write(t, held(p.name, 1, n)))
+		p.received.await(t, p.write(t, held(p.name, 1, n)))
 	}
-	p.heard.hears(t, p.write(t, released(p.name, 1, 6)))
+	p.received.await(t, p.write(t, released(p.name, 1, 6)))
 	wait.Until(t, "the stream ends with the release", func() bool { return p.leader.streams() == 0 })
 }
 
-// The same leader may be elected again, and then has the same address and incarnation.
+// The same leader may be elected again, with the same address and incarnation.
 func TestFollowerReturnsToALeaderThatReleased(t *testing.T) {
 	overPipes(t, followerReturnsToALeaderThatReleased)
 }
 
 func followerReturnsToALeaderThatReleased(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
-	p.heard.hears(t, p.version)
-	p.heard.hears(t, p.write(t, released(p.name, 1, 2)))
+	p.received.await(t, p.version)
+	p.received.await(t, p.write(t, released(p.name, 1, 2)))
 	p.write(t, held(p.name, 2, 1))
 	if _, err := p.follower.Read(t.Context(), testKey); err != nil {
 		t.Fatal(err)
 	}
-	p.heard.hears(t, p.write(t, held(p.name, 2, 2)))
+	p.received.await(t, p.write(t, held(p.name, 2, 2)))
 }
 
-// A shutdown is a release, and then Close. Which of the two a stream notices first is chance.
-func TestReleaseIsToldBeforeClose(t *testing.T) { overPipes(t, releaseIsToldBeforeClose) }
+// A shutdown is a release, and then Close. A stream may notice either of them first.
+func TestReleaseIsPushedBeforeClose(t *testing.T) { overPipes(t, releaseIsPushedBeforeClose) }
 
-func releaseIsToldBeforeClose(t *testing.T, on wires) {
+func releaseIsPushedBeforeClose(t *testing.T, on wires) {
 	for range 20 {
 		p := newPair(t, on, nil, nil)
-		p.heard.hears(t, p.version)
+		p.received.await(t, p.version)
 		v := p.write(t, released(p.name, 1, 2))
 		if err := p.leader.Close(); err != nil {
 			t.Error(err)
 		}
-		p.heard.hears(t, v)
+		p.received.await(t, v)
 	}
 }
 
-// A write whose answer was lost is found by the election's next read, and told then.
-func TestWriteIsToldWhenAReadConfirmsIt(t *testing.T) { overPipes(t, writeIsToldWhenAReadConfirmsIt) }
+// A write with a lost answer is found by the election's next read, and pushed then.
+func TestWriteIsPushedWhenAReadConfirmsIt(t *testing.T) {
+	overPipes(t, writeIsPushedWhenAReadConfirmsIt)
+}
 
-func writeIsToldWhenAReadConfirmsIt(t *testing.T, on wires) {
+func writeIsPushedWhenAReadConfirmsIt(t *testing.T, on wires) {
 	cells := &unreliable{Polled: memory.NewPolled()}
 	leader := open(t, on, cells, nil)
 	address := serving(t, on, leader)
@@ -73,9 +75,9 @@ func writeIsToldWhenAReadConfirmsIt(t *testing.T, on wires) {
 	r.LeaderAddr = address
 	first := write(t, leader, testKey, r)
 	follower := open(t, on, cells, nil)
-	heard := listenTo(t, follower, testKey)
+	received := listenTo(t, follower, testKey)
 	_, _ = follower.Read(t.Context(), testKey)
-	heard.hears(t, first)
+	received.await(t, first)
 	r = released(r.Incarnation, 1, 2)
 	cells.next(answerLost)
 	_, err := leader.CompareAndSwap(t.Context(), testKey, first, encode(t, r))
@@ -83,17 +85,17 @@ func writeIsToldWhenAReadConfirmsIt(t *testing.T, on wires) {
 	if err == nil || e.Version == first {
 		t.Fatalf("write: %v, version %q", err, e.Version)
 	}
-	heard.hears(t, e.Version)
+	received.await(t, e.Version)
 }
 
 func TestFollowerComesBackAfterAnOutage(t *testing.T) { overPipes(t, followerComesBackAfterAnOutage) }
 
 func followerComesBackAfterAnOutage(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
-	p.heard.hears(t, p.version)
+	p.received.await(t, p.version)
 	_ = p.leader.Close()
 	p.said.until(t, testKey)
-	// The same leader at the same address: what a broken network looks like from here.
+	// The same leader at the same address, as after a network failure.
 	again := open(t, on, p.cells, nil)
 	again.keys = p.leader.keys
 	again.books = p.leader.books
@@ -106,7 +108,7 @@ func followerComesBackAfterAnOutage(t *testing.T, on wires) {
 		return true
 	})
 	p.said.until(t, "")
-	p.heard.hears(t, write(t, again, testKey, held(p.name, 1, 2)))
+	p.received.await(t, write(t, again, testKey, held(p.name, 1, 2)))
 }
 
 func TestWatchesInTheLeadersOwnProcess(t *testing.T) {
@@ -116,21 +118,21 @@ func TestWatchesInTheLeadersOwnProcess(t *testing.T) {
 	other := listenTo(t, s, testKey+"2")
 	for n := uint64(1); n < 4; n++ {
 		v := write(t, s, testKey, held(name, 1, n))
-		e := a.hears(t, v)
+		e := a.await(t, v)
 		if e.Floor != 1 {
 			t.Errorf("floor %d", e.Floor)
 		}
 		copy(e.Value, "XXXX")
-		if e := b.hears(t, v); e.Value[0] != '{' {
+		if e := b.await(t, v); e.Value[0] != '{' {
 			t.Error("two watches share a value")
 		}
 	}
 	a.stop()
 	a.stop()
 	v := write(t, s, testKey, released(name, 1, 4))
-	b.hears(t, v)
+	b.await(t, v)
 	if len(a.entries) > 0 || len(other.entries) > 0 {
-		t.Error("a watch was told after stop, or of another key")
+		t.Error("a watch received a push after stop, or of another key")
 	}
 	if s.hub.subject[testKey].run != nil {
 		t.Error("the process dials itself")
@@ -167,8 +169,8 @@ func stopFromSee(t *testing.T, on wires) {
 	}
 }
 
-// What is not dialled: nobody who could be followed, or nobody asked for.
-func TestWhoIsNotDialled(t *testing.T) {
+// A follower dials only for a leader that it can follow, and only for a watched key.
+func TestRecordsWithoutAFollowableLeader(t *testing.T) {
 	someone := newIdentities().issue()
 	s := open(t, wires{}, memory.NewPolled(), nil)
 	own := s.Incarnation()
@@ -194,7 +196,8 @@ func TestWhoIsNotDialled(t *testing.T) {
 	}
 }
 
-// TestManyKeys: one goroutine for each followed key, none for the others, and nothing is mixed up.
+// TestManyKeys: there is one goroutine for each followed key, none for the others, and nothing is
+// mixed up.
 func TestManyKeys(t *testing.T) { overPipes(t, manyKeys) }
 
 func manyKeys(t *testing.T, on wires) {
@@ -209,21 +212,21 @@ func manyKeys(t *testing.T, on wires) {
 		listenTo(t, follower, fmt.Sprint("idle", i))
 	}
 	if after := runtime.NumGoroutine(); after > before+10 {
-		t.Errorf("%d goroutines more for watches of keys that nobody leads", after-before)
+		t.Errorf("%d more goroutines for watches of keys without a leader", after-before)
 	}
-	heard := map[string]*ear{}
+	received := map[string]*receiver{}
 	for i := range n {
 		key := fmt.Sprint("job", i)
 		r := held(name, uint64(i)+1, 1)
 		r.LeaderAddr = address
 		v := write(t, leader, key, r)
-		heard[key] = listenTo(t, follower, key)
+		received[key] = listenTo(t, follower, key)
 		_, _ = follower.Read(t.Context(), key)
-		if e := heard[key].hears(t, v); e.Floor != uint64(i)+1 {
+		if e := received[key].await(t, v); e.Floor != uint64(i)+1 {
 			t.Errorf("%s: floor %d", key, e.Floor)
 		}
 	}
-	for key, h := range heard {
+	for key, h := range received {
 		h.stop()
 		_ = key
 	}
@@ -235,7 +238,7 @@ func TestCloseLeavesNothing(t *testing.T) { overPipes(t, closeLeavesNothing) }
 func closeLeavesNothing(t *testing.T, on wires) {
 	before := runtime.NumGoroutine()
 	p := newPair(t, on, nil, nil)
-	p.heard.hears(t, p.version)
+	p.received.await(t, p.version)
 	for range 2 {
 		_ = p.follower.Close()
 		_ = p.leader.Close()
@@ -250,10 +253,10 @@ func closeLeavesNothing(t *testing.T, on wires) {
 	p.write(t, held(p.name, 1, 2)) // as a leader must that releases late
 }
 
-// A store is closed while its watches are told, stopped and begun.
-func TestCloseUnderWay(t *testing.T) { overPipes(t, closeUnderWay) }
+// A store is closed while its watches receive pushes, stop and start.
+func TestCloseDuringPushes(t *testing.T) { overPipes(t, closeDuringPushes) }
 
-func closeUnderWay(t *testing.T, on wires) {
+func closeDuringPushes(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
 	var all sync.WaitGroup
 	for range 4 {
@@ -290,7 +293,7 @@ func (h *heldBack) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, err
 }
 
-// A leader reads nothing while all is well, so nothing would end its following of the last one.
+// A leader reads nothing while all is well. So nothing would end its following of the last leader.
 func TestLateReadDoesNotMakeALeaderFollow(t *testing.T) {
 	cells := &heldBack{Polled: memory.NewPolled()}
 	s := open(t, wires{}, cells, nil)

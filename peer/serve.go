@@ -20,24 +20,24 @@ type requestGate struct {
 	closed  bool
 	servers []*http.Server
 	running sync.WaitGroup // of servers
-	inside  sync.WaitGroup // of streams
+	streams sync.WaitGroup // of streams
 }
 
 func newRequestGate() *requestGate { return &requestGate{closing: make(chan struct{})} }
 
-// enter counts a request. It is false once the gate is closed.
+// enter counts a request. It returns false once the gate is closed.
 func (e *requestGate) enter() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
-		e.inside.Add(1)
+		e.streams.Add(1)
 	}
 	return !e.closed
 }
 
-func (e *requestGate) leave() { e.inside.Done() }
+func (e *requestGate) leave() { e.streams.Done() }
 
-// open counts a server in.
+// open adds a server. It returns false once the gate is closed.
 func (e *requestGate) open(server *http.Server) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,8 +48,8 @@ func (e *requestGate) open(server *http.Server) bool {
 	return !e.closed
 }
 
-// close lets the streams send their last event, within the timeout of writes, before the
-// connections are closed.
+// close waits for the streams to send their last event, for the given time, and then closes the
+// connections.
 func (e *requestGate) close(within time.Duration) {
 	e.mu.Lock()
 	if !e.closed {
@@ -58,15 +58,15 @@ func (e *requestGate) close(within time.Duration) {
 	}
 	servers := e.servers
 	e.mu.Unlock()
-	waitForStreams(&e.inside, within)
+	waitForStreams(&e.streams, within)
 	for _, s := range servers {
 		_ = s.Close()
 	}
 	e.running.Wait()
 }
 
-// waitForStreams gives up on streams of a server that sets no deadlines: they end when their
-// followers leave.
+// waitForStreams waits for the streams, but not longer: on a server without deadlines they end only
+// when their followers leave.
 func waitForStreams(streams *sync.WaitGroup, within time.Duration) {
 	ended := make(chan struct{})
 	go func() {
@@ -82,8 +82,8 @@ func waitForStreams(streams *sync.WaitGroup, within time.Duration) {
 }
 
 // Serve answers on Config.Path of the listener, over HTTPS if Config.ServerTLS is set, until Close.
-// After Close it returns nil. It returns the listener's error if that fails, and an error if Close
-// came before it. It closes the listener.
+// After Close it returns nil. It returns the error of the listener if the listener fails, and an
+// error if Close was called before Serve. It closes the listener.
 func (s *Store) Serve(l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle(s.cfg.Path, s.Handler())
@@ -97,11 +97,11 @@ func (s *Store) Serve(l net.Listener) error {
 		MaxHeaderBytes:    8 << 10,
 		ErrorLog:          log.New(refused, "", 0),
 	}
-	if !s.doors.open(server) {
+	if !s.gate.open(server) {
 		_ = l.Close()
 		return errClosed
 	}
-	defer s.doors.running.Done()
+	defer s.gate.running.Done()
 	err := serve(server, &connLimiter{Listener: l, most: s.cfg.MaxConnections, refused: refused.report}, s.cfg.ServerTLS)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -114,12 +114,12 @@ func serve(server *http.Server, l net.Listener, secure *tls.Config) error {
 		return server.Serve(l)
 	}
 	server.TLSConfig = secure.Clone()
-	defer func() { _ = l.Close() }() // which ServeTLS does not do if the settings are of no use
+	defer func() { _ = l.Close() }() // ServeTLS does not do it if the TLS settings are invalid
 	return server.ServeTLS(l, "", "")
 }
 
-// serverLog takes the lines of the server's log, such as that a handshake failed, and reports one
-// at a time.
+// serverLog reports the lines of the server's log, such as a failed handshake: at most one within
+// Config.Retry.
 type serverLog struct {
 	cfg *Config
 

@@ -17,22 +17,21 @@ import (
 // sockets are those of the loopback.
 var sockets = wires{listen: net.Listen, any: "127.0.0.1:0"}
 
-// TestOverSockets repeats over TCP what other tests do over pipes, where the network itself
-// matters.
+// TestOverSockets repeats over TCP those tests over pipes in which the network itself matters.
 func TestOverSockets(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, wires){
-		"a follower hears each write":    followerHearsEachWrite,
-		"a follower comes back":          followerComesBackAfterAnOutage,
-		"a release is told before Close": releaseIsToldBeforeClose,
-		"Close leaves nothing":           closeLeavesNothing,
-		"Close under way":                closeUnderWay,
-		"many keys":                      manyKeys,
-		"streams are bounded":            streamsAreBounded,
-		"connections are bounded":        connectionsAreBounded,
-		"TLS":                            followOverTLS,
-		"a hand-over":                    func(t *testing.T, on wires) { handOverIsPushed(t, on, time.Minute) },
-		"a crash":                        func(t *testing.T, on wires) { crashIsActedOn(t, on) },
-		"a reset":                        answer{"", "reset by peer", nil, reset}.isSaid,
+		"a follower receives each write":   followerReceivesEachWrite,
+		"a follower comes back":            followerComesBackAfterAnOutage,
+		"a release is pushed before Close": releaseIsPushedBeforeClose,
+		"Close leaves nothing":             closeLeavesNothing,
+		"Close under way":                  closeDuringPushes,
+		"many keys":                        manyKeys,
+		"streams are bounded":              streamsAreBounded,
+		"connections are bounded":          connectionsAreBounded,
+		"TLS":                              followOverTLS,
+		"a hand-over":                      func(t *testing.T, on wires) { handOverIsPushed(t, on, time.Minute) },
+		"a crash":                          func(t *testing.T, on wires) { crashIsActedOn(t, on) },
+		"a reset":                          answer{"", "reset by peer", nil, reset}.isReported,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, sockets) })
 	}
@@ -40,12 +39,12 @@ func TestOverSockets(t *testing.T) {
 
 func TestWrongCertificateOverSockets(t *testing.T) {
 	for _, w := range wrongCertificates(t) {
-		t.Run(w.name, func(t *testing.T) { w.isSaid(t, sockets) })
+		t.Run(w.name, func(t *testing.T) { w.isReported(t, sockets) })
 	}
 }
 
-// reset answers with the end of the connection. The report has the port of this end, another each
-// time.
+// reset answers with the end of the connection. The report has the port of this end, which differs
+// each time.
 func reset(w http.ResponseWriter, _ []byte) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {
@@ -54,7 +53,7 @@ func reset(w http.ResponseWriter, _ []byte) {
 	}
 }
 
-// TestNetworks: only what an address turns out to be counts, so a name does not help.
+// TestNetworks: only the resolved address counts, so a host name does not help.
 func TestNetworks(t *testing.T) {
 	narrow := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]"} {

@@ -22,7 +22,7 @@ type Store struct {
 	keys  *identities
 	books *ledger      // its own terms
 	hub   *hub         // followed leaders
-	doors *requestGate // its followers
+	gate  *requestGate // its followers
 }
 
 // New returns a store that passes all calls on to the given one, the inner store, and lets its
@@ -35,9 +35,9 @@ func New(store driver.Store, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	keys := newIdentities()
-	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, cfg.Margin, keys.own)}
+	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, cfg.Margin, keys.isOwn)}
 	s.hub = newHub(newDialler(cfg), cfg)
-	s.doors = newRequestGate()
+	s.gate = newRequestGate()
 	return s, nil
 }
 
@@ -74,9 +74,10 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 	return v, err
 }
 
-// publish calls the watches in this process, from the call that brought the news. Streams wake by
-// themselves. A process does not dial itself, and after a release there is no leader to dial.
-func (s *Store) publish(key string, news *page) {
+// publish calls the watches in this process. Streams see the change in the ledger. It also ends the
+// follower of the key: a process does not dial itself, and after a release there is no leader to
+// dial.
+func (s *Store) publish(key string, news *leaderWrite) {
 	s.hub.setTarget(key, target{})
 	s.hub.notify(key, news.entry())
 }
@@ -148,12 +149,12 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 // their last releases. Afterwards reads and writes still work, and watches do not. Close may be
 // called more than once, but not from see or OnError. It returns nil.
 func (s *Store) Close() error {
-	s.doors.close(s.cfg.Timeout)
+	s.gate.close(s.cfg.Timeout)
 	s.hub.close()
 	return nil
 }
 
-// cell is an entry and the record in it, if there is one.
+// cell is an entry with its record, if there is a valid one.
 type cell struct {
 	driver.Entry
 	record record.Record
@@ -165,11 +166,11 @@ func decode(e driver.Entry) cell {
 	return cell{Entry: e, record: r, valid: err == nil}
 }
 
-// targetOf is the leader to follow: a holder in another process that gives an address and can prove
-// its identity.
+// targetOf returns the leader to follow: a holder in another process with an address and a public
+// key.
 func (s *Store) targetOf(c cell) target {
 	r := &c.record
-	if _, provable := publicKey(r.Incarnation); !c.valid || !r.Held() || !provable || s.keys.own(r.Incarnation) {
+	if _, provable := publicKey(r.Incarnation); !c.valid || !r.Held() || !provable || s.keys.isOwn(r.Incarnation) {
 		return target{}
 	}
 	if r.LeaderAddr == "" || s.cfg.ServeOnly {

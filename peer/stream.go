@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// stream shows a follower the present state and then each later one, until there is none to show.
-// It runs in the request's own goroutine, and a follower that reads slowly misses states in
-// between: it is never waited for.
+// stream sends a follower the current write and then each later one, until there is none. It runs
+// in the request's own goroutine. It never waits for a follower: one that reads slowly misses
+// writes in between.
 func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, challenge []byte) {
 	seat, p := s.books.look(key)
 	if p == nil {
 		notLed(w)
 		return
 	}
-	if !s.doors.enter() {
+	if !s.gate.enter() {
 		http.Error(w, "closing", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.doors.leave()
+	defer s.gate.leave()
 	origin := originOf(r.RemoteAddr)
 	if !s.books.enter(seat, origin, &s.cfg) {
 		w.Header().Set("Retry-After", "5")
@@ -28,10 +28,10 @@ func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, chall
 	}
 	defer s.books.leave(seat, origin)
 	w.Header().Set("Content-Type", eventStream)
-	// a proxy that understands this passes events on at once
+	// makes some proxies pass events on at once
 	w.Header().Set("X-Accel-Buffering", "no")
 	o := &streamWriter{w: w, control: http.NewResponseController(w), timeout: s.cfg.Timeout}
-	s.show(r.Context(), seat, o, func(p *page, place uint64) string {
+	s.sendWrites(r.Context(), seat, o, func(p *leaderWrite, place uint64) string {
 		if challenge == nil {
 			return ""
 		}
@@ -39,11 +39,11 @@ func (s *Store) stream(w http.ResponseWriter, r *http.Request, key string, chall
 	})
 }
 
-// show writes until the follower leaves or cannot be written to, the term or its lease is over, or
-// the store is closed. A page that came before that is shown still: a leader that shuts down
-// releases and then closes.
-func (s *Store) show(ctx context.Context, seat *seat, o *streamWriter, prove func(*page, uint64) string) {
-	var last *page
+// sendWrites sends until the follower leaves or a write to it fails, the term or its lease is over,
+// or the store is closed. It still sends a write that came before Close, because a leader that
+// shuts down releases and then closes.
+func (s *Store) sendWrites(ctx context.Context, seat *keyState, o *streamWriter, prove func(*leaderWrite, uint64) string) {
+	var last *leaderWrite
 	for place, open := uint64(1), true; ; {
 		p, changed := s.books.next(seat)
 		if p == nil || p == last && !open {
@@ -58,12 +58,13 @@ func (s *Store) show(ctx context.Context, seat *seat, o *streamWriter, prove fun
 			return
 		}
 		last = p
-		open = s.pause(ctx, changed, p)
+		open = s.waitForWrite(ctx, changed, p)
 	}
 }
 
-// pause waits for the next page or until a heartbeat is due, and no longer than the lease is valid.
-func (s *Store) pause(ctx context.Context, changed <-chan struct{}, p *page) bool {
+// waitForWrite waits for the next write or until a heartbeat is due, but not longer than the lease
+// is valid.
+func (s *Store) waitForWrite(ctx context.Context, changed <-chan struct{}, p *leaderWrite) bool {
 	beat := time.NewTimer(max(time.Millisecond, min(p.record.Lease/3, p.left(s.cfg.Clock.Now()))))
 	defer beat.Stop()
 	select {
@@ -71,7 +72,7 @@ func (s *Store) pause(ctx context.Context, changed <-chan struct{}, p *page) boo
 	case <-beat.C:
 	case <-ctx.Done():
 		return false
-	case <-s.doors.closing:
+	case <-s.gate.closing:
 		return false
 	}
 	return true
@@ -84,16 +85,16 @@ type streamWriter struct {
 	timeout time.Duration
 }
 
-// write sends at once. A follower that does not take it within the timeout is cut off, where the
-// server can be told so. The deadline is lifted afterwards, since some servers end a stream when it
-// passes, whether or not anything is written.
+// write sends the text at once. A follower that does not take it within the timeout is cut off, if
+// the server supports deadlines. The deadline is removed afterwards, since some servers end a
+// stream when it passes, even if nothing is written.
 func (o *streamWriter) write(text []byte) error {
 	_ = o.control.SetWriteDeadline(time.Now().Add(o.timeout))
 	if _, err := o.w.Write(text); err != nil {
 		return err
 	}
 	if err := o.control.Flush(); err != nil {
-		// also where the server cannot flush: the follower gets this state when the answer ends
+		// also if the server cannot flush: the follower gets this write when the answer ends
 		return err
 	}
 	_ = o.control.SetWriteDeadline(time.Time{})

@@ -17,16 +17,16 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// impostor answers in a leader's place, with a leader's keys or without.
+// impostor answers in place of a leader, with or without the leader's keys.
 type impostor struct {
 	t        *testing.T
 	keys     *identities
-	name     string // what the store says
+	name     string // the name in the store
 	requests atomic.Int64
 	answer   func(w http.ResponseWriter, challenge []byte)
 }
 
-// event signs what a sound leader would, unless changed.
+// event signs what a sound leader would sign, unless change modifies it.
 func (i *impostor) event(challenge []byte, place uint64, r record.Record, change func(*statement, *event)) []byte {
 	s := statement{challenge: challenge, place: place, key: testKey, version: "7", value: encode(i.t, r)}
 	e := event{version: s.version, value: s.value}
@@ -51,8 +51,8 @@ func (i *impostor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.answer(w, challenge)
 }
 
-// follow has a follower dial the impostor, and returns what it hears and reports.
-func (i *impostor) follow(t *testing.T, on wires, change func(*Config)) (*ear, reports) {
+// follow makes a follower dial the impostor. It returns the pushes and the reports of the follower.
+func (i *impostor) follow(t *testing.T, on wires, change func(*Config)) (*receiver, reports) {
 	t.Helper()
 	server := on.server(t, i)
 	server.Start()
@@ -66,11 +66,11 @@ func (i *impostor) follow(t *testing.T, on wires, change func(*Config)) (*ear, r
 			change(c)
 		}
 	})
-	heard := listenTo(t, follower, testKey)
+	received := listenTo(t, follower, testKey)
 	if _, err := follower.Read(t.Context(), testKey); err != nil {
 		t.Fatal(err)
 	}
-	return heard, said
+	return received, said
 }
 
 func newImpostor(t *testing.T) *impostor {
@@ -78,8 +78,8 @@ func newImpostor(t *testing.T) *impostor {
 	return &impostor{t: t, keys: keys, name: keys.issue()}
 }
 
-// TestThreats goes through those of the package comment. In each case a sound event comes first, so
-// that the connection is known to work, and the bad one is dropped with the connection.
+// TestThreats covers the threats of the package comment. In each case a sound event comes first, so
+// that the connection is known to work. The bad event is dropped, with the connection.
 func TestThreats(t *testing.T) {
 	stranger := newIdentities()
 	other := stranger.issue()
@@ -105,24 +105,24 @@ func TestThreats(t *testing.T) {
 		{"replay from another connection", "it was recorded", errProof.Error(), func(i *impostor, c []byte) []byte {
 			if old == nil {
 				old = i.event(c, 2, held(i.name, 1, 2), nil)
-				// sound the first time, and then the connection ends
+				// Sound the first time. Then the connection ends.
 				return append(bytes.Clone(old), "id: 1\n\n"...)
 			}
 			return old
 		}},
-		{"replay within the connection", "somebody in between repeats it", errProof.Error(), func(i *impostor, c []byte) []byte {
+		{"replay within the connection", "an attacker in between repeats it", errProof.Error(), func(i *impostor, c []byte) []byte {
 			return i.event(c, 1, held(i.name, 1, 1), nil)
 		}},
-		{"leaving out", "somebody in between holds one back", errProof.Error(), func(i *impostor, c []byte) []byte {
+		{"leaving out", "an attacker in between holds one back", errProof.Error(), func(i *impostor, c []byte) []byte {
 			return i.event(c, 3, held(i.name, 1, 3), nil)
 		}},
 		{"another election", "the same process leads that too", errProof.Error(), func(i *impostor, c []byte) []byte {
 			return i.event(c, 2, held(i.name, 1, 2), func(s *statement, _ *event) { s.key = "payments" })
 		}},
-		{"another version", "somebody in between changed it", errProof.Error(), func(i *impostor, c []byte) []byte {
+		{"another version", "an attacker in between changed it", errProof.Error(), func(i *impostor, c []byte) []byte {
 			return i.event(c, 2, held(i.name, 1, 2), func(_ *statement, e *event) { e.version = "8" })
 		}},
-		{"another value", "somebody in between changed it", errProof.Error(), func(i *impostor, c []byte) []byte {
+		{"another value", "an attacker in between changed it", errProof.Error(), func(i *impostor, c []byte) []byte {
 			return bytes.Replace(i.event(c, 2, held(i.name, 1, 2), nil), []byte(`"term":1`), []byte(`"term":2`), 1)
 		}},
 		{"proof of a plain answer", "each has a place of its own", errProof.Error(), func(i *impostor, c []byte) []byte {
@@ -134,7 +134,7 @@ func TestThreats(t *testing.T) {
 				e.value = s.value
 			})
 		}},
-		{"signed vacancy", "nobody holds it", errStranger.Error(), func(i *impostor, c []byte) []byte {
+		{"signed vacancy", "it has no holder", errStranger.Error(), func(i *impostor, c []byte) []byte {
 			r := held(i.name, 1, 2)
 			r.LeaderID = ""
 			return i.event(c, 2, r, nil)
@@ -156,31 +156,31 @@ func TestThreats(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			overPipes(t, func(t *testing.T, on wires) {
-				if heard := threaten(t, on, tt.report, tt.bad); heard != "" {
-					t.Errorf("believed: %s: %s", heard, tt.why)
+				if believed := threaten(t, on, tt.report, tt.bad); believed != "" {
+					t.Errorf("believed: %s: %s", believed, tt.why)
 				}
 			})
 		})
 	}
 }
 
-// threaten follows an impostor that says something sound and then the bad. It returns what of that
-// was believed.
+// threaten follows an impostor that sends a sound event and then a bad one. It returns the part of
+// the bad one that was believed.
 func threaten(t *testing.T, on wires, report string, bad func(*impostor, []byte) []byte) string {
 	i := newImpostor(t)
 	i.answer = func(w http.ResponseWriter, c []byte) {
 		_, _ = w.Write(i.event(c, 1, held(i.name, 1, 1), nil))
 		if text := bad(i, c); text != nil {
 			_, _ = w.Write(text)
-			// What comes after the bad one would be sound.
+			// The events after the bad one would be sound.
 			_, _ = w.Write(i.event(c, 3, released(i.name, 1, 60), nil))
 		}
 	}
-	heard, said := i.follow(t, on, nil)
-	heard.hears(t, "7")
+	received, said := i.follow(t, on, nil)
+	received.await(t, "7")
 	said.until(t, report)
-	for len(heard.entries) > 0 {
-		e := <-heard.entries
+	for len(received.entries) > 0 {
+		e := <-received.entries
 		if e.Absent() {
 			continue // a stream has ended, which causes one read
 		}
@@ -191,7 +191,7 @@ func threaten(t *testing.T, on wires, report string, bad func(*impostor, []byte)
 	return ""
 }
 
-// TestAnswers: whatever else may be at the address ends in a report, and is tried again.
+// TestAnswers: any other answer at the address causes a report, and the follower tries again.
 func TestAnswers(t *testing.T) {
 	const trap = "127.0.0.1:7"
 	quick := func(c *Config) { c.Timeout = 100 * time.Millisecond }
@@ -216,7 +216,7 @@ func TestAnswers(t *testing.T) {
 		}},
 		{"no answer", errSilent.Error(), quick, func(http.ResponseWriter, []byte) { time.Sleep(300 * time.Millisecond) }},
 		{"no proof in time", errSilent.Error(), quick, func(w http.ResponseWriter, _ []byte) {
-			for range 30 { // being alive is not enough
+			for range 30 { // heartbeats are not enough
 				_, _ = io.WriteString(w, heartbeat)
 				_ = http.NewResponseController(w).Flush()
 				time.Sleep(10 * time.Millisecond)
@@ -236,13 +236,13 @@ func TestAnswers(t *testing.T) {
 					}
 				}()
 				defer l.Close()
-				tt.isSaid(t, on)
+				tt.isReported(t, on)
 			})
 		})
 	}
 }
 
-// answer is what may come from an address instead of a stream.
+// answer is an answer that an address may give instead of a stream.
 type answer struct {
 	name   string
 	report string
@@ -250,16 +250,16 @@ type answer struct {
 	answer func(w http.ResponseWriter, challenge []byte)
 }
 
-func (a answer) isSaid(t *testing.T, on wires) {
+func (a answer) isReported(t *testing.T, on wires) {
 	i := newImpostor(t)
 	i.answer = a.answer
-	heard, said := i.follow(t, on, a.change)
+	received, said := i.follow(t, on, a.change)
 	last := said.until(t, a.report)
 	wait.Until(t, "it is tried again", func() bool { return i.requests.Load() > 4 })
-	if len(heard.entries) > 0 {
-		t.Error("something was heard")
+	if len(received.entries) > 0 {
+		t.Error("something was pushed")
 	}
-	// two timers may run out in either order, so that there are two faults in turn
+	// Two timers may run out in either order, so two faults may alternate.
 	for len(said) > 0 {
 		next := <-said
 		if strings.Map(wordsOnly, next.Error()) == strings.Map(wordsOnly, last.Error()) {
@@ -269,7 +269,8 @@ func (a answer) isSaid(t *testing.T, on wires) {
 	}
 }
 
-// TestSilenceEndsAStream: a leader that was there and is silent for a whole lease is dialed again.
+// TestSilenceEndsAStream: if a leader was there and is silent for a whole lease, the follower dials
+// again.
 func TestSilenceEndsAStream(t *testing.T) { overPipes(t, silenceEndsAStream) }
 
 func silenceEndsAStream(t *testing.T, on wires) {
@@ -340,12 +341,13 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSlowFollower: one that does not read is cut off, and the leader's writes never wait for it.
+// TestSlowFollower: a follower that does not read is cut off, and the leader's writes never wait
+// for it.
 func TestSlowFollower(t *testing.T) { overPipes(t, slowFollower) }
 
 func slowFollower(t *testing.T, on wires) {
 	leader := open(t, on, memory.NewPolled(), func(c *Config) { c.Timeout = 2 * time.Second })
-	server := on.server(t, leader.Handler()) // without limits of its own
+	server := on.server(t, leader.Handler()) // without its own limits
 	server.Start()
 	name := leader.Incarnation()
 	write(t, leader, testKey, held(name, 1, 1))

@@ -10,10 +10,11 @@ import (
 
 // LoadTLS makes both ends of TLS from PEM files, for Config.ServerTLS and Config.ClientTLS. Each
 // end accepts only certificates of the authorities in caFile, and shows the one in certFile with
-// the key in keyFile. The server refuses clients without a certificate. So the certificate must be
-// valid for a server and a client, and name the host in the leader's address. If certFile and
-// keyFile are empty, server is nil, and client follows leaders that ask for no certificate. The
-// version is TLS 1.3, or 1.2 with peers that do not support 1.3. LoadTLS reads the files once.
+// the key in keyFile. The server refuses clients without a certificate. Both ends use the same
+// certificate, so it must be valid for a server and a client, and name the host in the leader's
+// address. If certFile and keyFile are empty, server is nil, and client follows leaders that ask
+// for no certificate. The version is TLS 1.3, or 1.2 with peers that do not support 1.3. LoadTLS
+// reads the files once.
 //
 // It returns an error that names the file if one cannot be read, if the key does not fit the
 // certificate, and if the other members could not accept the certificate: it is of another
@@ -61,17 +62,17 @@ func loadPair(roots *x509.CertPool, certFile, keyFile string) (tls.Certificate, 
 	if err != nil {
 		return pair, fmt.Errorf("peer: certificate %s with key %s: %w", certFile, keyFile, err)
 	}
-	between := x509.NewCertPool()
+	intermediates := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
 		if c, err := x509.ParseCertificate(der); err == nil {
-			between.AddCert(c)
+			intermediates.AddCert(c)
 		}
 	}
 	for end, usage := range map[string]x509.ExtKeyUsage{
 		"server": x509.ExtKeyUsageServerAuth, "client": x509.ExtKeyUsageClientAuth,
 	} {
 		_, err := pair.Leaf.Verify(x509.VerifyOptions{
-			Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage},
+			Roots: roots, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{usage},
 		})
 		if err != nil {
 			return pair, fmt.Errorf("peer: certificate %s is not good for a %s: %w", certFile, end, err)

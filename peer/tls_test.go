@@ -37,7 +37,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// sign makes a certificate; the first is the authority's own.
+// sign makes a certificate. The first one is the authority's own.
 func (a *authority) sign(name string, c *x509.Certificate, parent *x509.Certificate) (certFile, keyFile string) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -67,7 +67,7 @@ func (a *authority) write(name, kind string, der []byte) string {
 	return file
 }
 
-// member makes the files of one member, good for the loopback unless changed.
+// member makes the files of one member, valid for the loopback unless changed.
 func (a *authority) member(name string, change func(*x509.Certificate)) (certFile, keyFile string) {
 	a.t.Helper()
 	c := &x509.Certificate{
@@ -81,7 +81,7 @@ func (a *authority) member(name string, change func(*x509.Certificate)) (certFil
 	return a.sign(name, c, a.cert)
 }
 
-// tls is a member's both ends.
+// tls returns the server and the client settings of a member.
 func (a *authority) tls(name string, change func(*x509.Certificate)) (server, client *tls.Config) {
 	a.t.Helper()
 	certFile, keyFile := a.member(name, change)
@@ -99,8 +99,8 @@ func followOverTLS(t *testing.T, on wires) {
 	server, _ := ca.tls("leader", nil)
 	_, client := ca.tls("follower", nil)
 	p := newPair(t, on, func(c *Config) { c.ServerTLS = server }, func(c *Config) { c.ClientTLS = client })
-	p.heard.hears(t, p.version)
-	p.heard.hears(t, p.write(t, held(p.name, 1, 2)))
+	p.received.await(t, p.version)
+	p.received.await(t, p.write(t, held(p.name, 1, 2)))
 	// Streams of many keys share a connection.
 	l := on.free(t)
 	counted := &counted{Listener: l}
@@ -109,14 +109,14 @@ func followOverTLS(t *testing.T, on wires) {
 		r := held(p.name, 1, 1)
 		r.LeaderAddr = l.Addr().String()
 		v := write(t, p.leader, key, r)
-		heard := listenTo(t, p.follower, key)
+		received := listenTo(t, p.follower, key)
 		_, _ = p.follower.Read(t.Context(), key)
-		heard.hears(t, v)
+		received.await(t, v)
 	}
 	if n := counted.n.Load(); n != 1 {
 		t.Errorf("%d connections for three keys", n)
 	}
-	p.heard.hears(t, p.write(t, released(p.name, 1, 3)))
+	p.received.await(t, p.write(t, released(p.name, 1, 3)))
 }
 
 // counted is a listener that counts.
@@ -133,7 +133,7 @@ func (c *counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// The limits of Serve are meant for requests: a stream outlives them, over either version of HTTP.
+// The limits of Serve are meant for requests. A stream outlives them, over either version of HTTP.
 func TestStreamOutlivesTheLimitsOfServe(t *testing.T) {
 	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -151,33 +151,34 @@ func streamOutlivesTheLimitsOfServe(t *testing.T, on wires, secure bool) {
 		}
 	}
 	p := newPair(t, on, short, short)
-	p.heard.hears(t, p.version)
+	p.received.await(t, p.version)
 	time.Sleep(2 * limit)
-	p.heard.hears(t, p.write(t, held(p.name, 1, 2)))
+	p.received.await(t, p.write(t, held(p.name, 1, 2)))
 	if len(p.said) > 0 {
 		t.Errorf("the stream broke: %v", <-p.said)
 	}
 }
 
-// TestWrongCertificate: it is said, nothing is told, and when it is mended all goes on.
+// TestWrongCertificate: it is reported and nothing is pushed. Once it is corrected, the follower
+// works again.
 func TestWrongCertificate(t *testing.T) {
 	for n, w := range wrongCertificates(t) {
 		t.Run(w.name, func(t *testing.T) {
-			overPipes(t, func(t *testing.T, on wires) { wrongCertificates(t)[n].isSaid(t, on) })
+			overPipes(t, func(t *testing.T, on wires) { wrongCertificates(t)[n].isReported(t, on) })
 		})
 	}
 }
 
-// required is what a server says after the follower's part of the handshake.
+// required is the server's error after the follower's part of the handshake.
 const required = "certificate required"
 
-// wrongCertificate is a leader and a follower who cannot trust one another.
+// wrongCertificate is a leader and a follower that cannot trust each other.
 type wrongCertificate struct {
 	name, report   string
 	server, client *tls.Config
 }
 
-// wrongCertificates are valid at the present, which is another one in bubbles.
+// wrongCertificates are valid at the present time, which differs in bubbles.
 func wrongCertificates(t *testing.T) []wrongCertificate {
 	ca, foreign := newAuthority(t), newAuthority(t)
 	server, client := ca.tls("member", nil)
@@ -197,21 +198,21 @@ func wrongCertificates(t *testing.T) []wrongCertificate {
 	}
 }
 
-func (w wrongCertificate) isSaid(t *testing.T, on wires) {
+func (w wrongCertificate) isReported(t *testing.T, on wires) {
 	complaints := make(reports, 100)
 	p := newPair(t, on,
 		func(c *Config) { c.ServerTLS, c.OnError = w.server, complaints.note },
 		func(c *Config) { c.ClientTLS = w.client })
 	if w.report == required && on.dial != nil {
-		p.said.until(t, "closed pipe") // which cannot hold what was sent before it was closed
+		p.said.until(t, "closed pipe") // the pipe cannot hold bytes sent before its close
 	} else {
 		p.said.until(t, w.report)
 	}
 	if w.server != nil {
 		complaints.until(t, "TLS")
 	}
-	if len(p.heard.entries) > 0 {
-		t.Error("something was told")
+	if len(p.received.entries) > 0 {
+		t.Error("something was pushed")
 	}
 	if e, err := p.follower.Read(t.Context(), testKey); err != nil || e.Version != p.version {
 		t.Errorf("the store is no longer read: %+v, %v", e, err)

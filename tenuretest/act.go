@@ -2,6 +2,7 @@ package tenuretest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tenure-go/tenure"
 )
@@ -12,11 +13,11 @@ import (
 // first and is then elected again.
 func (s *Stage) Elect(id string) {
 	s.t.Helper()
-	seat := s.seat(id)
-	s.until(fmt.Sprintf("%q is not elected", id), func(now tenure.Leader) bool {
-		asked := now.Term == s.asked
-		if now.Exists() && now.ID != id && !asked && seat.follows() {
-			_ = s.ask(now, id) // another attempt comes
+	c := s.candidate(id)
+	s.waitUntil(fmt.Sprintf("%q is not elected", id), func(now tenure.Leader) bool {
+		asked := now.Term == s.askedTerm
+		if now.Exists() && now.ID != id && !asked && c.follows() {
+			_ = s.askOnce(now, id) // waitUntil tries again
 		}
 		return now.ID == id && !asked
 	})
@@ -27,50 +28,51 @@ func (s *Stage) Elect(id string) {
 // the store; Await(Rival) waits until the work has finished and the rival leads.
 func (s *Stage) Ask() {
 	s.t.Helper()
-	now, ok := s.leading()
+	now, ok := s.awaitTestLeader()
 	if !ok {
 		return
 	}
-	s.rival.stand()
-	if err := s.ask(now, Rival); err != nil {
+	s.rival.seekLeadership()
+	if err := s.askOnce(now, Rival); err != nil {
 		s.t.Fatalf("tenuretest: %v", err)
 	}
 }
 
-// ask asks a leader, once for each term.
-func (s *Stage) ask(now tenure.Leader, to string) error {
-	err := s.rival.ask(to)
+// askOnce asks a leader to hand over, and records its term, so that it is asked once.
+func (s *Stage) askOnce(now tenure.Leader, to string) error {
+	err := s.rival.handOver(to)
 	if err == nil {
-		s.asked = now.Term
+		s.askedTerm = now.Term
 	}
 	return err
 }
 
-// Fence waits until a candidate of the test leads, and takes its term away as if its process had
-// been suspended until its lease was over and the rival was elected. When Fence returns, Term.Err
-// wraps tenure.ErrExpired, both contexts have ended, and the rival leads with a higher token. It
-// stops the test if the leader does not use the Clock of Config.
+// Fence waits until a candidate of the test leads, and then ends its term. The candidate sees the
+// same as if its process had been suspended until its lease expired and the rival was elected. When
+// Fence returns, Term.Err wraps tenure.ErrExpired, both contexts have ended, and the rival leads
+// with a higher token. It stops the test if the leader does not use the Clock of Config.
 func (s *Stage) Fence() {
 	s.t.Helper()
-	fenced, ok := s.leading()
+	fenced, ok := s.awaitTestLeader()
 	if !ok {
 		return
 	}
-	seat := s.seat(fenced.ID)
-	if !seat.clock.used() {
+	c := s.candidate(fenced.ID)
+	if !c.clock.wasRead() {
 		s.t.Fatalf("tenuretest: %q does not use the clock of Config(%q), so its lease does not end at once", fenced.ID, fenced.ID)
 		return
 	}
-	defer seat.suspend()()
-	s.until("the rival is not elected", func(now tenure.Leader) bool {
-		if now.Exists() && now.Term != fenced.Term {
-			return true
+	defer c.suspend()()
+	var expired time.Time
+	s.waitUntil("the rival is not elected", func(now tenure.Leader) bool {
+		s.rival.seekLeadership()
+		switch {
+		case now.Term == fenced.Term:
+			expired = s.rival.expireLease(fenced, expired)
+		case now.Exists() && now.ID != Rival && now.Term != s.askedTerm:
+			_ = s.askOnce(now, Rival) // it claimed what the fenced leader released
 		}
-		// Nobody holds a valid lease, so the rival may believe that time has passed. If a renewal
-		// was under way, it must believe so once more.
-		s.rival.stand()
-		s.rival.clock.leap()
-		return false
+		return now.ID == Rival
 	})
 }
 
@@ -79,26 +81,27 @@ func (s *Stage) Fence() {
 // campaign.
 func (s *Stage) Cut(id string) {
 	s.t.Helper()
-	s.seat(id).line.Partition()
+	s.candidate(id).store.Partition()
 }
 
-// Heal undoes Cut. Calls that hang by then still time out.
+// Heal undoes Cut. Calls that already hang still time out.
 func (s *Stage) Heal(id string) {
 	s.t.Helper()
-	s.seat(id).line.Heal()
+	s.candidate(id).store.Heal()
 }
 
 // Await waits until the candidate of this ID leads, or, if the ID is empty, until there is no
 // leader. It does nothing to bring that about.
 func (s *Stage) Await(id string) {
 	s.t.Helper()
-	s.until(fmt.Sprintf("%q does not lead", id), func(now tenure.Leader) bool { return now.ID == id })
+	s.waitUntil(fmt.Sprintf("%q does not lead", id), func(now tenure.Leader) bool { return now.ID == id })
 }
 
-// leading waits until one of the test's candidates leads, and returns it; false if none does.
-func (s *Stage) leading() (l tenure.Leader, ok bool) {
+// awaitTestLeader waits until a candidate of the test leads, and returns that leader; false if none
+// does.
+func (s *Stage) awaitTestLeader() (l tenure.Leader, ok bool) {
 	s.t.Helper()
-	ok = s.until("no candidate of the test's leads", func(now tenure.Leader) bool {
+	ok = s.waitUntil("no candidate of the test's leads", func(now tenure.Leader) bool {
 		l = now
 		return now.Exists() && now.ID != Rival
 	})

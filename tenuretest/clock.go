@@ -8,93 +8,97 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// far is how much time is made to pass at once: no lease is longer.
-const far = tenure.MaxLease
+// longestLease is how far the clock is set forward.
+const longestLease = tenure.MaxLease
 
-// stageClock is package time's, with a way to have time pass at once.
+// stageClock follows package time, and can be set forward.
 type stageClock struct {
 	clock.Clock
 
-	mu     sync.Mutex
-	read   bool
-	awake  time.Duration // ahead of package time
-	asleep time.Duration // ahead of that, by the only clock that counts suspended time
-	timers map[*timer]bool
+	mu            sync.Mutex
+	everRead      bool
+	skipped       time.Duration // how far the clock is ahead of package time
+	skippedAsleep time.Duration // how far Boot is ahead of that
+	timers        map[*pendingTimer]bool
 }
 
-// timer is one that has not rung.
-type timer struct {
+// pendingTimer is a timer that has not fired.
+type pendingTimer struct {
 	stop func() bool
-	ring func()
+	fire func()
 }
 
 func newClock() *stageClock {
-	return &stageClock{Clock: clock.Standard{}, timers: map[*timer]bool{}}
+	return &stageClock{Clock: clock.Standard{}, timers: map[*pendingTimer]bool{}}
 }
 
-// Now reads package time's clock and adds the time that passed at once.
+// Now reads package time's clock and adds the time by which this clock was set forward.
 func (c *stageClock) Now() clock.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.read = true
+	c.everRead = true
 	r := c.Clock.Now()
-	r.Mono += c.awake
-	r.Raw += c.awake
-	r.Boot += c.awake + c.asleep
+	r.Mono += c.skipped
+	r.Raw += c.skipped
+	r.Boot += c.skipped + c.skippedAsleep
 	return r
 }
 
-// AfterFunc is package time's; time that passes at once rings too.
+// AfterFunc calls f after d of package time, or when the clock is set forward.
 func (c *stageClock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := &timer{ring: f}
+	t := &pendingTimer{fire: f}
 	c.timers[t] = true
 	t.stop = c.Clock.AfterFunc(d, func() {
-		if c.take(t) {
+		if c.removeTimer(t) {
 			f()
 		}
 	})
 	return func() bool {
 		t.stop()
-		return c.take(t)
+		return c.removeTimer(t)
 	}
 }
 
-// take reports whether the timer has not rung, and forgets it.
-func (c *stageClock) take(t *timer) bool {
+// removeTimer removes the timer, and reports whether it was still pending.
+func (c *stageClock) removeTimer(t *pendingTimer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waiting := c.timers[t]
+	pending := c.timers[t]
 	delete(c.timers, t)
-	return waiting
+	return pending
 }
 
-// used reports whether the clock was ever read.
-func (c *stageClock) used() bool {
+// wasRead reports whether the clock was ever read.
+func (c *stageClock) wasRead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.read
+	return c.everRead
 }
 
-// leap lets time pass.
-func (c *stageClock) leap() { c.pass(&c.awake) }
+// skipLongestLease sets the clock forward.
+func (c *stageClock) skipLongestLease() { c.advance(&c.skipped, longestLease) }
 
-// suspend lets time pass as it does for a suspended machine: a leader counts it; a follower, which
-// could not look, does not.
-func (c *stageClock) suspend() { c.pass(&c.asleep) }
+// suspend sets the clock forward as for a suspended machine: a leader counts that time, and a
+// follower does not.
+func (c *stageClock) suspend() { c.advance(&c.skippedAsleep, longestLease) }
 
-// pass rings every timer and waits until all have rung. To be rung early costs an election a look.
-func (c *stageClock) pass(by *time.Duration) {
+// fireTimers fires every timer without setting the clock forward. A timer that fires early does no
+// harm to an election.
+func (c *stageClock) fireTimers() { c.advance(&c.skipped, 0) }
+
+// advance adds d to one of the offsets, fires every timer and waits for them.
+func (c *stageClock) advance(offset *time.Duration, d time.Duration) {
 	c.mu.Lock()
-	*by += far
+	*offset += d
 	due := c.timers
-	c.timers = map[*timer]bool{}
+	c.timers = map[*pendingTimer]bool{}
 	c.mu.Unlock()
 	var all sync.WaitGroup
 	for t := range due {
 		t.stop()
-		all.Go(t.ring)
+		all.Go(t.fire)
 	}
 	all.Wait()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/tenuretest"
 )
 
-// bill is the code under test: it works for as long as it leads, then winds up if it still may.
+// bill is the code under test: it works while it leads, then winds up if it still may.
 func bill(ctx context.Context, store driver.Store, cfg tenure.Config, says chan<- string) error {
 	e, err := tenure.New(store, "billing", cfg)
 	if err != nil {
@@ -19,15 +19,15 @@ func bill(ctx context.Context, store driver.Store, cfg tenure.Config, says chan<
 		says <- "billing"
 		<-ctx.Done()
 		if err := term.Err(); err != nil {
-			says <- "dropping all: " + err.Error()
+			says <- "stopping: " + err.Error()
 			return nil
 		}
-		says <- "winding up: " + context.Cause(ctx).Error()
+		says <- "finishing: " + context.Cause(ctx).Error()
 		return nil
 	})
 }
 
-// script stands in for a *testing.T, which an example does not have.
+// script replaces a *testing.T, which an example does not have.
 type script struct{ after []func() }
 
 func (s *script) Helper()              {}
@@ -65,9 +65,9 @@ func Example() {
 	fmt.Println(<-done)
 	// Output:
 	// billing
-	// winding up: hand-over was asked for by "rival"
+	// finishing: hand-over was asked for by "rival"
 	// billing
-	// dropping all: tenure: leadership lost: lease ran out before a renewal was confirmed
+	// stopping: tenure: leadership lost: lease ran out before a renewal was confirmed
 	// rival leads
 	// <nil>
 }

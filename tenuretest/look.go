@@ -13,23 +13,24 @@ import (
 )
 
 const (
-	// patience is how long the stage waits: longer than work may take to finish, and than the lease
-	// of a candidate that does not, on a slow machine. Only a failing test waits so long.
-	patience = 2 * time.Minute
-	// pause and longest are the times between looks at states that no channel announces.
-	pause   = 10 * time.Millisecond
-	longest = 100 * time.Millisecond
+	// waitLimit is how long the stage waits: longer than the work may take to finish, or the lease
+	// to expire if it does not, even on a slow machine. Only a failing test waits so long.
+	waitLimit = 2 * time.Minute
+	// firstPoll and longestPoll bound the time between two checks where no channel announces a
+	// change.
+	firstPoll   = 10 * time.Millisecond
+	longestPoll = 100 * time.Millisecond
 )
 
 // Leader returns the leader in the store, or the zero Leader if there is none. It waits until the
 // rival has seen the present record, for 2 minutes at most.
 func (s *Stage) Leader() tenure.Leader {
-	end := time.NewTimer(patience)
+	end := time.NewTimer(waitLimit)
 	defer end.Stop()
 	for {
 		changed := s.rival.election.Changed()
 		now := s.rival.election.Status()
-		if s.current(now) {
+		if s.rivalIsUpToDate(now) {
 			return now.Leader
 		}
 		select {
@@ -40,8 +41,8 @@ func (s *Stage) Leader() tenure.Leader {
 	}
 }
 
-// current reports whether the rival sees the present state of the store.
-func (s *Stage) current(seen tenure.Status) bool {
+// rivalIsUpToDate reports whether the rival sees the present state of the store.
+func (s *Stage) rivalIsUpToDate(seen tenure.Status) bool {
 	entry, err := s.store.Read(s.rival.ctx, s.election)
 	if err != nil {
 		return true // the stage is closed
@@ -53,13 +54,13 @@ func (s *Stage) current(seen tenure.Status) bool {
 	return seen.Record.Kind == admin.Held && seen.Record.Term == r.Term
 }
 
-// until checks at every change of the election, and from time to time, whether a state is reached.
-// If it never is, it stops the test.
-func (s *Stage) until(failure string, reached func(now tenure.Leader) bool) bool {
+// waitUntil checks at every change of the election, and from time to time, whether a state is
+// reached. If it is not reached within waitLimit, it stops the test.
+func (s *Stage) waitUntil(failure string, reached func(now tenure.Leader) bool) bool {
 	s.t.Helper()
-	end := time.NewTimer(patience)
+	end := time.NewTimer(waitLimit)
 	defer end.Stop()
-	for wait := pause; ; wait = min(wait*5/4, longest) {
+	for wait := firstPoll; ; wait = min(wait*5/4, longestPoll) {
 		changed := s.rival.election.Changed()
 		if reached(s.Leader()) {
 			return true
@@ -68,14 +69,15 @@ func (s *Stage) until(failure string, reached func(now tenure.Leader) bool) bool
 		case <-changed:
 		case <-time.After(wait):
 		case <-end.C:
-			s.t.Fatalf("tenuretest: %s within %v: %s", failure, patience, s.scene())
+			s.t.Fatalf("tenuretest: %s within %v: %s", failure, waitLimit, s.describe())
 			return false
 		}
 	}
 }
 
-// scene names the leader and the candidates that do not follow, the usual reason why a wait fails.
-func (s *Stage) scene() string {
+// describe names the leader, and the candidates that do not follow the election: the usual reason
+// why a wait fails.
+func (s *Stage) describe() string {
 	var b strings.Builder
 	if l := s.Leader(); l.Exists() {
 		fmt.Fprintf(&b, "%q leads", l.ID)
@@ -84,8 +86,8 @@ func (s *Stage) scene() string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(s.seats)) {
-		if !s.seats[id].follows() {
+	for _, id := range slices.Sorted(maps.Keys(s.candidates)) {
+		if !s.candidates[id].follows() {
 			fmt.Fprintf(&b, ", %q does not follow the election %q", id, s.election)
 		}
 	}

@@ -3,62 +3,64 @@ package tenuretest
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 )
 
-// rival is the stage's own candidate, and its eyes: it observes the election all the time. It leads
-// without doing anything, and lets go when asked.
+// rival is the stage's own candidate. It observes the election all the time, also for the stage. It
+// leads without any work, and resigns when it is asked to.
 type rival struct {
-	election *tenure.Election
-	clock    *stageClock
-	ctx      context.Context // its life
-	stop     context.CancelFunc
-	all      sync.WaitGroup
-	called   chan struct{}
+	election   *tenure.Election
+	clock      *stageClock
+	ctx        context.Context // ends when the stage closes
+	stop       context.CancelFunc
+	goroutines sync.WaitGroup
+	start      chan struct{}
 
-	mu    sync.Mutex
-	seeks bool // it shall campaign, or does
+	mu      sync.Mutex
+	seeking bool // it campaigns or leads, or is about to
 }
 
 func newRival(store driver.Store, election string) (*rival, error) {
-	r := &rival{clock: newClock(), called: make(chan struct{}, 1)}
+	r := &rival{clock: newClock(), start: make(chan struct{}, 1)}
 	e, err := tenure.New(store, election, tenure.Config{ID: Rival, Lease: lease, Clock: r.clock})
 	if err != nil {
 		return nil, err
 	}
 	r.election = e
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	r.all.Go(r.observe)
-	r.all.Go(r.campaign)
+	r.goroutines.Go(r.observe)
+	r.goroutines.Go(r.campaign)
 	return r, nil
 }
 
-// leave takes the rival off the stage and waits until it is gone.
-func (r *rival) leave() {
+// close ends the rival and waits for its goroutines.
+func (r *rival) close() {
 	r.stop()
-	r.all.Wait()
+	r.goroutines.Wait()
 }
 
 func (r *rival) observe() {
 	_, _ = r.election.Wait(r.ctx, func(tenure.Status) bool { return false })
 }
 
-// stand has the rival seek leadership, unless it does.
-func (r *rival) stand() {
+// seekLeadership makes the rival campaign, unless it already campaigns or leads.
+func (r *rival) seekLeadership() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.seeks {
-		r.seeks = true
-		r.called <- struct{}{}
+	if !r.seeking {
+		r.seeking = true
+		r.start <- struct{}{}
 	}
 }
 
 func (r *rival) campaign() {
 	for {
 		select {
-		case <-r.called:
+		case <-r.start:
 			r.lead()
 		case <-r.ctx.Done():
 			return
@@ -69,9 +71,6 @@ func (r *rival) campaign() {
 // lead serves one term. Another candidate may ask it to hand over as well as the stage.
 func (r *rival) lead() {
 	term, err := r.election.Campaign(r.ctx)
-	r.mu.Lock()
-	r.seeks = false
-	r.mu.Unlock()
 	if err != nil {
 		return // the stage closes
 	}
@@ -79,10 +78,27 @@ func (r *rival) lead() {
 	case <-term.Soft().Done():
 	case <-r.ctx.Done():
 	}
-	_ = term.Resign(context.WithoutCancel(r.ctx)) // unconfirmed, the lease runs out
+	r.mu.Lock()
+	r.seeking = false // before the release, after which the stage may see another leader
+	r.mu.Unlock()
+	_ = term.Resign(context.WithoutCancel(r.ctx)) // without a release the lease expires
 }
 
-// ask asks the leader to hand over.
-func (r *rival) ask(to string) error {
+// expireLease sets the rival's clock forward, so that for the rival the lease of a suspended leader
+// expires. It does so once for each write of that leader, because a renewal that was under way may
+// still arrive. To do it again could end the rival's own term. It takes and returns the time at
+// which the rival saw the write whose lease it let expire.
+func (r *rival) expireLease(suspended tenure.Leader, expired time.Time) time.Time {
+	seen := r.election.Status().Record
+	if seen.Kind != admin.Held || seen.Term != suspended.Term || seen.Seen.Equal(expired) {
+		r.clock.fireTimers() // for timers set by a step that had read the clock before
+		return expired
+	}
+	r.clock.skipLongestLease()
+	return seen.Seen
+}
+
+// handOver asks the leader to hand over.
+func (r *rival) handOver(to string) error {
 	return r.election.HandOver(r.ctx, to)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/tenuretest"
 )
 
-// inRealTime says that tests of everywhere run in real time too: see real_test.go.
+// inRealTime: if it is true, everywhere also runs tests in real time. See real_test.go.
 var inRealTime = false
 
 // everywhere runs a test within a bubble and, with the build tag integration, in real time.
@@ -28,11 +28,11 @@ func everywhere(t *testing.T, test func(*testing.T)) {
 	t.Run("bubble", func(t *testing.T) { synctest.Test(t, test) })
 }
 
-// service is what users have: it leads, and says what becomes of that.
+// service is like a user's service: it leads, and reports the changes.
 type service struct {
 	began  chan *tenure.Term // a term began
 	asked  chan error        // its soft context ended
-	finish chan struct{}     // lets asked work return; closed if it needs no leave
+	finish chan struct{}     // lets asked work return; closed if it needs no permission
 	ended  chan error        // its hard context has ended, or its work is done
 	stop   context.CancelFunc
 	done   chan error
@@ -78,8 +78,8 @@ func (s *service) free() *service {
 	return s
 }
 
-// soon receives, or fails if that never comes.
-func soon[T any](t *testing.T, c <-chan T, what string) T {
+// receive receives from c, or fails if nothing comes.
+func receive[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-c:
@@ -96,7 +96,7 @@ func TestRivalLeadsAtFirst(t *testing.T) {
 		s := start(t, stage.Store("node-1"), stage.Config("node-1")).free()
 		select {
 		case <-s.began:
-			t.Error("the service leads though nobody elected it")
+			t.Error("the service leads without Elect")
 		case <-time.After(time.Hour):
 		}
 		if l := stage.Leader(); l.ID != tenuretest.Rival || l.Term == 0 {
@@ -126,7 +126,7 @@ func TestElect(t *testing.T) {
 				}
 				continue
 			}
-			term := soon(t, services[id].began, "term of "+id)
+			term := receive(t, services[id].began, "term of "+id)
 			if term.Token() != l.Term || l.Term <= token || term.Err() != nil {
 				t.Errorf("%s: token %d, leader's %d, before %d, err %v", id, term.Token(), l.Term, token, term.Err())
 			}
@@ -135,8 +135,8 @@ func TestElect(t *testing.T) {
 	})
 }
 
-// A test starts its services and goes on; none may be elected in the place of one that is a little
-// late.
+// A test starts its services and goes on at once. If the one to elect is a little late, no other
+// may be elected in its place.
 func TestElectWaitsForTheCandidate(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		stage := tenuretest.New(t, "billing")
@@ -149,10 +149,10 @@ func TestElectWaitsForTheCandidate(t *testing.T) {
 			stage.Elect("node-1")
 			close(elected)
 		}()
-		soon(t, soon(t, late, "service").began, "term")
-		soon(t, elected, "end of Elect")
+		receive(t, receive(t, late, "service").began, "term")
+		receive(t, elected, "end of Elect")
 		if len(other.began) > 0 {
-			t.Error("another one was elected meanwhile")
+			t.Error("another one was elected in between")
 		}
 	})
 }
@@ -162,9 +162,9 @@ func TestAskLetsTheWorkFinish(t *testing.T) {
 		stage := tenuretest.New(t, "billing")
 		s := start(t, stage.Store("node-1"), stage.Config("node-1"))
 		stage.Elect("node-1")
-		term := soon(t, s.began, "term")
+		term := receive(t, s.began, "term")
 		stage.Ask()
-		if cause := soon(t, s.asked, "end of the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
+		if cause := receive(t, s.asked, "end of the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
 			t.Errorf("asked because %v", cause)
 		}
 		if err := term.Err(); err != nil || term.Context().Err() != nil {
@@ -174,12 +174,12 @@ func TestAskLetsTheWorkFinish(t *testing.T) {
 			t.Errorf("%q leads before the work has finished", l.ID)
 		}
 		s.free()
-		if err := soon(t, s.ended, "end of the work"); err != nil {
+		if err := receive(t, s.ended, "end of the work"); err != nil {
 			t.Errorf("the term did not last until the work was done: %v", err)
 		}
 		stage.Await(tenuretest.Rival)
 		stage.Elect("node-1")
-		if again := soon(t, s.began, "second term"); again.Token() <= term.Token() {
+		if again := receive(t, s.began, "second term"); again.Token() <= term.Token() {
 			t.Errorf("token %d after %d", again.Token(), term.Token())
 		}
 	})
@@ -190,7 +190,7 @@ func TestElectAfterAskIsForANewTerm(t *testing.T) {
 		stage := tenuretest.New(t, "billing")
 		s := start(t, stage.Store("node-1"), stage.Config("node-1"))
 		stage.Elect("node-1")
-		term := soon(t, s.began, "term")
+		term := receive(t, s.began, "term")
 		stage.Ask()
 		time.AfterFunc(10*time.Millisecond, func() { s.free() })
 		stage.Elect("node-1")
@@ -207,7 +207,7 @@ func TestFenceEndsTheTermAtOnce(t *testing.T) {
 		start(t, stage.Store("node-2"), stage.Config("node-2")).free()
 		for round := range 3 {
 			stage.Elect("node-1")
-			term := soon(t, s.began, "term")
+			term := receive(t, s.began, "term")
 			stage.Fence()
 			if err := term.Err(); !errors.Is(err, tenure.ErrLost) || !errors.Is(err, tenure.ErrExpired) {
 				t.Errorf("round %d: Err is %v", round, err)
@@ -220,19 +220,19 @@ func TestFenceEndsTheTermAtOnce(t *testing.T) {
 			if l := stage.Leader(); l.ID != tenuretest.Rival || l.Term <= term.Token() {
 				t.Errorf("round %d: %q leads with token %d after %d", round, l.ID, l.Term, term.Token())
 			}
-			soon(t, s.asked, "end of the soft context")
-			soon(t, s.ended, "end of the hard context")
+			receive(t, s.asked, "end of the soft context")
+			receive(t, s.ended, "end of the hard context")
 		}
 	})
 }
 
-// The rival's lease is as good as any: who was fenced follows it like everybody else.
+// The rival has a normal lease. A fenced candidate follows it like any other.
 func TestFencedCandidateDoesNotReturnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stage := tenuretest.New(t, "billing")
 		s := start(t, stage.Store("node-1"), stage.Config("node-1")).free()
 		stage.Elect("node-1")
-		soon(t, s.began, "term")
+		receive(t, s.began, "term")
 		stage.Fence()
 		rival := stage.Leader()
 		select {
@@ -252,9 +252,9 @@ func TestFenceDuringTheHandOver(t *testing.T) {
 		s := start(t, stage.Store("node-1"), stage.Config("node-1"))
 		stage.Elect("node-1")
 		stage.Ask()
-		soon(t, s.asked, "end of the soft context")
+		receive(t, s.asked, "end of the soft context")
 		stage.Fence()
-		if err := soon(t, s.ended, "end of the hard context"); !errors.Is(err, tenure.ErrExpired) {
+		if err := receive(t, s.ended, "end of the hard context"); !errors.Is(err, tenure.ErrExpired) {
 			t.Errorf("it ended with %v", err)
 		}
 	})
@@ -271,23 +271,23 @@ func TestCutLeaderIsReplaced(t *testing.T) {
 		first := start(t, stage.Store("node-1"), short("node-1")).free()
 		second := start(t, stage.Store("node-2"), short("node-2")).free()
 		stage.Elect("node-1")
-		term := soon(t, first.began, "first term")
+		term := receive(t, first.began, "first term")
 		stage.Cut("node-1")
-		if err := term.Err(); err != nil && !inRealTime { // a machine that stalls may have ended it
+		if err := term.Err(); err != nil && !inRealTime { // unless a stall has ended it
 			t.Errorf("at once: %v", err)
 		}
-		next := soon(t, second.began, "second term")
+		next := receive(t, second.began, "second term")
 		stage.Await("node-2")
 		if err := term.Err(); !errors.Is(err, tenure.ErrExpired) || next.Token() <= term.Token() {
 			t.Errorf("token %d after %d, Err is %v", next.Token(), term.Token(), err)
 		}
 		stage.Heal("node-1")
 		stage.Elect("node-1")
-		for again := soon(t, first.began, "third term"); again.Token() <= next.Token(); {
+		for again := receive(t, first.began, "third term"); again.Token() <= next.Token(); {
 			if !inRealTime {
 				t.Errorf("token %d after %d", again.Token(), next.Token())
 			}
-			again = soon(t, first.began, "another term") // after one that was lost to a stall
+			again = receive(t, first.began, "another term") // after a term that was lost to a stall
 		}
 	})
 }
@@ -297,7 +297,7 @@ func TestShortOutageCostsNothing(t *testing.T) {
 		stage := tenuretest.New(t, "billing")
 		s := start(t, stage.Store("node-1"), stage.Config("node-1")).free()
 		stage.Elect("node-1")
-		term := soon(t, s.began, "term")
+		term := receive(t, s.began, "term")
 		stage.Cut("node-1")
 		stage.Heal("node-1")
 		select {
@@ -308,7 +308,7 @@ func TestShortOutageCostsNothing(t *testing.T) {
 	})
 }
 
-func TestNobodyLeadsWhenTheOnlyServiceStops(t *testing.T) {
+func TestElectionIsVacantWhenTheOnlyServiceStops(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		stage := tenuretest.New(t, "billing")
 		s := start(t, stage.Store("node-1"), stage.Config("node-1")).free()
@@ -321,7 +321,7 @@ func TestNobodyLeadsWhenTheOnlyServiceStops(t *testing.T) {
 	})
 }
 
-func TestNobodyLeadsWhenTheOnlyServiceIsCut(t *testing.T) {
+func TestElectionIsVacantWhenTheOnlyServiceIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stage := tenuretest.New(t, "billing")
 		start(t, stage.Store("node-1"), stage.Config("node-1")).free()
@@ -358,7 +358,7 @@ func TestElectionCampaigns(t *testing.T) {
 			won <- term
 		}()
 		stage.Elect("node-1")
-		term := soon(t, won, "term")
+		term := receive(t, won, "term")
 		stage.Fence()
 		if term.Err() == nil {
 			t.Error("the term goes on")
@@ -379,7 +379,7 @@ func TestStageLeavesNothing(t *testing.T) {
 	wait.Until(t, "the end of the goroutines", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// stopped is a test that records what it was stopped for.
+// stopped is a test that records its failure.
 type stopped struct {
 	*testing.T
 	why string
@@ -397,14 +397,14 @@ func TestMisuseIsNamed(t *testing.T) {
 		do   func(*testing.T, *tenuretest.Stage)
 		want string
 	}{
-		{"nobody campaigns", func(_ *testing.T, s *tenuretest.Stage) { s.Store("node-2"); s.Elect("node-1") },
+		{"no candidate", func(_ *testing.T, s *tenuretest.Stage) { s.Store("node-2"); s.Elect("node-1") },
 			`tenuretest: "node-1" is not elected within 2m0s: "rival" leads, ` +
 				`"node-1" does not follow the election "billing", "node-2" does not follow the election "billing"`},
 		{"the rival is not the test's", func(_ *testing.T, s *tenuretest.Stage) { s.Store(tenuretest.Rival) },
 			`tenuretest: "rival" is the stage's own candidate`},
-		{"nobody to ask", func(_ *testing.T, s *tenuretest.Stage) { s.Ask() },
+		{"no leader to ask", func(_ *testing.T, s *tenuretest.Stage) { s.Ask() },
 			`tenuretest: no candidate of the test's leads within 2m0s: "rival" leads`},
-		{"nobody to fence", func(_ *testing.T, s *tenuretest.Stage) { s.Fence() },
+		{"no leader to fence", func(_ *testing.T, s *tenuretest.Stage) { s.Fence() },
 			`tenuretest: no candidate of the test's leads within 2m0s: "rival" leads`},
 		{"another clock", func(t *testing.T, s *tenuretest.Stage) {
 			cfg := s.Config("node-1")

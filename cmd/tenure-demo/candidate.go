@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
-// newCandidate is the command that the demo runs. Its name is for people who look at the list of
-// processes.
+// newCandidate returns the hidden command that the demo runs for each candidate. The argument is
+// only shown in the list of processes.
 func newCandidate() *cobra.Command {
 	return &cobra.Command{
 		Use:    "candidate NAME",

@@ -1,5 +1,5 @@
-// Command tenure-demo shows an election at work, and checks it. It starts candidates as processes
-// and, unless a store is named, a server for them:
+// Command tenure-demo shows an election at work, and checks it. It starts candidates as processes,
+// and a server for them unless a store is named:
 //
 //	tenure-demo
 //	tenure-demo --help
@@ -17,30 +17,32 @@ import (
 
 const aboutDemo = `Starts candidates as separate processes, lets them elect a leader, and every few seconds kills the
 leader, freezes it, or asks it to end. A terminal shows the leader, the time left on the lease as an
-observer can know it, which candidate led when, and how long failovers took beside the least that
-they could take; q ends it. Elsewhere, and with --plain, each line shows one event with its time,
-candidate, term and reason. The line of a new leader has the time of the failover.
+observer can know it, which candidate led when, and how long failovers took, with the least possible
+time; q ends it. If output is no terminal, and with --plain, each line shows one event with its
+time, candidate, term and reason. The line of a new leader has the time of the failover.
 
 The demo checks every act of every leader: none may come after the first act of a later term. It
 reports an overlap, and then exits with code 1. Terms are numbered as the demo saw them, #1, #2 and
-so on, with the fencing token beside the number. Tokens grow, with gaps, and none is ever used twice.
-A new leader takes a token above all writes to the bucket or topic, and on NATS and object storage
-above a clock of the server.
+so on, with the fencing token beside the number. Tokens grow, with gaps, and none is ever used
+twice. A new leader's token is higher than the number that the store gave to any earlier write. On
+NATS, object storage and databases it is also higher than the time of a server's clock.
 
-Without --store and --context the demo starts a NATS server with JetStream. With --store s3-embedded:
-it starts a server of object storage, and with kafka-embedded: three brokers of Kafka. While they
-run, every user of this machine can inspect them with the nats command, with curl or with Kafka's
-tools.
+Without --store and --context the demo starts a NATS server with JetStream. It can start other
+servers, too; the colon is part of the value:
+  --store s3-embedded:     a server of object storage
+  --store kafka-embedded:  three brokers of Kafka; the parameters of Kafka may follow
+While a server runs, every user of this machine can inspect it with the nats command, with curl or
+with Kafka's tools.
 
-The flags that name a store take the same values as in tenure run, and the parameters of Kafka may
-follow kafka-embedded: too. With --peer and port 0, each candidate gets a free port. With another
-port, the first candidate gets that port, and the others the ports after it.
+The flags that name a store take the same values as in tenure run. With --peer and port 0, each
+candidate gets a free port. With another port, the first candidate gets that port, and the others
+the ports after it.
 
 ` + cli.AboutStores + `
 
-Each line of --json has time, event, election, id and term. The library's events have their own
-names (candidate, elected, leaving, lost, released, leader, trouble, ...) and perhaps a cause. The
-demo's events are named "demo", with the action in "do"; the last line is the "summary".
+Each line of --json has time, event, election, id and term. The events of the library are candidate,
+elected, leaving, lost, released, leader, trouble and so on; some have a cause. The events of the
+demo are named "demo", with the action in "do"; the last line is the "summary".
 
 Environment, where the flag is not given:
   TENURE_*   any flag: TENURE_STORE for --store, TENURE_CRASH_EVERY for --crash-every and so on
@@ -61,7 +63,7 @@ const examplesDemo = `  tenure-demo
   tenure-demo --store 's3://bucket/elections?endpoint=http://127.0.0.1:9000&region=us-east-1' --create
   tenure-demo --store kafka://kafka-1:9092,kafka-2:9092/elections --kafka-properties client.properties`
 
-// newRoot is the whole command line: the demo, and the candidate that it runs.
+// newRoot returns the whole command line: the demo, and the hidden command for its candidates.
 func newRoot() *cobra.Command {
 	var d demoFlags
 	c := &cobra.Command{

@@ -20,7 +20,7 @@ type demoFlags struct {
 	peers peers.Flags
 }
 
-// The "stores" that make the demo start a server of object storage, or brokers of Kafka, itself.
+// The values of --store with which the demo starts a server of object storage or brokers of Kafka.
 const (
 	embeddedS3    = "s3-embedded:"
 	embeddedKafka = "kafka-embedded:"
@@ -34,22 +34,22 @@ func (d *demoFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&d.Renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&d.CrashEvery, "crash-every", 0,
 		"time from one disturbance of the leader to the next; 0: never (default two and a half leases)")
-	f.DurationVar(&d.For, "for", 0, "end after this time (default on Ctrl-C)")
+	f.DurationVar(&d.For, "for", 0, "end after this time (default: run until Ctrl-C)")
 	d.where = cli.StoreFlags{Creates: true, Bucket: demo.Bucket, Serves: embeddedS3 + " starts a server of object storage, " +
 		embeddedKafka + " brokers of Kafka"}
 	d.where.Define(f)
 	f.BoolVar(&d.Inspect, "inspect", false,
-		"try the store out first and refuse one that is unsafe; on object storage that takes some 1,130 requests, and "+
-			"finds servers that ignore conditions")
+		"test the store first, and refuse it if it is unsafe; on object storage that takes about 1,130 requests, and "+
+			"detects servers that ignore conditions")
 	d.peers.Define(f)
 	f.StringVar(&d.Election, "election", "demo", "name of the election, the key in the bucket")
 	f.DurationVar(&d.Splay, "splay", 0, "maximum random delay before a candidate's first claim")
 	f.BoolVar(&d.JSON, "json", false, "one JSON object per line")
-	f.BoolVar(&d.Plain, "plain", false, "line by line on a terminal too")
-	f.BoolVarP(&d.Verbose, "verbose", "v", false, "line by line, and also what each follower sees (--json always tells that)")
+	f.BoolVar(&d.Plain, "plain", false, "line by line, also on a terminal")
+	f.BoolVarP(&d.Verbose, "verbose", "v", false, "line by line, and also what each follower sees (--json always has that)")
 }
 
-// shortNames are variables of the environment with names of their own.
+// shortNames are more variables of the environment that set flags.
 var shortNames = []cli.Variable{
 	{Name: "KEY", Flag: "election", Value: asIs}, {Name: "WORKERS", Flag: "candidates", Value: asIs},
 	{Name: "CONTEXT", Flag: "context", Value: asIs}, {Name: "NOSPLAY", Flag: "splay", Value: noSplay},
@@ -79,13 +79,13 @@ func (d *demoFlags) options(f *pflag.FlagSet, env func(string) string) (demo.Opt
 		return o, fault.OfValue(err)
 	}
 	if o.Peers != nil && !o.Polled() {
-		return o, fault.OfValue(fault.New("leave it out, or give object storage: --store s3://... or --store "+embeddedS3,
-			"%s: %s tells of changes by itself and needs no peers", from.Named("peer"), o.StoreName()))
+		return o, fault.OfValue(fault.New("leave it out, or give a store that does not push changes, such as --store s3://... or --store "+embeddedS3,
+			"%s: %s pushes changes and needs no peers", from.Named("peer"), o.StoreName()))
 	}
 	return d.withDefaults(f, o), nil
 }
 
-// place is a running server, or which one to start.
+// place sets the running server in the options, or which server to start.
 func (d *demoFlags) place(f *pflag.FlagSet, o *demo.Options, from cli.Sources, env func(string) string) (err error) {
 	url, err := d.where.URL(f, from)
 	switch {
@@ -105,7 +105,7 @@ func (d *demoFlags) place(f *pflag.FlagSet, o *demo.Options, from cli.Sources, e
 	return d.where.WithoutProperties(f, from)
 }
 
-// orNoStore adds the demo's own remedy for people without a server.
+// orNoStore changes the hint for memory: to name the demo's own server.
 func orNoStore(url string, err error) error {
 	var f *fault.Error
 	if !strings.HasPrefix(url, "memory:") || !errors.As(err, &f) {

@@ -24,7 +24,7 @@ func parse(t *testing.T, args string, env map[string]string) (demo.Options, erro
 	return d.options(f, func(name string) string { return env[name] })
 }
 
-// natsOf is empty for another store.
+// natsOf returns the zero value for another store.
 func natsOf(o demo.Options) stores.NATS {
 	if o.Place.NATS == nil {
 		return stores.NATS{}
@@ -39,7 +39,7 @@ func s3Of(o demo.Options) stores.S3 {
 	return *o.Place.S3
 }
 
-func TestFlagsWinOverTheEnvironmentAndThatOverDefaults(t *testing.T) {
+func TestFlagsOverrideTheEnvironmentAndBothOverrideDefaults(t *testing.T) {
 	type env map[string]string
 	for _, c := range []struct {
 		why   string
@@ -124,7 +124,7 @@ func TestFlagsWinOverTheEnvironmentAndThatOverDefaults(t *testing.T) {
 	}
 }
 
-func TestFlagsThatContradict(t *testing.T) {
+func TestContradictoryFlags(t *testing.T) {
 	for _, args := range []string{"--store nats://h/E --context prod", "--peer-allow 10.0.0.0/8", "--store s3-embedded: --peer-ca x", "--store kafka-embedded: --kafka-properties x"} {
 		if _, err := parse(t, args, nil); fault.Code(err) != fault.Usage {
 			t.Errorf("%s: got %v", args, err)

@@ -17,8 +17,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// Whole demos on servers inside of the demo, as people see them.
-func TestDemoInWords(t *testing.T) {
+// TestDemoOutput runs whole demos on servers inside the demo, and checks their text output.
+func TestDemoOutput(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env, args string
@@ -30,14 +30,14 @@ func TestDemoInWords(t *testing.T) {
 			`look in: +curl http://127\.0\.0\.1:[0-9]+/demo-election/demo$`, `a failover takes up to 2s longer than it must`, ` elected +#1 [0-9]+$`,
 		}, "over http"},
 		"with peers": {"TENURE_STORE=s3-embedded: TENURE_PEER=127.0.0.1:0", "", []string{
-			`Followers hear from the leader itself, over http\.`, ` elected +#1 [0-9]+$`,
+			`The leader reports to its followers directly, over http\.`, ` elected +#1 [0-9]+$`,
 		}, "longer than it must"},
 		"Kafka": {"", "--store kafka-embedded: --lease 30s", []string{
 			`^Election "demo" in kafka://127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+/demo-election$`,
 			`look in: +kafka-console-consumer\.sh --bootstrap-server 127\.0\.0\.1:[0-9]+,.* --topic demo-election --partition 0`, ` elected +#1 1$`,
 		}, "force a failover"},
 		"a group": {"TENURE_STORE=kafka-embedded:?mode=neli&session=30s&nominee-only=true", "--lease 30s --inspect", []string{
-			`^Consumer group demo names who is to lead: the owner of partition 0 of demo\.neli\. Nobody else ever does\.$`, ` elected +#1 1$`,
+			`^Consumer group demo nominates the leader: the owner of partition 0 of demo\.neli\. No other candidate ever claims\.$`, ` elected +#1 1$`,
 		}, "force a failover"},
 	} {
 		t.Run(name, func(t *testing.T) {

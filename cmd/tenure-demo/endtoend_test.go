@@ -48,7 +48,7 @@ type line struct {
 	}
 }
 
-// show is a demo that runs in a process of its own.
+// show is a demo that runs in its own process.
 type show struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -65,7 +65,7 @@ func begin(t *testing.T, args ...string) *show {
 	return beginWith(t, nil, args...)
 }
 
-// beginWith adds to its environment.
+// beginWith is begin with further environment variables.
 func beginWith(t *testing.T, env []string, args ...string) *show {
 	t.Helper()
 	self, err := os.Executable()
@@ -86,7 +86,7 @@ func beginWith(t *testing.T, env []string, args ...string) *show {
 	return s
 }
 
-// read returns the next line, false after the last.
+// read returns the next line, and false after the last one.
 func (s *show) read() (line, bool) {
 	s.Helper()
 	if !s.scan.Scan() {
@@ -103,7 +103,7 @@ func (s *show) read() (line, bool) {
 	return l, true
 }
 
-// await reads until such a line comes.
+// await reads until a line matches.
 func (s *show) await(what string, is func(line) bool) line {
 	s.Helper()
 	defer context.AfterFunc(wait.Context(s.T), func() { _ = s.cmd.Process.Kill() })()
@@ -151,7 +151,7 @@ func isDo(do string) func(line) bool {
 	return func(l line) bool { return l.Event == "demo" && l.Do == do }
 }
 
-// nothingLeft: no candidate runs, and no file is there.
+// nothingLeft checks that no candidate runs and that no file is left.
 func (s *show) nothingLeft() {
 	s.Helper()
 	for _, l := range s.lines {
@@ -165,20 +165,20 @@ func (s *show) nothingLeft() {
 	}
 }
 
-// gone waits until there is no such process. An orphan that has ended may need a moment.
+// gone waits until the process has ended. An orphan may need a moment.
 func (s *show) gone(pid int) {
 	s.Helper()
 	wait.Until(s.T, fmt.Sprintf("the end of process %d", pid), func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
-// survives waits until the demo has disturbed leaders in each of its ways, and a successor has
-// followed each time. Then it ends it, and checks that there never were two leaders, nor a lower
-// term.
+// survives waits until the demo has disturbed a leader in each of its ways, with a successor each
+// time. Then it interrupts the demo, and checks that there were never two leaders and that terms
+// never fell.
 func (s *show) survives() (sum line) {
 	s.Helper()
 	for _, do := range []string{"kill", "pause", "stop"} {
 		disturbed := s.await("the leader is disturbed", isDo(do))
-		s.await("somebody follows", func(l line) bool { return isElected(l) && l.Term > disturbed.Term })
+		s.await("a successor leads", func(l line) bool { return isElected(l) && l.Term > disturbed.Term })
 	}
 	sum = interrupt(s.T, s)
 	if n := s.count(isElected); sum.Elections != n {
@@ -200,9 +200,9 @@ func (s *show) survives() (sum line) {
 	return sum
 }
 
-// leastIsTold: some failover has a least time beside it. How that is reckoned is tested where no
-// clock runs.
-func (s *show) leastIsTold() {
+// leastIsShown checks that some failover has a minimum time. Tests without a real clock check its
+// value.
+func (s *show) leastIsShown() {
 	s.Helper()
 	if s.count(func(l line) bool { return l.Do == "failover" && l.LeastMillis != nil }) == 0 {
 		s.Error("no failover has a least time")
@@ -214,11 +214,11 @@ func TestDemoSurvivesKillsPausesAndStopsWithoutOverlap(t *testing.T) {
 	s := begin(t, "--lease", "1s", "--crash-every", "1s")
 	s.survives()
 	if s.count(isDo("failover")) == 0 {
-		t.Error("no failover is told")
+		t.Error("no failover is reported")
 	}
 }
 
-// TestDemoEndsByItself when the time is over that it was given.
+// The demo ends after the time in --for.
 func TestDemoEndsByItself(t *testing.T) {
 	t.Parallel()
 	s := begin(t, "--for", "2s", "--candidates", "2", "--crash-every", "0")
@@ -233,8 +233,8 @@ func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
 	t.Parallel()
 	url := servers.NATS(t).ClientURL()
 	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--election", "billing", "--candidates", "3", "--lease", "1s", "--crash-every", "0")
-	last, kind := s.await("somebody leads", isElected), ""
-	for kind != "forced" { // a leader that the machine is too slow for is lost in another way
+	last, kind := s.await("a candidate leads", isElected), ""
+	for kind != "forced" { // on a slow machine a leader may lose its lease in another way
 		servers.DeleteKey(t, url, "ELECTIONS", "billing")
 		next := s.await("a failover", isDo("failover"))
 		if next.Term <= last.Term || next.Election != "billing" {
@@ -257,8 +257,8 @@ func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
 	s.nothingLeft()
 }
 
-// That writing is denied is found only by writing, so candidates have been started by then.
-func TestDemoEndsWhenNobodyMayWrite(t *testing.T) {
+// Only a write shows that writing is denied, so the candidates have started by then.
+func TestDemoEndsWithoutTheRightToWrite(t *testing.T) {
 	t.Parallel()
 	rights := &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.>"}}}
 	url := servers.NATS(t, &server.User{Username: "reader", Password: "s3cret", Permissions: rights}).ClientURL()
@@ -278,7 +278,7 @@ func TestDemoEndsWhenNobodyMayWrite(t *testing.T) {
 	s.nothingLeft()
 }
 
-func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
+func TestDemoExplainsHowToCreateAMissingBucket(t *testing.T) {
 	t.Parallel()
 	url := servers.NATS(t).ClientURL()
 	s := begin(t, "--store", url+"/MISSING")
@@ -294,7 +294,7 @@ func TestDemoSaysHowToMakeAMissingBucket(t *testing.T) {
 	}
 }
 
-// A demo that is killed cannot end its candidates, one of which is frozen. They end all the same.
+// A killed demo cannot end its candidates, and one of them is frozen. They end all the same.
 func TestCandidatesEndWithTheDemo(t *testing.T) {
 	t.Parallel()
 	url := servers.NATS(t).ClientURL()
@@ -309,10 +309,10 @@ func TestCandidatesEndWithTheDemo(t *testing.T) {
 	s.nothingLeft()
 }
 
-func TestDemoEndsInGoodOrderWhenNobodyReads(t *testing.T) {
+func TestDemoEndsCleanlyWithoutAReader(t *testing.T) {
 	t.Parallel()
 	s := begin(t, "--candidates", "2", "--crash-every", "500ms")
-	s.await("somebody leads", isElected)
+	s.await("a candidate leads", isElected)
 	if err := s.stdout.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestDemoEndsInGoodOrderWhenNobodyReads(t *testing.T) {
 	s.nothingLeft()
 }
 
-// A context of the nats command, as the original demo program had it from its environment.
+// The original demo program took a context of the nats command from its environment.
 func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -334,7 +334,7 @@ func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := beginWith(t, []string{"XDG_CONFIG_HOME=" + dir, "CONTEXT=prod", "KEY=k", "WORKERS=2", "NOSPLAY=1"}, "--create")
-	if l := s.await("somebody leads", isElected); l.Election != "k" || !strings.HasPrefix(l.ID, "c") {
+	if l := s.await("a candidate leads", isElected); l.Election != "k" || !strings.HasPrefix(l.ID, "c") {
 		t.Errorf("got %+v", l)
 	}
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
-func TestNothingThatAServerSaysReachesTheTerminalAsItIs(t *testing.T) {
+func TestServerTextIsSanitized(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]string{
 		"NATS": "nats://" + servers.Rude(t) + "/E", "no scheme": program.Hostile, "no bucket": "nats://h/" + program.Hostile,

@@ -18,18 +18,18 @@ func TestDemoOnKafkaSurvivesKillsPausesAndStops(t *testing.T) {
 			t.Parallel()
 			s := begin(t, "--store", "kafka-embedded:"+parameters, "--candidates", "3", "--lease", "2s", "--crash-every", "500ms")
 			s.survives()
-			s.leastIsTold()
+			s.leastIsShown()
 		})
 	}
 }
 
-// Two demos with different groups hold one election. Both report it, and neither overlaps.
-func TestDemoTellsOfTwoGroupsOnOneElection(t *testing.T) {
+// Two demos with different groups hold one election. Both report this, and they never overlap.
+func TestDemoReportsTwoGroupsOnOneElection(t *testing.T) {
 	t.Parallel()
 	store := "kafka://" + servers.Kafka(t) + "/elections?mode=neli&session=30s&timeout=20s&group="
 	args := []string{"--create", "--candidates", "1", "--lease", "30s", "--crash-every", "0", "--store"}
 	first := begin(t, append(args, store+"one")...)
-	first.await("somebody leads", isElected)
+	first.await("a candidate leads", isElected)
 	second := begin(t, append(args, store+"two")...)
 	l := second.await("an alarm", func(l line) bool { return l.Event == "alarm" })
 	if !strings.Contains(l.Cause, `this candidate is of group "two", and the leader of group "one"`) || l.Term == 0 {
@@ -43,8 +43,8 @@ func TestDemoTellsOfTwoGroupsOnOneElection(t *testing.T) {
 	}
 }
 
-// That writing is denied is found only by writing, so candidates have been started by then.
-func TestDemoEndsWhenNobodyMayWriteToKafka(t *testing.T) {
+// Only a write shows that writing is denied, so the candidates have started by then.
+func TestDemoEndsWithoutTheRightToWriteToKafka(t *testing.T) {
 	t.Parallel()
 	var rights []kfake.ACL
 	for _, o := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate} {

@@ -69,8 +69,8 @@ func TestSignalEndsTheDemoOnATerminal(t *testing.T) {
 	}
 }
 
-// A terminal that cannot be overwritten, and --plain, get lines.
-func TestDemoLineByLineOnATerminal(t *testing.T) {
+// With --plain, or in a terminal that cannot be overwritten, the demo prints lines.
+func TestDemoPrintsPlainLinesOnATerminal(t *testing.T) {
 	for why, c := range map[string]struct {
 		env  []string
 		args []string

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// renewals waits for so many further writes, and returns the number of reads in that time.
+// renewals waits for n more writes, and returns the number of reads in that time.
 func renewals(t *testing.T, o *servers.Objects, n int64) int64 {
 	t.Helper()
 	gets, last := o.Gets.Load(), o.Puts.Load()+n
@@ -27,7 +27,7 @@ func interrupt(t *testing.T, s *show) line {
 	return s.end()
 }
 
-// Killing, freezing and stopping leaders, with the printed bounds.
+// The demo kills, freezes and stops leaders, and prints the bounds.
 func TestDemoOnObjectStorageSurvivesKillsPausesAndStops(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {
@@ -46,13 +46,13 @@ func TestDemoOnObjectStorageSurvivesKillsPausesAndStops(t *testing.T) {
 					t.Errorf("bounds of %s: %v %v", l.Kind, l.LeastMillis, l.MostMillis)
 				}
 			}
-			s.leastIsTold()
+			s.leastIsShown()
 		})
 	}
 }
 
-// With peers followers of a living leader read nothing, and know where it is. On a slow machine the
-// leader's push may be late, and then they read; but members that poll do so all the time.
+// With peers, followers of a living leader read nothing and know its address. On a slow machine a
+// push of the leader may be late, and then they read. Members that poll read all the time.
 func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {
@@ -60,7 +60,7 @@ func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
 			t.Parallel()
 			o := servers.StartObjects(t)
 			s := begin(t, append(args, "--store", o.URL, "--lease", "4s", "--renew", "500ms", "--candidates", "4", "--crash-every", "0")...)
-			s.await("somebody leads", isElected)
+			s.await("a candidate leads", isElected)
 			wait.Until(t, "only those read that poll", func() bool { return (renewals(t, o, 4) > 0) == (name == "polled") })
 			sum := interrupt(t, s)
 			published := s.count(func(l line) bool { return l.Event == "leader" && strings.HasPrefix(l.Address, "127.0.0.1:") })
@@ -72,15 +72,15 @@ func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
 	}
 }
 
-func TestDemoOnObjectStorageThatIsDownForAWhile(t *testing.T) {
+func TestDemoSurvivesAnOutageOfObjectStorage(t *testing.T) {
 	t.Parallel()
 	o := servers.StartObjects(t)
 	s := begin(t, "--store", o.URL, "--lease", "2s", "--candidates", "3", "--crash-every", "0", "--peer", "127.0.0.1:0")
-	first := s.await("somebody leads", isElected)
+	first := s.await("a candidate leads", isElected)
 	o.Down.Store(true)
 	s.await("the leader gives up in time", func(l line) bool { return l.Event == "lost" })
 	o.Down.Store(false)
-	if next := s.await("somebody leads again", isElected); next.Term <= first.Term {
+	if next := s.await("a candidate leads again", isElected); next.Term <= first.Term {
 		t.Errorf("term %d after %d", next.Term, first.Term)
 	}
 	if sum := interrupt(t, s); *sum.Overlaps != 0 {
@@ -89,7 +89,7 @@ func TestDemoOnObjectStorageThatIsDownForAWhile(t *testing.T) {
 	s.nothingLeft()
 }
 
-func TestDemoEndsWhenNobodyMayWriteObjects(t *testing.T) {
+func TestDemoEndsWithoutTheRightToWriteObjects(t *testing.T) {
 	t.Parallel()
 	o := servers.StartObjects(t)
 	o.ReadOnly = true
@@ -98,7 +98,7 @@ func TestDemoEndsWhenNobodyMayWriteObjects(t *testing.T) {
 	s.nothingLeft()
 }
 
-func TestDemoRefusesAServerThatIgnoresConditionsIfItInspects(t *testing.T) {
+func TestDemoWithInspectRefusesAServerThatIgnoresConditions(t *testing.T) {
 	t.Parallel()
 	o := servers.StartObjects(t)
 	o.Careless = true
@@ -109,7 +109,7 @@ func TestDemoRefusesAServerThatIgnoresConditionsIfItInspects(t *testing.T) {
 	}
 }
 
-// fails: with exit code 1, and this on standard error.
+// fails checks that the demo ends with exit code 1 and with these texts on standard error.
 func fails(t *testing.T, s *show, wants ...string) {
 	t.Helper()
 	for _, ok := s.read(); ok; _, ok = s.read() {

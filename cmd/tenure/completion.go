@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// addGenerated adds the commands that come with the library for commands, with errors like those of
-// the others.
+// addGenerated adds the commands that the library cobra generates, with errors like those of the
+// other commands.
 func addGenerated(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
@@ -29,7 +29,7 @@ func addGenerated(root *cobra.Command) {
 	}
 }
 
-// aCommand: there is one of that name.
+// aCommand returns an error unless the arguments name a command.
 func aCommand(c *cobra.Command, args []string) error {
 	if found, _, err := c.Root().Find(args); err != nil || found == nil || found == c.Root() && len(args) > 0 {
 		return fault.OfUsage(errors.New("unknown command: " + strings.Join(args, " ")))
@@ -37,8 +37,8 @@ func aCommand(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// complete adds completion for flags whose values can be known. Others complete to nothing rather
-// than to names of files.
+// complete adds completion for flags whose values are known. For other flags it prevents the
+// completion of file names.
 func complete(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Flags().Lookup(cli.FlagContext) != nil {

@@ -19,18 +19,21 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-const aboutDashboard = `Serves a page that shows all elections of one store or several: who leads each, who led before, how
-close renewals came to their deadlines, and how long failovers took beside the least possible. It takes part
-in no election, and writes nothing to a store unless --allow-actions is given. Each action is logged.
+const aboutDashboard = `Serves a page that shows all elections of one store or several: the present and the former leaders,
+how close renewals came to their deadlines, and how long failovers took, with the least possible
+time. It takes part in no election, and writes nothing to a store unless --allow-actions is given.
+Each action is logged.
 
-It lists the elections of a store by itself, each minute. Where the right to list is missing, name them with
---election. Of the time before it started it knows what --history has kept.
+The dashboard lists the elections of a store by itself, each minute. If it has no right to list,
+name the elections with --election. It knows the time before its own start only from the file of
+--history.
 
-Eligibility, priority and the last contact with the store are known to the members alone. Give each with
---member: what it says of itself is shown as such.
+Only a member itself knows whether it is eligible, its priority, and its last contact with the
+store. Give the URL of each member with --member; the page shows its answers as the member's own
+statements.
 
-A store that does not push changes, object storage and most databases, is read each --interval, once for each
-election. The page shows what that costs.
+A store that does not push changes, such as object storage and most databases, is read each
+--interval, once for each election. The page shows the cost of these reads.
 
 The object of --json has time, event ("serving") and url.`
 
@@ -39,7 +42,7 @@ const examplesDashboard = `  tenure dashboard --store nats://host:4222/ELECTIONS
   tenure dashboard --store nats://host:4222/ELECTIONS --history /var/lib/tenure/history --allow-actions --listen-token-file token
   tenure dashboard --store s3://bucket/elections --election nightly --interval 1m`
 
-// dashboardFlags are those of dashboard.
+// dashboardFlags are the flags of dashboard.
 type dashboardFlags struct {
 	where     cli.StoreFlags
 	web       web.Flags
@@ -50,7 +53,7 @@ type dashboardFlags struct {
 	actions   bool
 	json      bool
 
-	named  func(flag string) string // as it was set
+	named  func(flag string) string // the source of a flag, for errors
 	places []stores.Place
 	at     *web.Settings
 }
@@ -71,14 +74,14 @@ func newDashboard() *cobra.Command {
 	d.where.Define(f)
 	_ = f.MarkHidden("connect-timeout") // the page waits without limit, and says so
 	f.StringArrayVar(&d.elections, "election", nil, "name of an election, the key in the store; may be given more than once (default all that the store lists)")
-	// a browser has one stream open, and a few more connections at times
+	// each browser needs one connection for the stream of changes, and a few more at times
 	d.web = web.Flags{Name: "listen", Address: "127.0.0.1:8420", Connections: 512}
 	d.web.Define(f, "the page")
-	f.DurationVar(&d.interval, "interval", 15*time.Second, "time between two looks at an election where the store does not push changes, 1s to 1h")
+	f.DurationVar(&d.interval, "interval", 15*time.Second, "time between two reads of an election where the store does not push changes, 1s to 1h")
 	d.members.define(f)
-	f.StringVar(&d.history, "history", "", "file that keeps who led when, so that the page shows it after a restart (default none)")
+	f.StringVar(&d.history, "history", "", "file that keeps the terms of leaders, so that the page shows them after a restart (default none)")
 	f.BoolVar(&d.actions, "allow-actions", false, "let the page hand over leadership and reset records; needs --listen-token-file")
-	f.BoolVar(&d.json, "json", false, "the line that says where the page is, and the log, as JSON objects")
+	f.BoolVar(&d.json, "json", false, "the line with the URL of the page, and the log, as JSON objects")
 	return c
 }
 
@@ -109,7 +112,7 @@ func (d *dashboardFlags) settle(c *cobra.Command) error {
 		return fault.OfUsage(fmt.Errorf("%s is empty", from.Named("listen")))
 	}
 	if err == nil && d.actions && !d.at.HasToken() {
-		err = fault.OfUsage(fault.New("write a secret word into a file, and give the file; browsers ask for it as a password",
+		err = fault.OfValue(fault.New("write a secret word into a file, and name the file with --listen-token-file; browsers ask for the word as a password",
 			"%s needs --listen-token-file", from.Named("allow-actions")))
 	}
 	return err
@@ -127,7 +130,7 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 		cfg.Sources = append(cfg.Sources, d.source(p, &connections))
 	}
 	board, err := dashboard.New(cfg)
-	if why := errors.Unwrap(err); why != nil { // a list of wrong settings wraps several
+	if why := errors.Unwrap(err); why != nil { // from --history
 		return fault.OfValue(fmt.Errorf("%s %s: %w", d.named("history"), d.history, why))
 	}
 	if err != nil {
@@ -139,14 +142,14 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 	}
 	defer func() { _ = server.Close() }()
 	if !server.Loopback && !d.at.HasToken() {
-		log.Warn("everybody who reaches the address sees all elections", "remedy", "give --listen-token-file")
+		log.Warn("every client that reaches the address sees all elections", "remedy", "give --listen-token-file")
 	}
 	d.say(c, server.URL+"/")
 	board.Run(c.Context())
 	return nil
 }
 
-// say prints where the page is.
+// say prints the URL of the page.
 func (d *dashboardFlags) say(c *cobra.Command, url string) {
 	if !d.json {
 		fmt.Fprintf(c.OutOrStdout(), "The dashboard is at %s\nCtrl-C ends it.\n", url)
@@ -159,10 +162,10 @@ func (d *dashboardFlags) say(c *cobra.Command, url string) {
 	}{time.Now().UTC(), "serving", url})
 }
 
-// source is a place as the dashboard knows it. It is reached in the background, so that the page
-// can say what is wrong.
+// source returns a place for the dashboard. The dashboard connects in the background, so that the
+// page can show errors.
 func (d *dashboardFlags) source(p stores.Place, all *connections) dashboard.Source {
-	key := "dashboard" // any does for the first look
+	key := "dashboard" // any key will do for the first read
 	if len(d.elections) > 0 {
 		key = d.elections[0]
 	}
@@ -190,10 +193,10 @@ func (d *dashboardFlags) source(p stores.Place, all *connections) dashboard.Sour
 	}
 }
 
-// againAfter is the time before another try where an operator has to mend something first.
+// againAfter is the time before another attempt after an error that an operator has to fix.
 const againAfter = 10 * time.Second
 
-// connections are the stores that were reached.
+// connections are the open stores.
 type connections struct {
 	mu  sync.Mutex
 	all []*stores.Store
@@ -213,7 +216,7 @@ func (c *connections) close() {
 	}
 }
 
-// explained puts the remedy behind the error: the page has one line for both.
+// explained appends the hint to the error: the page has one line for both.
 func explained(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Hint != "" {

@@ -21,7 +21,7 @@ import (
 
 var dashboardAt = regexp.MustCompile(`"url":"(http://[^"]+/)"`)
 
-// dashboard starts one, and returns where it is.
+// startDashboard starts a dashboard and returns its URL.
 func startDashboard(t *testing.T, args ...string) (w *wrapped, url string) {
 	t.Helper()
 	w = tenureRuns(t, append([]string{"dashboard", "--json", "--listen", "0"}, args...)...).start()
@@ -29,7 +29,7 @@ func startDashboard(t *testing.T, args ...string) (w *wrapped, url string) {
 	return w, dashboardAt.FindStringSubmatch(w.out.String())[1]
 }
 
-// overviewed is what a test reads of the overview.
+// overviewed has the fields of the overview that a test reads.
 type overviewed struct {
 	Elections []struct{ Source, Name, Health, Leader string }
 	Sources   []struct {
@@ -70,8 +70,8 @@ func TestDashboardShowsALeader(t *testing.T) {
 	w.ends(0)
 }
 
-// Several stores, one of which cannot be reached, and one with a wrong password.
-func TestDashboardShowsStoresThatCannotBeReached(t *testing.T) {
+// The dashboard shows several stores: one cannot be reached, and one has a wrong password.
+func TestDashboardShowsUnreachableStores(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	wrong := strings.Replace(h.url, "s3cret", "s3cret-not", 1)
@@ -94,16 +94,16 @@ func TestDashboardWithWrongSettings(t *testing.T) {
 	const at = "dashboard --store nats://127.0.0.1:1/E --election x "
 	for args, want := range map[string]string{
 		at + "--listen " + l.Addr().String():                   "error: --listen " + l.Addr().String() + ": ",
-		at + "--listen x":                                      `error: --listen "x": has a port`,
+		at + "--listen x":                                      `error: --listen "x": the port is not a number`,
 		at + "--interval 1ms":                                  "error: --interval is 1ms; it must be from 1s to 1h",
 		at + "--store redis://x":                               `error: --store "redis://x": unknown scheme`,
 		at + "--store nats://127.0.0.1:1/E":                    "error: --store has nats://127.0.0.1:1/E twice",
 		"dashboard":                                            "error: --store is missing",
-		at + "--member node-1:9464":                            "error: --member: is no URL of a member",
-		at + "--member http://me:s3cret@node-1":                "error: --member: is no URL of a member",
+		at + "--member node-1:9464":                            `error: --member "node-1:9464": is not the URL of a member`,
+		at + "--member http://me:s3cret@node-1":                `error: --member "http://***@node-1": is not the URL of a member`,
 		at + "--member-token-file /none":                       "error: --member-token-file needs --member",
-		at + "--member http://node-1 --store sqlite:/tmp/x.db": "error: --member needs a single --store",
-		at + "--allow-actions":                                 "error: --allow-actions needs --listen-token-file",
+		at + "--member http://node-1 --store sqlite:/tmp/x.db": "error: --member needs a single --store\nhint: run one dashboard for each store",
+		at + "--allow-actions":                                 "error: --allow-actions needs --listen-token-file\nhint: write a secret word into a file",
 		at + "--history /none/history":                         "error: --history /none/history: the directory /none does not exist: make it\n",
 	} {
 		code, said := try(t, strings.Fields(args)...)
@@ -113,7 +113,7 @@ func TestDashboardWithWrongSettings(t *testing.T) {
 	}
 }
 
-// 200 browsers, with a stream each, leave room for requests.
+// 200 browsers, each with a stream, leave room for requests.
 func TestDashboardServesManyStreams(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -137,7 +137,7 @@ func TestDashboardServesManyStreams(t *testing.T) {
 	}
 }
 
-// A dashboard that was killed knows what happened before.
+// A dashboard that was killed knows the events from before.
 func TestDashboardHasAHistory(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -179,7 +179,7 @@ func sourceOf(ctx context.Context, t *testing.T, url string) string {
 	return o.Sources[0].Name
 }
 
-// A member whose metrics ask for a token reports itself.
+// A member whose metrics need a token reports itself.
 func TestDashboardShowsMembers(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

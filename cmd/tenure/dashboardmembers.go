@@ -7,10 +7,11 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/web"
 )
 
-// memberFlags name the members that report themselves.
+// memberFlags name the members whose own statements the page shows.
 type memberFlags struct {
 	addresses []string
 	token     string
@@ -22,17 +23,18 @@ func (m *memberFlags) define(f *pflag.FlagSet) {
 }
 
 // settle checks the flags, and completes the addresses.
-func (m *memberFlags) settle(named func(flag string) string, stores int) error {
+func (m *memberFlags) settle(named func(flag string) string, storeCount int) error {
 	for i, a := range m.addresses {
 		u, err := url.Parse(a)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-			return fault.OfValue(fault.New("give a URL such as http://node-1:9464, and a token in a file", "%s: is no URL of a member", named("member")))
+			return fault.OfValue(fault.New("give a URL such as http://node-1:9464, and a token with --member-token-file",
+				"%s %q: is not the URL of a member", named("member"), stores.Redact(a)))
 		}
 		m.addresses[i] = u.Scheme + "://" + u.Host + "/member"
 	}
 	switch {
-	case len(m.addresses) > 0 && stores > 1:
-		return fault.OfUsage(fault.New("run one dashboard for each store, since members name their elections and not the store",
+	case len(m.addresses) > 0 && storeCount > 1:
+		return fault.OfValue(fault.New("run one dashboard for each store, since members name their elections and not the store",
 			"%s needs a single --store", named("member")))
 	case m.token != "" && len(m.addresses) == 0:
 		return fault.OfUsage(errors.New(named("member-token-file") + " needs --member"))
@@ -44,16 +46,17 @@ func (m *memberFlags) settle(named func(flag string) string, stores int) error {
 	return nil
 }
 
-// client shows the token, and goes nowhere else with it.
+// client sends the token. It follows no redirect, which could lead the token elsewhere.
 func (m *memberFlags) client() *http.Client {
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if m.token == "" {
-		return &http.Client{CheckRedirect: stay}
+		return &http.Client{CheckRedirect: noRedirect}
 	}
-	return &http.Client{CheckRedirect: stay, Transport: bearer(m.token)}
+	return &http.Client{CheckRedirect: noRedirect, Transport: bearer(m.token)}
 }
 
-// bearer is a file with a token, which may be renewed.
+// bearer is the name of a file with a token. It is read for each request, as the token may be
+// renewed.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {

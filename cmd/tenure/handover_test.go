@@ -15,11 +15,11 @@ import (
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
-	h.says("hand-over").must(t, 3, `^error: election "billing" in nats://\*\*\*@.*/ELECTIONS: nobody leads$`, `^hint: tenure status says why`)
+	h.says("hand-over").must(t, 3, `^error: election "billing" in nats://\*\*\*@.*/ELECTIONS: nobody leads$`, `^hint: run tenure status to see why`)
 	first := h.join(tenure.Config{ID: "node-1"}, nil)
 	h.await(first, leads)
-	h.says("hand-over", "--wait", "1h").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over$`, `^node-1 leads, in term \d+$`,
-		`^error: node-1 leads again, in term \d+, as nobody else has followed it$`, `^hint: see that another candidate runs`)
+	h.says("hand-over", "--wait", "1h").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over$`, `^the leader is still node-1, in term \d+$`,
+		`^error: node-1 leads again, in term \d+: no other candidate has claimed$`, `^hint: check that another candidate runs`)
 	h.await(first, leads)
 	others := []*member{h.join(tenure.Config{ID: "node-2"}, nil), h.join(tenure.Config{ID: "node-3"}, nil)}
 	for _, m := range others {
@@ -27,10 +27,10 @@ func TestHandOver(t *testing.T) {
 	}
 	h.handsOver("node-3").must(t, 0, `^node-[12], who leads in term \d+, is asked to hand over to node-3$`, `^node-3 leads in term \d+, .* later$`)
 	h.await(others[1], leads)
-	h.says("hand-over", "--to", "node-9", "--wait", "1h").must(t, 1, `^error: node-[12] leads now, in term \d+, and not node-9$`, `^hint: see that node-9 runs`)
+	h.says("hand-over", "--to", "node-9", "--wait", "1h").must(t, 1, `^error: node-[12] leads now, in term \d+, instead of node-9$`, `^hint: check that node-9 runs`)
 }
 
-func TestHandOverTellsOfEachStepInJSON(t *testing.T) {
+func TestHandOverReportsEachStepInJSON(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	first := h.join(tenure.Config{ID: "node-1"}, nil)
@@ -45,15 +45,16 @@ func TestHandOverTellsOfEachStepInJSON(t *testing.T) {
 	}
 }
 
-// Asked to hand over to itself, a leader would leave. The record then either still has the request
-// or is no longer of this term. Its version tells nothing: the leader may renew at any time.
-func TestHandOverToWhoLeadsAlreadyChangesNothing(t *testing.T) {
+// If a leader were asked to hand over to itself, it would leave. Here the record either still has
+// the request or is no longer of this term. Its version proves nothing, because the leader may
+// renew at any time.
+func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	first := h.join(tenure.Config{ID: "node-1"}, nil)
 	term := h.await(first, leads).Term
 	h.await(h.join(tenure.Config{ID: "node-2"}, nil), follows("node-1"))
-	h.says("hand-over", "--to", "node-1").must(t, 0, `^node-1 leads, in term \d+$`)
+	h.says("hand-over", "--to", "node-1").must(t, 0, `^the leader is still node-1, in term \d+$`)
 	r := h.says("hand-over", "--to", "node-1", "--json")
 	want := `{"time":~,"event":"unchanged","election":"billing","id":~,"term":~,"leader":"node-1"}` + "\n"
 	if got := terms.ReplaceAllString(r.golden(), "${1}~"); r.code != 0 || got != want {
@@ -67,8 +68,8 @@ func TestHandOverToWhoLeadsAlreadyChangesNothing(t *testing.T) {
 	}
 }
 
-// A leader that is alone leads again, and a successor that is not there does not.
-func TestHandOverThatComesToNothingInJSON(t *testing.T) {
+// A leader without other candidates leads again. It also does if the named successor is not there.
+func TestHandOverWithoutEffectInJSON(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.await(h.join(tenure.Config{ID: "node-1"}, nil), leads)
@@ -86,8 +87,8 @@ func TestHandOverThatComesToNothingInJSON(t *testing.T) {
 	}
 }
 
-// Work that does not finish at once is waited for, or not.
-func TestHandOverOfWorkThatTakesItsTime(t *testing.T) {
+// hand-over waits for work that does not finish at once, unless a flag forbids it.
+func TestHandOverOfSlowWork(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	finish := make(chan struct{})
@@ -98,7 +99,7 @@ func TestHandOverOfWorkThatTakesItsTime(t *testing.T) {
 	h.says("hand-over", "--wait", "0").must(t, 0, `^node-1, who leads in term \d+, is asked to hand over$`)
 }
 
-// An ID with a line break makes no line of its own.
+// An ID with a line break does not start a new line.
 func TestHandOverOfALeaderWithALineBreakInItsID(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -106,8 +107,8 @@ func TestHandOverOfALeaderWithALineBreakInItsID(t *testing.T) {
 	h.says("hand-over", "--wait", "1ms").must(t, 1, `^error: a hint: b still leads in term 7 after 1ms$`, `^hint: it is asked`)
 }
 
-// A leader that releases, without a successor. On a slow machine the leader may need longer.
-func TestHandOverThatNobodyFollows(t *testing.T) {
+// The leader releases and there is no successor. On a slow machine the leader may need longer.
+func TestHandOverWithoutASuccessor(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	ineligible := make(chan func(), 1)
@@ -122,7 +123,7 @@ func TestHandOverThatNobodyFollows(t *testing.T) {
 		h.await(m, leads)
 		r := h.says("hand-over", "--wait", wait.String())
 		if r.code == 3 {
-			r.must(t, 3, `^error: node-1 has left, and nobody has followed it within \d+`)
+			r.must(t, 3, `^error: node-1 has left, and no candidate has followed it within \d+`)
 			return
 		}
 		r.must(t, 1, `^error: node-1 still leads in term \d+ after`)
@@ -130,9 +131,9 @@ func TestHandOverThatNobodyFollows(t *testing.T) {
 	}
 }
 
-func TestHandOverOfWhatIsNoElection(t *testing.T) {
+func TestHandOverRefusesAForeignRecord(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put("node-1")
-	h.says("hand-over").must(t, 1, `^error: .*key holds bytes that are no election record`, `^hint: find out whose they are`)
+	h.says("hand-over").must(t, 1, `^error: .*key holds bytes that are not an election record`, `^hint: find out which program wrote them`)
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
-// asJSON is that within a string of JSON.
+// asJSON returns the hostile text as it is within a JSON string.
 func asJSON() string {
 	return strings.NewReplacer("\x1b", `\u001b`, "\x07", `\u0007`, "\r", `\r`).Replace(program.Hostile)
 }
 
-// Every process that can write to the store decides the content of a record, and a server its
+// Every process that can write to the store controls the content of a record. A server controls its
 // answers.
-func TestNothingFromOutsideReachesTheTerminalAsItIs(t *testing.T) {
+func TestForeignTextIsSanitized(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	evil := asJSON()
@@ -64,7 +64,7 @@ func TestNothingFromOutsideReachesTheTerminalAsItIs(t *testing.T) {
 	}
 }
 
-func TestNothingThatAServerSaysReachesTheTerminalAsItIs(t *testing.T) {
+func TestServerTextIsSanitized(t *testing.T) {
 	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)

@@ -1,4 +1,5 @@
-// Command tenure shows and works with leader elections. Its help lists the commands:
+// Command tenure runs programs under a leader election, and shows and changes elections. Its help
+// lists the commands:
 //
 //	tenure --help
 package main

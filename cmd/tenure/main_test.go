@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { program.Main(m, main) }
 
-// The scripts hold whole command lines with all that they print.
+// The scripts hold whole command lines with their complete output.
 func TestScripts(t *testing.T) { program.Scripts(t, "tenure", "testdata/script") }
 
 // execute runs a command within this process, and returns the exit code.

@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-const aboutMan = `Writes a manual page for each command into a directory, which is made if it is missing: tenure.1,
-tenure-run.1 and so on. Their date is that of SOURCE_DATE_EPOCH, if it is set.
+const aboutMan = `Writes a manual page for each command into directory DIR: tenure.1, tenure-run.1 and so on. It makes
+the directory if it is missing. Their date is that of SOURCE_DATE_EPOCH, if it is set.
 
 Each line of --json is one object: file, the name of a page that was written.`
 
@@ -33,7 +33,11 @@ func newMan() *cobra.Command {
 			if _, err := cli.Fill(c.Flags(), os.Getenv, nil); err != nil {
 				return err
 			}
-			pages, err := writeManual(newRoot(), args[0])
+			on, err := date()
+			if err != nil {
+				return err
+			}
+			pages, err := writeManual(newRoot(), args[0], on)
 			if err != nil {
 				return fault.New("name a directory that you may write to", "%w", err)
 			}
@@ -51,14 +55,14 @@ func newMan() *cobra.Command {
 	return c
 }
 
-// writeManual returns the names of the files.
-func writeManual(root *cobra.Command, dir string) (pages []string, err error) {
+// writeManual writes all pages, and returns the names of their files.
+func writeManual(root *cobra.Command, dir string, on time.Time) (pages []string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	for _, c := range documented(root) {
 		page := filepath.Join(dir, pageOf(c)+".1")
-		if err := os.WriteFile(page, []byte(manual(c)), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(manual(c, on)), 0o644); err != nil {
 			return pages, err
 		}
 		pages = append(pages, page)
@@ -66,7 +70,7 @@ func writeManual(root *cobra.Command, dir string) (pages []string, err error) {
 	return pages, nil
 }
 
-// documented are a command and those under it that people type.
+// documented returns a command and its subcommands, without the hidden ones.
 func documented(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}
 	for _, sub := range c.Commands() {
@@ -79,11 +83,11 @@ func documented(c *cobra.Command) []*cobra.Command {
 
 func pageOf(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manual is one page, in the markup of man(7).
-func manual(c *cobra.Command) string {
+// manual returns one page, in the markup of man(7).
+func manual(c *cobra.Command, on time.Time) string {
 	var b strings.Builder
 	name := pageOf(c)
-	fmt.Fprintf(&b, ".TH %q 1 %q %q Tenure\n.nh\n.ad l\n", strings.ToUpper(name), dated().Format("Jan 2006"), "tenure "+version())
+	fmt.Fprintf(&b, ".TH %q 1 %q %q Tenure\n.nh\n.ad l\n", strings.ToUpper(name), on.Format("Jan 2006"), "tenure "+version())
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", markup(name), markup(c.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", markup(c.UseLine()))
 	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s", paragraphs(c.Long))
@@ -100,7 +104,7 @@ func manual(c *cobra.Command) string {
 	return b.String()
 }
 
-// options are those of a command, with the values that they have otherwise.
+// options writes the flags of a command, with their defaults.
 func options(b *strings.Builder, c *cobra.Command) {
 	if !c.HasAvailableFlags() {
 		return
@@ -115,15 +119,22 @@ func options(b *strings.Builder, c *cobra.Command) {
 	})
 }
 
-// dated is today, unless the page must be the same on every day.
-func dated() time.Time {
-	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
-		return time.Unix(seconds, 0).UTC()
+// date returns the time of SOURCE_DATE_EPOCH, so that a build can be reproduced, or else the
+// present time.
+func date() (time.Time, error) {
+	const variable = "SOURCE_DATE_EPOCH"
+	text := os.Getenv(variable)
+	if text == "" {
+		return time.Now(), nil
 	}
-	return time.Now()
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fault.OfValue(fault.New("give the seconds since 1970 as a whole number, or unset it", "%s is %q, not a number", variable, text))
+	}
+	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// paragraphs keeps lists, which have indented lines, unchanged.
+// paragraphs returns a text in markup. Lists have indented lines, which stay unchanged.
 func paragraphs(text string) string {
 	var b strings.Builder
 	listed := false
@@ -149,7 +160,7 @@ func paragraphs(text string) string {
 	return b.String()
 }
 
-// markup escapes characters with a meaning.
+// markup escapes the characters that have a meaning in the markup.
 func markup(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

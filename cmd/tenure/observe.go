@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// observerFlags are those of commands that look at an election from outside.
+// observerFlags are the flags of commands that do not take part in the election.
 type observerFlags struct {
 	where    cli.StoreFlags
 	election string
@@ -35,8 +35,8 @@ func (o *observerFlags) define(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "one JSON object per line")
 }
 
-// settle takes the settings from the environment that are not on the command line, and finds out
-// where the election is.
+// settle takes the settings from the command line, or else from the environment, and sets the place
+// of the election.
 func (o *observerFlags) settle(c *cobra.Command) error {
 	from, err := cli.Fill(c.Flags(), os.Getenv, nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func (o *observerFlags) settle(c *cobra.Command) error {
 	return nil
 }
 
-// validate finds problems of the election before the store is reached.
+// validate checks the settings of the election before a store is called.
 func (o *observerFlags) validate(cfg tenure.Config) error {
 	limits, err := o.place.Limits()
 	if err == nil {
@@ -62,8 +62,8 @@ func (o *observerFlags) validate(cfg tenure.Config) error {
 	return fault.OfValue(err)
 }
 
-// observing is how a member follows that never campaigns. Its lease bounds one look at the store
-// and nothing else.
+// observing returns the configuration of a member that only observes. Its lease only bounds one
+// read of the store.
 func observing(cfg tenure.Config) tenure.Config {
 	if cfg.Lease == 0 {
 		cfg.Lease = 5 * time.Second
@@ -73,7 +73,7 @@ func observing(cfg tenure.Config) tenure.Config {
 	return cfg
 }
 
-// observer looks at one election and takes no part in it.
+// observer observes one election, without taking part in it.
 type observer struct {
 	*tenure.Election
 	place stores.Place
@@ -82,8 +82,8 @@ type observer struct {
 	close func() error
 }
 
-// open connects once the flags are settled, and tells on standard error if that takes a while. Tap
-// is the store as the election is to use it.
+// open connects to the store, and returns the observer. It reports on standard error if it has to
+// wait. Call settle first. Tap returns the store that the election uses.
 func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(driver.Store) driver.Store) (*observer, error) {
 	cfg = observing(cfg)
 	if err := o.validate(cfg); err != nil {
@@ -101,47 +101,47 @@ func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(drive
 	return ob, nil
 }
 
-// plainly uses a store as it is.
-func plainly(s driver.Store) driver.Store { return s }
+// untapped returns a store unchanged.
+func untapped(s driver.Store) driver.Store { return s }
 
 func (o *observerFlags) connect(c *cobra.Command, connection func(bool, error)) (*stores.Store, error) {
 	how := stores.Options{Client: "tenure " + c.Name(), OnConnection: connection}
 	return o.where.Connect(c.Context(), o.place, o.election, how, o.where.Waiting(c.ErrOrStderr()))
 }
 
-// head begins a line of --json.
+// head returns the first fields of a line of --json.
 func (o *observer) head(event string, term uint64) output.Head {
 	return output.Head{Time: time.Now().UTC(), Event: event, Election: o.Name(), ID: o.ID(), Term: term}
 }
 
-// remedy returns the remedy for a record that is unsound; nil if it is not.
+// remedy returns an error with a hint for a foreign or malformed record, and nil for others.
 func (o *observer) remedy(r admin.Record) error {
 	problem := r.Problem
 	if problem == nil {
 		return nil
 	}
 	hint := fmt.Sprintf("candidates wait until about %s at the latest, or for their own lease if that is longer, and then claim "+
-		"over it; tenure reset --force makes that one lease of theirs", r.Seen.Add(r.Lease).Local().Format(time.TimeOnly))
+		"over it; if the record shows no valid lease, tenure reset --force shortens this wait", r.Seen.Add(r.Lease).Local().Format(time.TimeOnly))
 	if errors.Is(problem, tenure.ErrForeign) {
-		hint = "find out whose they are: " + o.place.Commands(o.Name()).Look + "; if they are nobody's, tenure reset --force puts a " +
-			"vacant record in their place, and until then nobody leads"
+		hint = "find out which program wrote them: " + o.place.Commands(o.Name()).Look + "; if no program needs them, tenure reset " +
+			"--force puts a vacant record in their place; until then no candidate can lead"
 	}
 	return fault.New(hint, "election %q in %v: %w", o.Name(), o.place, problem)
 }
 
-// answerWithin bounds the wait for a store that was reached a moment ago.
+// answerWithin bounds the wait for a store that has answered a moment ago.
 const answerWithin = 10 * time.Second
 
-// look returns the status after the first look at the store.
+// look returns the status after the first read of the store.
 func (o *observer) look(ctx context.Context) (tenure.Status, error) {
 	return o.wait(ctx, answerWithin, func(s tenure.Status) bool { return s.Known })
 }
 
-// errStoreSilent: the store was reached, and does not answer any more.
-var errStoreSilent = fault.Passing("try again; tenure watch tells when it answers", "the store does not answer in time")
+// errStoreSilent is returned if the store has answered before, but does not any more.
+var errStoreSilent = fault.Passing("try again; tenure watch shows when it answers", "the store does not answer in time")
 
-// wait is Election.Wait with errors for people. If the time is up it returns the last status, and
-// errStoreSilent if there is none.
+// wait is Election.Wait with errors that have hints. When the time is over it returns the last
+// status, or errStoreSilent if there is none.
 func (o *observer) wait(ctx context.Context, within time.Duration, until func(tenure.Status) bool) (tenure.Status, error) {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -44,7 +44,7 @@ func tenureUntil(t *testing.T, ctx context.Context, args ...string) (r result) {
 	return r
 }
 
-// must checks the exit code, and that the output has these texts.
+// must checks the exit code, and that the output contains these texts.
 func (r result) must(t *testing.T, code int, wants ...string) {
 	t.Helper()
 	all := r.out + "\n---\n" + r.errs
@@ -58,13 +58,13 @@ func (r result) must(t *testing.T, code int, wants ...string) {
 	}
 }
 
-// volatile are the values that differ from run to run.
+// volatile matches the values that differ from run to run.
 var volatile = regexp.MustCompile(`("(?:time|renewed|id|by)":)"[^"]*"|("(?:leftMillis|mostMillis|millis)":)[0-9.]+|("term":)[0-9]{10,}|(127\.0\.0\.1:)[0-9]+`)
 
-// golden is the output with those replaced.
+// golden returns the output with those values replaced.
 func (r result) golden() string { return volatile.ReplaceAllString(r.out, `$1$2$3$4~`) }
 
-// home is a store that asks for a password, with an election in it.
+// home is a store that needs a password, with an election in it.
 type home struct {
 	*testing.T
 	url   string
@@ -77,7 +77,7 @@ func natsHome(t *testing.T) *home {
 	return homeAt(t, strings.Replace(url, "nats://", "nats://user:s3cret@", 1)+"/ELECTIONS?pristine=true")
 }
 
-// homeAt makes the bucket or topic.
+// homeAt creates the bucket or topic.
 func homeAt(t *testing.T, url string) *home {
 	t.Helper()
 	s, err := stores.Connect(wait.Context(t), placeAt(t, url), "billing", stores.Options{Create: true}, stores.Patience{Limit: stores.Forever})
@@ -97,7 +97,7 @@ func placeAt(t *testing.T, url string) stores.Place {
 	return p
 }
 
-// args are those of a command on the election "billing".
+// args returns the arguments of a command on the election "billing".
 func (h *home) args(command string, more ...string) []string {
 	return append([]string{command, "--store", h.url, "--election", "billing", "--connect-timeout", "1h"}, more...)
 }
@@ -107,7 +107,7 @@ func (h *home) says(command string, more ...string) result {
 	return tenureSays(h.T, h.args(command, more...)...)
 }
 
-// put replaces the value of the key, also while others write there.
+// put replaces the value of the key, even while others write it.
 func (h *home) put(value string) {
 	h.Helper()
 	h.insist(func() error {
@@ -119,7 +119,7 @@ func (h *home) put(value string) {
 	})
 }
 
-// entry is what the store holds.
+// entry returns the entry in the store.
 func (h *home) entry() (e driver.Entry) {
 	h.Helper()
 	h.insist(func() (err error) {
@@ -129,13 +129,13 @@ func (h *home) entry() (e driver.Entry) {
 	return e
 }
 
-// insist tries until it is done: a store has an outage where a machine is slow for long enough.
+// insist tries until it succeeds: on a slow machine a store may have an outage.
 func (h *home) insist(try func() error) {
 	h.Helper()
 	wait.Succeeds(h.T, "the store", func(context.Context) error { return try() })
 }
 
-// record is a record by another member, as of a time.
+// record returns a record of another member, with this time.
 func record(leader string, term int, lease time.Duration, updated time.Time, more string) string {
 	return fmt.Sprintf(`{"leaderID":%q,"leaderAddr":"10.0.0.1:80","lastUpdated":%q,"term":%d,"leaseMillis":%d,"incarnation":"i","seq":1,"nonce":"%d"%s}`,
 		leader, updated.UTC().Format(time.RFC3339Nano), term, lease.Milliseconds(), time.Now().UnixNano(), more)
@@ -147,7 +147,7 @@ type member struct {
 	leave func()
 }
 
-// join has a candidate take part until the test ends, or it leaves.
+// join lets a candidate campaign until the test ends or it leaves.
 func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenure.Term) error) *member {
 	h.Helper()
 	if cfg.Lease == 0 {
@@ -171,7 +171,7 @@ func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenu
 	return m
 }
 
-// await waits until a member is in a state, and returns the leader then.
+// await waits until a member is in a state, and returns the leader at that time.
 func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 	h.Helper()
 	s, err := m.Wait(wait.Context(h.T), is)
@@ -181,8 +181,9 @@ func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 	return s.Leader
 }
 
-// handsOver asks for a hand-over until the given member leads. The named successor has a head
-// start, which may be over before it begins on a slow machine: then another leads.
+// handsOver requests a hand-over until the given member leads. The named successor has a head
+// start. On a slow machine the head start may be over before the successor claims, and another
+// member leads.
 func (h *home) handsOver(to string, more ...string) (r result) {
 	h.Helper()
 	wait.Succeeds(h.T, "a hand-over to "+to, func(context.Context) error {
@@ -205,7 +206,7 @@ func (h *home) watches(text string, more ...string) result {
 	return result{code, out.all.String(), errs.String()}
 }
 
-// seeker is a writer that tells once something was written.
+// seeker is a writer that calls found once the text was written.
 type seeker struct {
 	text  string
 	found func()
@@ -226,5 +227,5 @@ func follows(id string) func(tenure.Status) bool {
 	return func(s tenure.Status) bool { return s.Leader.ID == id }
 }
 
-// terms differ with the number of writes that came before.
+// terms depend on the number of earlier writes.
 var terms = regexp.MustCompile(`("term":)\d+`)

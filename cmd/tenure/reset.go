@@ -23,20 +23,19 @@ import (
 const aboutReset = `Replaces a foreign or malformed record with a vacant record, by one compare-and-swap. A sound record
 stays as it is: to have another leader, ask the present one with hand-over.
 
-Use it where the election does nothing by itself:
-  foreign    the key holds something else, such as bytes of another program, or an older kind of
-             election. Tenure never overwrites bytes that may belong to another program, so nobody
-             leads.
-  malformed  a record that breaks a limit, such as after a hand edit, or shows a term that no candidate
-             can have reached. Candidates wait for the lease that it shows, up to an hour, and claim
-             over it.
+Use it in these cases:
+  foreign    the key holds bytes that are not an election record, such as those of another program.
+             Tenure never overwrites bytes that may belong to another program, so no candidate can
+             lead until you reset the record.
+  malformed  a record that breaks a limit of the format, such as after a hand edit, or shows a term
+             that no candidate can have reached. Candidates wait for the lease that it shows, up to
+             an hour, and then claim over it. A reset can shorten this wait.
 It is safe if you know that the bytes belong to no other program any more, that no program goes on
 writing them, and that no leader has a longer lease than --lease.
 
-No candidate is elected before the vacant record has been seen for the longer of --lease and the lease
-that a malformed record shows. A lease in it that is out of range, below 1 ms or from an hour on,
-counts for nothing. A leader that is still there steps down before that, when it sees the vacant
-record.
+No candidate is elected before the vacant record has been seen for the longer of --lease and the
+lease that a malformed record shows. A lease in it that is below 1 ms, or an hour or longer, is
+ignored. If there still is a leader, it steps down when it sees the vacant record.
 
 Exit codes:
   0  there is a vacant record now
@@ -44,13 +43,13 @@ Exit codes:
   2  a flag, an argument or a variable is wrong, or --force is missing
 
 The one line of --json has time, event ("reset"), election, id (of this command), term (of the vacant
-record), was ("foreign" or "malformed"), bytes, beginning (of the bytes that were there), problem, and
-waitMillis: how long nobody can be elected.`
+record), was ("foreign" or "malformed"), bytes (their number), beginning (of the replaced bytes),
+problem, and waitMillis: for at least this time no candidate can be elected.`
 
 const examplesReset = `  tenure reset --store nats://host:4222/ELECTIONS --election billing --force
   tenure reset --context prod --election billing --lease 1m --force`
 
-// resetFlags are those of reset.
+// resetFlags are the flags of reset.
 type resetFlags struct {
 	observerFlags
 	lease time.Duration
@@ -69,15 +68,15 @@ func newReset() *cobra.Command {
 	}
 	r.define(c.Flags())
 	c.Flags().DurationVar(&r.lease, "lease", 15*time.Second, "the longest lease of any candidate")
-	c.Flags().BoolVar(&r.force, "force", false, "confirm that no program needs the present bytes; they are lost")
+	c.Flags().BoolVar(&r.force, "force", false, "confirm that no program needs the present bytes, which are lost")
 	return c
 }
 
 // errForce explains the effect of a reset.
 var errForce = &fault.Error{
-	Err: errors.New("--force is missing: reset overwrites what the key holds with a vacant record, for the case that it is no " +
-		"record of an election, or a malformed one"),
-	Hint: "look at it with tenure status first; tenure reset --help says when this is right",
+	Err: errors.New("--force is missing: reset replaces a foreign or malformed record with a vacant record, and the present " +
+		"bytes are lost"),
+	Hint: "look at the record with tenure status first; tenure reset --help says when a reset is right",
 	Code: fault.Usage,
 }
 
@@ -88,7 +87,7 @@ func (r *resetFlags) run(c *cobra.Command) error {
 	if !r.force {
 		return errForce
 	}
-	var last wreck
+	var last lastValue
 	cfg := tenure.Config{Lease: r.lease, Tuning: tenure.Tuning{NoWatch: true}}
 	o, err := r.open(c, cfg, func(s driver.Store) driver.Store { return records.Tap(s, last.see) })
 	if err != nil {
@@ -107,19 +106,19 @@ func (r *resetFlags) run(c *cobra.Command) error {
 	return nil
 }
 
-// wreck is the last value that the store showed: after a reset, the replaced one.
-type wreck struct {
+// lastValue keeps the last value that was read from the store: after a reset, the replaced one.
+type lastValue struct {
 	mu    sync.Mutex
 	value []byte
 }
 
-func (w *wreck) see(_ string, e driver.Entry, _ bool) {
+func (w *lastValue) see(_ string, e driver.Entry, _ bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.value = e.Value
 }
 
-func (w *wreck) bytes() []byte {
+func (w *lastValue) bytes() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.value
@@ -135,8 +134,8 @@ type replacement struct {
 	WaitMillis int64      `json:"waitMillis"`
 }
 
-// reset looks before it resets, to know what was wrong, and afterwards, for the term.
-func (o *observer) reset(ctx context.Context, last *wreck) (replacement, error) {
+// reset reads the record before the reset, for the problem, and after it, for the term.
+func (o *observer) reset(ctx context.Context, last *lastValue) (replacement, error) {
 	before, err := o.look(ctx)
 	if err != nil {
 		return replacement{}, err
@@ -159,7 +158,7 @@ func (o *observer) reset(ctx context.Context, last *wreck) (replacement, error) 
 	}, nil
 }
 
-// vacate is admin.Reset with errors for people.
+// vacate is admin.Reset with errors that have hints.
 func (o *observer) vacate(ctx context.Context) (wait time.Duration, err error) {
 	bounded, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -170,24 +169,24 @@ func (o *observer) vacate(ctx context.Context) (wait time.Duration, err error) {
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case errors.Is(err, admin.ErrSound), errors.Is(err, driver.ErrConflict):
-		return 0, fault.New("look at it again with tenure status", "it has changed meanwhile: %w", err)
+		return 0, fault.New("look at the record again with tenure status", "the record has changed during the reset: %w", err)
 	}
 	return 0, o.place.Explain(err)
 }
 
-// sound says why there is nothing to reset.
+// sound returns the error for a record that needs no reset.
 func (o *observer) sound(r admin.Record) error {
 	hint := "nothing has to be done: the next candidate claims it"
 	if r.Kind == admin.Held {
-		hint = "to have another leader, ask this one with tenure hand-over"
+		hint = "to have another leader, ask the present one with tenure hand-over"
 	}
 	return fault.New(hint, "election %q in %v: there is nothing to reset: the record is %s", o.Name(), o.place, r.Kind)
 }
 
-// shown is how many bytes of the replaced value are shown.
+// shown is the number of bytes of the replaced value that are printed.
 const shown = 64
 
-// beginning is safe to print, with any bytes.
+// beginning returns the first bytes of a value, escaped so that they are safe to print.
 func beginning(value []byte) string {
 	text := strconv.Quote(string(value[:min(len(value), shown)]))
 	return strings.ReplaceAll(text[1:len(text)-1], `\"`, `"`)
@@ -200,5 +199,5 @@ func (r replacement) print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "was  %s, %d bytes: %s%s\n", r.Was, r.Bytes, r.Beginning, more)
 	fmt.Fprintf(out, "     %s\n", output.Plain(r.Problem))
-	fmt.Fprintf(out, "now  a vacant record after term %d: nobody can be elected for %v\n", r.Term, millis(r.WaitMillis))
+	fmt.Fprintf(out, "now  a vacant record after term %d: no candidate can be elected for at least %v\n", r.Term, millis(r.WaitMillis))
 }

@@ -10,26 +10,26 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-func TestResetReplacesWhatIsNoRecord(t *testing.T) {
+func TestResetReplacesAForeignRecord(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put("node-1 \x1b[31m" + strings.Repeat("x", 100))
-	h.says("reset").must(t, 2, `^error: --force is missing: reset overwrites what the key holds`, `^hint: look at it with tenure status first`)
+	h.says("reset").must(t, 2, `^error: --force is missing: reset replaces a foreign or malformed record`, `^hint: look at the record with tenure status first`)
 	h.says("status").must(t, 1, `^record    foreign$`)
 	h.says("reset", "--force", "--lease", "1s").must(t, 0, `^was  foreign, 112 bytes: node-1 \\x1b\[31mx{52}\.\.\.$`,
-		`^     key holds bytes that are no election record`, `^now  a vacant record after term \d+: nobody can be elected for 1s$`)
-	first := h.join(tenure.Config{ID: "node-0", Lease: time.Second}, nil) // which waits that long
+		`^     key holds bytes that are not an election record`, `^now  a vacant record after term \d+: no candidate can be elected for at least 1s$`)
+	first := h.join(tenure.Config{ID: "node-0", Lease: time.Second}, nil) // it waits that long
 	h.await(first, leads)
 	first.leave()
 	m := h.join(tenure.Config{ID: "node-1", Lease: time.Minute}, nil)
 	h.await(m, leads)
-	h.says("reset", "--force").must(t, 1, `^error: .*there is nothing to reset: the record is held$`, `^hint: to have another leader, ask this one with tenure hand-over$`)
+	h.says("reset", "--force").must(t, 1, `^error: .*there is nothing to reset: the record is held$`, `^hint: to have another leader, ask the present one with tenure hand-over$`)
 	h.says("status").must(t, 0, `^leader    node-1 in term \d+$`)
 	m.leave()
 	h.says("reset", "--force").must(t, 1, `^error: .*there is nothing to reset: the record is released$`, `^hint: nothing has to be done`)
 }
 
-func TestResetSaysInJSONWhatWasThere(t *testing.T) {
+func TestResetShowsTheReplacedRecordInJSON(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	broken := `{"leaderID":"node-1","term":7,"leaseMillis":20000,"incarnation":"i"}`
@@ -40,19 +40,19 @@ func TestResetSaysInJSONWhatWasThere(t *testing.T) {
 	if r.code != 0 || r.golden() != want {
 		t.Errorf("got %d\n%s%swant\n%s", r.code, r.golden(), r.errs, want)
 	}
-	h.says("status").must(t, 3, `^record    vacant after term \d{10,}, to be claimed after 20s$`)
+	h.says("status").must(t, 3, `^record    vacant after term \d{10,}; candidates wait 20s before they claim$`)
 }
 
-// No claim can go above the last term there is, so such a record is damage, and reset is the way
-// out.
-func TestResetReplacesATermOutOfReach(t *testing.T) {
+// No claim can exceed the last possible term. Such a record is damaged, and an operator must reset
+// it.
+func TestResetReplacesATermAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put(`{"leaderID":"node-1","term":9007199254740991,"leaseMillis":2000,"incarnation":"i","nonce":"n"}`)
-	const problem = `key holds a malformed election record: term is 9007199254740991; good terms are less than 2\^40 above \d+ here$`
+	const problem = `key holds a malformed election record: term is 9007199254740991; credible terms are less than 2\^40 above \d+ here$`
 	h.says("status").must(t, 1, `^record    malformed$`, problem, `^hint: .*tenure reset --force`)
 	h.says("reset", "--force", "--lease", "1s").must(t, 0, `^was  malformed, \d+ bytes`, problem,
-		`^now  a vacant record after term \d{16}: nobody can be elected for 2s$`)
+		`^now  a vacant record after term \d{16}: no candidate can be elected for at least 2s$`)
 	m := h.join(tenure.Config{ID: "node-0", Lease: time.Second}, nil)
 	if l := h.await(m, leads); l.Term >= 1<<52 {
 		t.Errorf("term %d", l.Term)
@@ -60,7 +60,7 @@ func TestResetReplacesATermOutOfReach(t *testing.T) {
 	m.leave()
 }
 
-func TestResetOfNothing(t *testing.T) {
+func TestResetRefusesAnAbsentRecord(t *testing.T) {
 	t.Parallel()
 	natsHome(t).says("reset", "--force").must(t, 1, `the record is absent$`)
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// Supervised machines whose command fails at once take turns, each no sooner than some seconds
-// after its last.
-func TestCommandThatFailsAtOnceDoesNotMoveLeadershipAllTheTime(t *testing.T) {
+// Supervised machines with a command that fails at once take turns. Each waits some seconds between
+// its turns.
+func TestFailingCommandDoesNotMoveLeadershipConstantly(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	var all []*wrapped
@@ -41,7 +41,7 @@ func TestCommandThatFailsAtOnceDoesNotMoveLeadershipAllTheTime(t *testing.T) {
 	}
 	w := h.wrap(nil, "sh", "-c", "exit 1").start()
 	w.says("the command ended soon after its start")
-	// released before
+	// It released before.
 	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads)
 	w.signal(syscall.SIGTERM)
 	w.ends(1)
@@ -54,15 +54,15 @@ func TestRunRestartsItsCommand(t *testing.T) {
 	w := h.wrap([]string{"--restart", "on-failure"}, "sh", "-c", "echo $TENURE_TOKEN $TENURE_ID; test -e $0 && exit 0; touch $0; exit 7", file).start()
 	w.ends(0)
 	if runs := strings.Split(strings.TrimSpace(w.out.String()), "\n"); len(runs) != 2 || runs[0] != runs[1] {
-		t.Errorf("the runs are told %q", runs)
+		t.Errorf("the runs got %q", runs)
 	}
 	if n := strings.Count(w.errs.String(), "tenure: elected"); n != 1 {
 		t.Errorf("elected %d times:\n%s", n, &w.errs)
 	}
 }
 
-// The command vanishes after tenure has looked for it: others get their turn, and so does this one
-// when it is there again.
+// The command is deleted after tenure has found it. Other candidates get their turn. So does this
+// one when the command exists again.
 func TestRunStepsAsideWithoutItsCommand(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -85,7 +85,7 @@ func TestRunStepsAsideWithoutItsCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.leave()
-	w.says("others get their turn")
+	w.says("other candidates get their turn")
 	other = h.join(tenure.Config{ID: "node-3", Lease: 10 * time.Minute}, nil)
 	h.await(other, leads)
 	put()
@@ -93,9 +93,9 @@ func TestRunStepsAsideWithoutItsCommand(t *testing.T) {
 	w.ends(4)
 }
 
-// A command that is deleted while its candidate waits is missed in each lease, and that is said
+// A command that is deleted while its candidate waits is missing in each lease. The log says so
 // once.
-func TestCommandThatIsDeletedIsMissedOnce(t *testing.T) {
+func TestDeletedCommandIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	job := filepath.Join(t.TempDir(), "job")
@@ -115,11 +115,11 @@ func TestCommandThatIsDeletedIsMissedOnce(t *testing.T) {
 		}
 		return nil
 	})
-	for _, text := range []string{"command not started", "others get their turn"} {
+	for _, text := range []string{"command not started", "other candidates get their turn"} {
 		if n := strings.Count(said, text); n == 0 || n > 1+strings.Count(said, "times=") {
 			t.Errorf("%q is said %d times:\n%s", text, n, said)
 		}
 	}
-	_ = w.cmd.Process.Kill() // its exit code depends on whether it leads just then
+	_ = w.cmd.Process.Kill() // its exit code depends on whether it leads at that moment
 	_ = w.cmd.Wait()
 }

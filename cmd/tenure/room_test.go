@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// A bucket that is full causes an error with the remedy.
-func TestBucketWithoutRoom(t *testing.T) {
+// A full bucket causes an error with the remedy.
+func TestFullBucketIsReportedWithARemedy(t *testing.T) {
 	t.Parallel()
 	url := servers.NATS(t).ClientURL()
 	nc, err := nats.Connect(url)
@@ -61,13 +61,13 @@ func TestBucketWithoutRoom(t *testing.T) {
 	w.ends(0)
 }
 
-// The server at the port is no broker, as its first words show.
+// The server at the port is no broker, as its first bytes show.
 func TestPortThatIsNotKafka(t *testing.T) {
 	t.Parallel()
 	for why, says := range map[string]struct{ greeting, want string }{
-		"SSH":  {"SSH-2.0-OpenSSH_9.2\r\n", "something else than a broker answers at "},
-		"NATS": {"INFO {}\r\n", "something else than a broker answers at "},
-		"TLS":  {"\x15\x03\x03\x00\x02\x02\x46", "the listener wants TLS, and security.protocol is PLAINTEXT"},
+		"SSH":  {"SSH-2.0-OpenSSH_9.2\r\n", " is not a Kafka broker"},
+		"NATS": {"INFO {}\r\n", " is not a Kafka broker"},
+		"TLS":  {"\x15\x03\x03\x00\x02\x02\x46", "the listener needs TLS, but security.protocol is PLAINTEXT"},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -86,7 +86,7 @@ func TestPortThatIsNotKafka(t *testing.T) {
 	}
 }
 
-func TestLeaseOutOfRangeIsTold(t *testing.T) {
+func TestLeaseOutOfRangeIsReported(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	for lease, want := range map[time.Duration]string{0: "leaseMillis is 0", -time.Second: "leaseMillis is -1000", 2 * time.Hour: "leaseMillis is 7200000"} {

@@ -7,11 +7,11 @@ import (
 
 const about = `Tenure elects one leader among the copies of a service, on the store that you already run.
 
-The demo is a separate command, tenure-demo.
+A separate command, tenure-demo, shows an election at work.
 
 Exit codes:
   0  done
-  1  error: the lines with "error:" describe it, and the line with "hint:" gives the remedy
+  1  error: lines with "error:" describe it, and a line with "hint:" gives the remedy, if known
   2  usage: a flag, an argument or a variable is wrong
   3  nobody leads
 tenure run exits with the code of the program that it runs: see tenure help run.

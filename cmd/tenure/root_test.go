@@ -14,15 +14,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// typed are the commands that people type, but for those that only explain, and for those that come
-// with the library for commands.
+// typed returns the commands that users type, without those that only explain and without those of
+// the command library.
 func typed() []*cobra.Command {
 	return slices.DeleteFunc(newRoot().Commands(), func(c *cobra.Command) bool {
 		return c.Hidden || c.Name() == "stores" || c.Name() == "help" || c.Name() == "completion"
 	})
 }
 
-// usageCode is the exit code of a wrong command line: run avoids the codes of its command.
+// usageCode returns the exit code of a wrong command line. run avoids the exit codes of its
+// command.
 func usageCode(c *cobra.Command) int {
 	if c.Name() == "run" {
 		return 125
@@ -44,7 +45,7 @@ func TestEveryCommandHasHelpAndJSON(t *testing.T) {
 	}
 }
 
-// Each of them takes TENURE_* for a flag that is not given, and says which variable is wrong.
+// Each command takes TENURE_* for a flag that is not given. An error names the variable.
 func TestEveryCommandTakesItsFlagsFromTheEnvironment(t *testing.T) {
 	t.Setenv("TENURE_JSON", "maybe")
 	for _, c := range typed() {
@@ -73,8 +74,8 @@ func TestEveryCommandRefusesUnknownFlags(t *testing.T) {
 	}
 }
 
-// The page is for people who have not installed the command yet, so it says the same as the help.
-func TestThePageOfTheCommandNamesEveryFlag(t *testing.T) {
+// The page is for readers who have not installed the command yet, so it says the same as the help.
+func TestCommandPageNamesEveryFlag(t *testing.T) {
 	text, err := os.ReadFile("../../docs/command.md")
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +100,8 @@ func TestThePageOfTheCommandNamesEveryFlag(t *testing.T) {
 	}
 }
 
-// The fields of --json are in the help as well as on the page.
-func TestThePageNamesTheFieldsOfJSON(t *testing.T) {
+// The fields of --json are in the help and on the page.
+func TestCommandPageNamesTheJSONFields(t *testing.T) {
 	text, err := os.ReadFile("../../docs/command.md")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestThePageNamesTheFieldsOfJSON(t *testing.T) {
 	}
 }
 
-// fieldsOf are the names of an object's fields in JSON.
+// fieldsOf returns the JSON names of an object's fields.
 func fieldsOf(t reflect.Type) []string {
 	var all []string
 	for i := range t.NumField() {

@@ -36,11 +36,11 @@ func newRun() *cobra.Command {
 	return c
 }
 
-// nameOfGuard is for people who look at the list of processes.
+// nameOfGuard is the first argument of a guard. The list of processes shows it.
 const nameOfGuard = "guard"
 
-// beGuard ends the process if it was started as a guard, which keeps as little in memory as it can,
-// and so no commands.
+// beGuard runs the guard and ends the process, if it was started as one. It is called before the
+// commands are made, so that a guard needs little memory.
 func beGuard() {
 	if len(os.Args) < 2 || os.Args[1] != nameOfGuard {
 		return
@@ -52,7 +52,8 @@ func beGuard() {
 	os.Exit(fault.Code(err))
 }
 
-// failed gives every error of run the exit code that commands do not use.
+// failed gives errors of run the exit code 125, which commands do not use, unless they have a code
+// of run.
 func failed(err error) error {
 	if err == nil {
 		return nil
@@ -82,8 +83,8 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	out := newPatientLog(c.ErrOrStderr())
 	defer out.flush()
 	log := r.logger(out)
-	for _, name := range cli.Strangers(c.Root(), os.Environ()) {
-		log.Warn("a variable of the environment sets no flag", "variable", name)
+	for _, name := range cli.UnknownVariables(c.Root(), os.Environ()) {
+		log.Warn("a variable of the environment sets no flag: check its name", "variable", name)
 	}
 	quit := func(code int) {
 		out.flush()
@@ -102,7 +103,7 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 		w.Hear(syscall.SIGTERM)
 	}
 	code, err = r.campaign(w, log)
-	w.Linger() // with the store closed
+	w.Linger() // campaign has closed the store
 	switch {
 	case w.Context().Err() != nil && code == 0: // asked to end before there was a command
 		return nil
@@ -113,7 +114,7 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	}
 }
 
-// coded gives an error an exit code, but for 0.
+// coded gives an error an exit code, unless the code is 0.
 func coded(code int, err error) error {
 	if err == nil || code == 0 {
 		return err
@@ -123,7 +124,7 @@ func coded(code int, err error) error {
 	return f
 }
 
-// campaign takes part in the election until there is no more to do.
+// campaign takes part in the election, and returns the exit code and the error of the wrapper.
 func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err error) {
 	m, err := r.measure(log)
 	if err != nil {
@@ -154,8 +155,8 @@ func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err er
 	return w.Run(e)
 }
 
-// hear hands the wrapper the signals that this process receives, until the returned function is
-// called. One that was ignored from the beginning, as nohup has it, stays so.
+// hear passes the signals that this process receives to the wrapper, until the returned function is
+// called. Signals that this process inherited as ignored, such as from nohup, stay ignored.
 func hear(w *wrap.Wrapper) (stop func()) {
 	signals := make(chan os.Signal, 16)
 	for _, s := range guard.Forwarded {
@@ -187,8 +188,8 @@ func hear(w *wrap.Wrapper) (stop func()) {
 	}
 }
 
-// guardOf runs this very program as a guard, even if its file has been replaced by a newer one in
-// the meantime.
+// guardOf returns the command that runs this program as a guard, even if its file has been replaced
+// by a newer one.
 func guardOf() *exec.Cmd {
 	self := "/proc/self/exe"
 	if _, err := os.Stat(self); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// The first process of a container gets the orphans of all others, such as those of a command that
-// was started in it from outside.
+// The first process of a container adopts the orphans of all other processes, for example those of
+// a command that was started in the container from outside.
 func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -51,7 +51,7 @@ func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
 	w.ends(3)
 }
 
-// child is the number of the only one.
+// child returns the process ID of the only child.
 func (w *wrapped) child(pid int) string {
 	w.Helper()
 	all, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))

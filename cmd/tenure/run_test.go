@@ -21,15 +21,15 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// wrapped is a "tenure run" in a process of its own.
+// wrapped is a "tenure run" in its own process.
 type wrapped struct {
 	*testing.T
 	cmd       *exec.Cmd
 	out, errs guardtest.Output
 }
 
-// wrap makes a "tenure run" with a lease that does not end within a test, unless the flags say
-// otherwise.
+// wrap returns a "tenure run" with a lease that does not end within a test, unless the flags set
+// another.
 func (h *home) wrap(flags []string, command ...string) *wrapped {
 	h.Helper()
 	args := append(h.args("run", "--id", "node-1", "--lease", "10m"), flags...)
@@ -44,7 +44,7 @@ func tenureRuns(t *testing.T, args ...string) *wrapped {
 	return w
 }
 
-// ignoring has the process begin with a signal that is ignored.
+// ignoring lets the process start with an ignored signal.
 func (w *wrapped) ignoring(signal string) *wrapped {
 	w.cmd.Args = append([]string{"sh", "-c", `trap "" ` + signal + `; exec "$0" "$@"`}, w.cmd.Args...)
 	w.cmd.Path = "/bin/sh"
@@ -67,7 +67,7 @@ func (w *wrapped) signal(s syscall.Signal) {
 	}
 }
 
-// says waits until it has written something on standard error, or its command on standard output.
+// says waits for a text on its standard error or on its command's standard output.
 func (w *wrapped) says(text string) {
 	w.Helper()
 	wait.Succeeds(w.T, "it says "+text, func(context.Context) error {
@@ -78,7 +78,7 @@ func (w *wrapped) says(text string) {
 	})
 }
 
-// ends waits until it has ended, and checks how. Passwords must be nowhere.
+// ends waits until it has ended, and checks the exit code. No output contains a password.
 func (w *wrapped) ends(code int) {
 	w.Helper()
 	stop := context.AfterFunc(wait.Context(w.T), func() { _ = w.cmd.Process.Kill() })
@@ -117,7 +117,7 @@ func TestRunOnceEndsWhenItHandsOver(t *testing.T) {
 	w := h.wrap([]string{"--once"}, "sh", "-c", "echo up; exec sleep 100").start()
 	w.says("up\n")
 	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), follows("node-1"))
-	// the other does not come back
+	// The other one does not come back.
 	h.says("hand-over", "--to", "node-2").must(t, 0, "^node-2 leads")
 	w.ends(121)
 }
@@ -141,34 +141,34 @@ func TestRunFailsWithoutAStore(t *testing.T) {
 	}
 }
 
-func TestRunMakesTheBucketWhenToldTo(t *testing.T) {
+func TestRunCreatesTheBucketOnRequest(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.url = strings.Replace(h.url, "ELECTIONS", "FRESH", 1)
 	h.wrap([]string{"--create"}, "sh", "-c", "exit 5").start().ends(5)
 }
 
-func TestRunTellsItsCommandWhoLeads(t *testing.T) {
+func TestRunSetsTheVariablesOfItsCommand(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	token := func() int {
 		w := h.wrap(nil, "env")
 		w.cmd.Env = append(w.cmd.Env, "TENURE_TOKEN=7000000", "OTHER=a b")
 		w.start().ends(0)
-		told := map[string]string{}
+		got := map[string]string{}
 		for line := range strings.Lines(w.out.String()) {
 			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-			if _, twice := told[name]; twice {
+			if _, twice := got[name]; twice {
 				t.Errorf("%s is there twice", name)
 			}
-			told[name] = value
+			got[name] = value
 		}
-		if told["TENURE_ELECTION"] != "billing" || told["TENURE_ID"] != "node-1" || told["OTHER"] != "a b" {
-			t.Errorf("got %q", told)
+		if got["TENURE_ELECTION"] != "billing" || got["TENURE_ID"] != "node-1" || got["OTHER"] != "a b" {
+			t.Errorf("got %q", got)
 		}
-		n, err := strconv.Atoi(told["TENURE_TOKEN"])
+		n, err := strconv.Atoi(got["TENURE_TOKEN"])
 		if err != nil || n == 7000000 {
-			t.Errorf("the token is %q", told["TENURE_TOKEN"])
+			t.Errorf("the token is %q", got["TENURE_TOKEN"])
 		}
 		return n
 	}
@@ -213,7 +213,7 @@ func TestRunLogsInJSON(t *testing.T) {
 		t.Errorf("got %v and %v, in\n%s", begun, ended, &w.errs)
 	}
 	if seen["tenure: elected"] == nil || seen["tenure: released"] == nil {
-		t.Errorf("the election is not told:\n%s", &w.errs)
+		t.Errorf("the election is not logged:\n%s", &w.errs)
 	}
 }
 
@@ -240,8 +240,8 @@ func TestRunEndsWhileItFollows(t *testing.T) {
 	}
 }
 
-// It may be told to end before it has looked around.
-func TestRunEndsWhileItBegins(t *testing.T) {
+// The signal may come before tenure has read the store.
+func TestRunEndsWhileItStarts(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.await(h.join(tenure.Config{ID: "node-2"}, nil), leads)
@@ -250,12 +250,12 @@ func TestRunEndsWhileItBegins(t *testing.T) {
 		time.Sleep(after * time.Millisecond)
 		w.signal(syscall.SIGTERM)
 		stop := context.AfterFunc(wait.Context(t), func() { w.Error("it does not end"); _ = w.cmd.Process.Kill() })
-		_ = w.cmd.Wait() // by itself, or at the very beginning by the signal
+		_ = w.cmd.Wait() // by itself or, at the very start, by the signal
 		stop()
 	}
 }
 
-func TestRunPassesItsEndOnAndReleases(t *testing.T) {
+func TestRunPassesItsSignalOnAndReleases(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	for signal, name := range map[syscall.Signal]string{syscall.SIGTERM: "TERM", syscall.SIGINT: "INT"} {
@@ -279,7 +279,7 @@ func TestRunKillsAtTheSecondSignal(t *testing.T) {
 	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads)
 }
 
-func TestRunKillsWhatDoesNotFinish(t *testing.T) {
+func TestRunKillsACommandThatDoesNotFinish(t *testing.T) {
 	t.Parallel()
 	w := natsHome(t).wrap([]string{"--finish-within", "200ms", "--stop-within", "400ms"}, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.02; done")
 	w.start().says("up\n")
@@ -299,15 +299,15 @@ func TestRunPassesOtherSignalsOn(t *testing.T) {
 	w.ends(143)
 }
 
-// As nohup and shells have it that begin something in the background.
-func TestRunGoesOnIgnoringWhatItWasBegunIgnoring(t *testing.T) {
+// nohup, and shells that start a background process, let it ignore signals.
+func TestRunKeepsIgnoringInheritedSignals(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.await(h.join(tenure.Config{ID: "node-2"}, nil), leads)
 	for name, s := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
 		w := h.wrap(nil, "true").ignoring(name).start()
 		w.says("leader=node-2")
-		w.signal(s) // which would be heard first
+		w.signal(s) // it would arrive first
 		w.signal(syscall.SIGTERM)
 		w.ends(0)
 		if !strings.Contains(w.errs.String(), "signal=terminated") {
@@ -316,7 +316,7 @@ func TestRunGoesOnIgnoringWhatItWasBegunIgnoring(t *testing.T) {
 	}
 }
 
-func TestCommandGoesOnIgnoringWhatRunWasBegunIgnoring(t *testing.T) {
+func TestCommandKeepsIgnoringInheritedSignals(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	for _, name := range []string{"HUP", "INT"} {

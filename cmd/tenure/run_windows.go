@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// newRun says that it cannot be had here.
+// newRun returns a command that only says that run does not work on this system.
 func newRun() *cobra.Command {
 	return &cobra.Command{
 		Use:                "run",
@@ -17,7 +17,7 @@ func newRun() *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
 			f := fault.New("use the library, which is for this system too, or run the command on Linux or macOS",
-				"%w", errors.New("tenure run needs process groups and signals, which this system has not"))
+				"%w", errors.New("tenure run needs process groups and signals, which this system does not have"))
 			f.Code = 125
 			return f
 		},

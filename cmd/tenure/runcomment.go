@@ -12,16 +12,16 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// commentator logs two things that no event says: why nobody leads yet, and that two processes have
-// one --id.
+// commentator logs two things for which there is no event: the reason why there is no leader yet,
+// and that two processes have the same --id.
 type commentator struct {
 	id    string
 	lease time.Duration
 	log   *slog.Logger
 
-	waits    bool      // it has logged why nobody leads
+	waits    bool      // it has logged why there is no leader
 	namesake string    // the incarnation of a leader with the same ID
-	written  time.Time // when that leader had written the record that was seen first, by its clock
+	written  time.Time // when that leader wrote the first record that was seen, by its clock
 	warned   bool
 }
 
@@ -43,7 +43,7 @@ func (c *commentator) follow(ctx context.Context, e *tenure.Election) {
 		s := e.Status()
 		c.vacancy(s)
 		look, cancel := ctx, func() {}
-		if c.suspects(s) { // renewals are no change of the status
+		if c.suspects(s) { // a renewal does not change the status, so look again soon
 			look, cancel = context.WithTimeout(ctx, c.lease/2)
 		}
 		select {
@@ -54,7 +54,7 @@ func (c *commentator) follow(ctx context.Context, e *tenure.Election) {
 	}
 }
 
-// vacancy logs once why nobody leads, and until when.
+// vacancy logs once why there is no leader, and until when candidates wait.
 func (c *commentator) vacancy(s tenure.Status) {
 	why := vacancies[s.Record.Kind]
 	if why == "" || s.State != tenure.StateCandidate {
@@ -70,14 +70,14 @@ func (c *commentator) vacancy(s tenure.Status) {
 	c.log.Info(why, "lease", lease, "until", until)
 }
 
-// vacancies are the kinds of record by which nobody leads for a while, and the reasons.
+// vacancies are the kinds of record for which candidates wait, and the reasons.
 var vacancies = map[admin.Kind]string{
-	admin.Vacant:    "no record shows who led last: candidates wait one lease, since a leader whose record was deleted may trust its own",
+	admin.Vacant:    "no record shows who led last: candidates wait one lease, since a leader whose record was deleted may still trust its lease",
 	admin.Malformed: "the record is malformed: candidates wait for the lease that it shows or may hide, and then claim over it",
 }
 
-// suspects reports whether another process seems to have the same ID, and warns once it is seen to
-// live. An earlier run of this very candidate leaves such a record, too, but does not renew it.
+// suspects reports whether another process may have the same ID, and warns if that process renews
+// the record. An earlier run of this candidate leaves such a record too, but does not renew it.
 func (c *commentator) suspects(s tenure.Status) bool {
 	if c.warned || s.State != tenure.StateCandidate || s.Leader.ID != c.id {
 		return false
@@ -89,7 +89,7 @@ func (c *commentator) suspects(s tenure.Status) bool {
 		return true
 	}
 	c.warned = true
-	c.log.Warn("another process has the same --id, which logs and hand-overs cannot tell apart: give each its own",
+	c.log.Warn("another process has the same --id: give each its own, since logs and hand-overs cannot tell them apart",
 		"leader", c.id, "term", s.Leader.Term)
 	return false
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// commented plays a candidate "a" on a store, and returns its log after a while.
+// commented runs a candidate "a" on a store, and returns its log after a while.
 func commented(t *testing.T, store *memory.Store, after time.Duration) string {
 	t.Helper()
 	var text strings.Builder
@@ -30,7 +30,7 @@ func commented(t *testing.T, store *memory.Store, after time.Duration) string {
 	return text.String()
 }
 
-// plays has a candidate lead whenever it is elected.
+// plays lets a candidate lead whenever it is elected.
 func plays(t *testing.T, e *tenure.Election) (leave func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -85,7 +85,7 @@ func TestMalformedRecordIsExplainedOnce(t *testing.T) {
 	})
 }
 
-func TestNothingIsExplainedWhereTheElectionIsDecidedAtOnce(t *testing.T) {
+func TestImmediateElectionIsNotExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if log := commented(t, memory.New(), 30*time.Second); log != "" {
 			t.Errorf("it says\n%s", log)
@@ -93,7 +93,7 @@ func TestNothingIsExplainedWhereTheElectionIsDecidedAtOnce(t *testing.T) {
 	})
 }
 
-func TestNamesakes(t *testing.T) {
+func TestNamesakesAreReported(t *testing.T) {
 	for why, c := range map[string]struct {
 		id    string
 		lives bool
@@ -124,15 +124,15 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-func TestPeerTroubleSaysWhatFails(t *testing.T) {
+func TestPeerTroubleNamesTheFailure(t *testing.T) {
 	for _, c := range []struct{ election, want string }{
 		{"", "a connection to this process cannot be served"},
-		{"e", "a leader cannot be followed"},
+		{"e", "no reports from the leader over --peer"},
 	} {
 		var text strings.Builder
-		tell := peerTrouble(slog.New(slog.NewTextHandler(&text, nil)))
-		tell(c.election, nil)
-		tell(c.election, context.Canceled)
+		report := peerTrouble(slog.New(slog.NewTextHandler(&text, nil)))
+		report(c.election, nil)
+		report(c.election, context.Canceled)
 		if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) {
 			t.Errorf("of election %q it says\n%s", c.election, got)
 		}

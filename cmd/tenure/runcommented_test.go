@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
-// The first election in a bucket waits, and logs the reason.
-func TestRunSaysWhyNobodyLeadsYet(t *testing.T) {
+// The first election in a bucket waits, and the log has the reason.
+func TestRunExplainsAVacancy(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.url = strings.Replace(h.url, "ELECTIONS?pristine=true", "FRESH", 1)
@@ -42,8 +42,8 @@ func TestRunWarnsOfUnknownVariables(t *testing.T) {
 	}
 }
 
-// A store that is away is one line, and then a few with a count.
-func TestRunLogsTroubleEverLessOften(t *testing.T) {
+// An unreachable store is logged once, and then with a count at growing intervals.
+func TestRunLogsRepeatedTroubleLessOften(t *testing.T) {
 	t.Parallel()
 	server := servers.NATS(t)
 	h := homeAt(t, server.ClientURL()+"/ELECTIONS?pristine=true")

@@ -35,10 +35,10 @@ type runFlags struct {
 	restart, format, loudness string
 	json                      bool
 
-	// Values that follow from these.
+	// The results of settle.
 	place   stores.Place
 	members *peers.Settings
-	scraped *web.Settings // nil: no metrics are served
+	scraped *web.Settings // of the server of metrics; nil: there is none
 	level   slog.Level
 }
 
@@ -52,11 +52,11 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
 	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&r.stopWithin, "stop-within", 0,
-		"time from SIGTERM until SIGKILL has ended the command when the lease is lost; it is part of the lease (default a fifth of the lease, at most 5s; at least 100ms)")
+		"when the lease is lost, the time from SIGTERM until SIGKILL has ended the command; this time is part of the lease (default a fifth of the lease, at most 5s; at least 100ms)")
 	f.DurationVar(&r.finishWithin, "finish-within", 10*time.Second,
 		"how long the command may take to finish when it is asked to; until then the lease is renewed")
 	f.DurationVar(&r.splay, "splay", 0, "maximum random delay before the first claim")
-	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher priority asks the leader to hand over, once it has been healthy for two leases")
+	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher priority than the leader's, healthy for two leases, asks the leader to hand over")
 	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, and do not campaign again; --restart applies until then", wrap.CodeLost))
 	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
 		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
@@ -69,7 +69,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.BoolVar(&r.json, "json", false, "the same as --log-format json")
 }
 
-// settle finds everything that is wrong before anything is started.
+// settle checks all settings before anything is started, and sets the fields that follow from them.
 func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 	from, err := cli.Fill(f, env, nil)
 	if err != nil {
@@ -84,6 +84,9 @@ func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 	if r.place, err = r.where.Place(f, from, env); err != nil {
 		return err
 	}
+	if r.election == "" {
+		return fault.OfUsage(errors.New("--election is missing"))
+	}
 	if r.members, err = r.peers.Settings(from.Named); err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 		return err
 	}
 	if r.members != nil && r.place.Pushes() {
-		return fault.New("leave it out", "%s: %s tells of changes by itself and needs no peers", from.Named("peer"), r.place.Kind())
+		return fault.New("leave it out", "%s: %s pushes changes and needs no peers", from.Named("peer"), r.place.Kind())
 	}
 	return errors.Join(r.checkWords(from), r.checkElection(f, from))
 }
@@ -109,7 +112,8 @@ func (r *runFlags) checkWords(from cli.Sources) error {
 	return nil
 }
 
-// checkElection leaves it to the command to be killed in a part of --stop-within.
+// checkElection checks the settings of the election. A given --stop-within must leave time to kill
+// the command.
 func (r *runFlags) checkElection(f *pflag.FlagSet, from cli.Sources) error {
 	if f.Changed("stop-within") && r.stopWithin < wrap.LeastStopWithin {
 		return fmt.Errorf("%s is %v; it must be at least %v", from.Named("stop-within"), r.stopWithin, wrap.LeastStopWithin)
@@ -126,7 +130,7 @@ func (r *runFlags) config() tenure.Config {
 		ID: r.id, Priority: r.priority, Lease: r.lease, StopWithin: r.stopWithin, FinishWithin: r.finishWithin,
 		Tuning: tenure.Tuning{
 			Renew: r.renew, Splay: r.splay,
-			// a guard that fails now and then must not do so in a row
+			// constant: a guard that fails now and then does not make the pauses longer
 			Backoff: func(int) time.Duration { return r.lease },
 		},
 	}

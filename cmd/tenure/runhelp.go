@@ -8,20 +8,22 @@ The command finds TENURE_ELECTION, TENURE_ID and TENURE_TOKEN in its environment
 higher in every later term. So a resource that refuses writes with a lower token than it has seen is
 safe even from a command that was frozen and resumes.
 
-When the lease is lost, the command's process group gets SIGTERM, and SIGKILL early enough that it is
-dead before another candidate can be elected. A guard, a second process, ensures this even if this
-process dies, is stopped or hangs. Then this candidate campaigns again, or with --once exits.
+When the lease is lost, the command's process group gets SIGTERM, and then SIGKILL, early enough to
+be dead before another candidate can be elected. A guard, a second process, ensures this even if
+this process dies, is stopped or hangs. Then this candidate campaigns again, or with --once exits.
 
-On SIGTERM or SIGINT the command gets the signal, and has --finish-within to finish; until then the
-lease is renewed. Then the lease is released, so that the next leader starts at once. A second signal
-kills the command at once. Other signals are passed on to the command. When the command ends by
-itself, run ends its leftover processes, releases the lease, and exits with the command's code.
+When run receives SIGTERM or SIGINT, it passes the signal on to the command, which then has
+--finish-within to finish. Until then run renews the lease, and then releases it, so that the next
+leader starts at once. A second such signal kills the command at once. Other signals are passed on
+to the command. When the command ends by itself, run ends the processes that the command has left
+behind, releases the lease, and exits with the command's code.
 
-If the command ended within 5 seconds (1 second with code 0), run waits for the rest of that time
-before it exits. A supervisor may start it again at once, and leadership should not move all the
-time. With --restart the command is run again in the same term and with the same token, after pauses
-that grow from 1 second. During a pause no command runs. After five quick failures, and if the
-command cannot be started, other candidates get their turn.
+If the command ended within 5 seconds (1 second with code 0), run waits until that time has passed,
+and up to a quarter longer, before it exits. Otherwise leadership would move all the time if a
+supervisor starts run again at once. With --restart the command is run again in the same term and
+with the same token, after pauses that grow from 1 second. During a pause no command runs. After
+five failures in a row, each within 10 seconds, other candidates get their turn. They also do if the
+command cannot be started.
 
 Exit codes:
   N    the command's, if it ended by itself or because run was asked to end; 128+S if signal S ended it

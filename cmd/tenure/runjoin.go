@@ -13,14 +13,14 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// lookWithin bounds the look at a store's settings, which was not asked for.
+// lookWithin bounds the inspection of a store's settings without --inspect.
 const lookWithin = 5 * time.Second
 
-// look reports unsafe settings of the store as far as they show. With --inspect it tries the store
-// out and refuses an unsafe one.
+// look logs unsafe settings of the store, if it can read them. With --inspect it tests the store,
+// and returns an error if it is unsafe.
 func (r *runFlags) look(ctx context.Context, s *stores.Store, log *slog.Logger) error {
 	if !r.inspect && !r.place.Pushes() {
-		return nil // a store without settings to look at takes many requests
+		return nil // this store has no settings to read, and a test needs many requests
 	}
 	if !r.inspect {
 		var cancel context.CancelFunc
@@ -44,8 +44,8 @@ func (r *runFlags) look(ctx context.Context, s *stores.Store, log *slog.Logger) 
 	return nil
 }
 
-// levelOf is that of a finding in the log. Each bucket that other tools made has sequences that
-// begin at 1, and most operators leave it at that: only --inspect warns of it.
+// levelOf returns the level of a finding in the log. A bucket that another tool made has sequence
+// numbers that begin at 1. Most operators accept that, so only --inspect warns of it.
 func (r *runFlags) levelOf(f driver.Finding) slog.Level {
 	if f.Severity < driver.Warning || !r.inspect && f.Severity == driver.Warning && f.Setting == "first_seq" {
 		return slog.LevelDebug
@@ -53,22 +53,22 @@ func (r *runFlags) levelOf(f driver.Finding) slog.Level {
 	return slog.LevelWarn
 }
 
-// part holds the parts of an election besides its name.
+// part holds the arguments of an election besides its name, and what to close after it.
 type part struct {
 	store   driver.Store
 	config  tenure.Config
 	closers []func() error
 }
 
-// leave comes after the election.
+// leave closes the parts. Call it after the election.
 func (p *part) leave() {
 	for i := len(p.closers) - 1; i >= 0; i-- {
 		_ = p.closers[i]()
 	}
 }
 
-// peerTrouble logs failures between members. An error without an election is of a connection that
-// another process made to this one.
+// peerTrouble logs failures between members. An error without an election is of an incoming
+// connection.
 func peerTrouble(log *slog.Logger) func(election string, err error) {
 	return func(election string, err error) {
 		switch {
@@ -76,12 +76,12 @@ func peerTrouble(log *slog.Logger) func(election string, err error) {
 		case election == "":
 			log.Warn("a connection to this process cannot be served", "cause", err)
 		default:
-			log.Warn("a leader cannot be followed", "cause", err)
+			log.Warn("no reports from the leader over --peer: this candidate reads the store instead", "cause", err)
 		}
 	}
 }
 
-// join adds the nomination and the peers to the store, if there are any.
+// join returns the store with the nomination and the peers, if there are any.
 func (r *runFlags) join(ctx context.Context, s *stores.Store, log *slog.Logger) (*part, error) {
 	p := &part{store: s.Driver, config: r.config()}
 	p.config.Logger = log

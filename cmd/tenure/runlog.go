@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// patientLog passes lines on to a writer that may hang, such as a pipe that no process reads, and
-// loses lines rather than wait: no log may cost a lease, or delay a signal.
+// patientLog passes lines on to a writer that may hang, such as a pipe that no process reads. It
+// drops lines and does not wait: a log must not cost a lease, or delay a signal.
 type patientLog struct {
 	out    io.Writer
 	lines  chan []byte
@@ -18,7 +18,7 @@ type patientLog struct {
 }
 
 const (
-	logLines = 1024 // that may wait
+	logLines = 1024 // the number of lines that may wait
 	logFlush = time.Second
 )
 
@@ -61,7 +61,7 @@ func (l *patientLog) rest() {
 	}
 }
 
-// flush waits for the written lines, but not for long. Later lines are lost.
+// flush waits until the lines are written, for logFlush at most. Later lines are lost.
 func (l *patientLog) flush() {
 	close(l.ending)
 	select {

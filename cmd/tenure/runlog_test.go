@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-func TestALogThatHangsHoldsUpNobody(t *testing.T) {
+func TestHungLogBlocksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe() // without a reader
 		defer func() { _ = r.Close() }()
@@ -61,8 +61,8 @@ func (d distant) Read(ctx context.Context, key string) (driver.Entry, error) {
 	}
 }
 
-// The log names the flag that is too short, with a value that is long enough.
-func TestLogNamesTheLeaseThatIsTooShort(t *testing.T) {
+// The log names the flag with the short lease, and a value that is long enough.
+func TestLogNamesATooShortLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for format, want := range map[string]string{
 			"text": `level=WARN msg="tenure: trouble" `,

@@ -13,18 +13,17 @@ import (
 	"github.com/tenure-go/tenure/metrics"
 )
 
-// measures are the metrics of this process, and the server that shows them. The zero value has
-// neither.
+// measures are the metrics of this process, and the server for them. The zero value has neither.
 type measures struct {
 	set    *metrics.Set
 	server *web.Server
-	// absent stands for the election until the store was reached.
+	// absent represents the election in the metrics until the store is reached.
 	absent   *metrics.Member
 	election atomic.Pointer[tenure.Election]
 }
 
-// measure begins to serve metrics if that is asked for. Until the store is reached, the process
-// sees no leader and could not take over.
+// measure begins to serve metrics, if --metrics is given. Until the store is reached, they show
+// that the process sees no leader and could not take over.
 func (r *runFlags) measure(log *slog.Logger) (*measures, error) {
 	m := &measures{}
 	if r.scraped == nil {
@@ -38,7 +37,7 @@ func (r *runFlags) measure(log *slog.Logger) (*measures, error) {
 	pages := http.NewServeMux()
 	pages.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", metrics.TextType)
-		_ = m.set.WriteText(w) // the client has gone, or is too slow
+		_ = m.set.WriteText(w) // fails if the client has gone or is too slow
 	})
 	pages.Handle("GET /member", dashboard.Report(m.elections))
 	var err error
@@ -49,7 +48,7 @@ func (r *runFlags) measure(log *slog.Logger) (*measures, error) {
 	return m, nil
 }
 
-// elections are none until the store was reached.
+// elections returns the election, or none until the store is reached.
 func (m *measures) elections() []*tenure.Election {
 	if e := m.election.Load(); e != nil {
 		return []*tenure.Election{e}
@@ -57,7 +56,7 @@ func (m *measures) elections() []*tenure.Election {
 	return nil
 }
 
-// joined comes when the election itself is in the Set.
+// joined replaces absent by the election, which is in the Set now.
 func (m *measures) joined(e *tenure.Election) {
 	m.election.Store(e)
 	if m.set != nil {

@@ -18,7 +18,7 @@ import (
 
 var servedAt = regexp.MustCompile(`url=(http://\S+/metrics)`)
 
-// metricsAt waits until metrics are served, and returns where.
+// metricsAt waits until metrics are served, and returns the URL.
 func (w *wrapped) metricsAt() (url string) {
 	w.Helper()
 	w.says("metrics are served")
@@ -39,7 +39,7 @@ func scrape(ctx context.Context, url string) (string, error) {
 	return string(text), err
 }
 
-// shows waits until metrics have a line.
+// shows waits until the metrics have a line.
 func (w *wrapped) shows(url, line string) {
 	w.Helper()
 	wait.Succeeds(w.T, "metrics show "+line, func(ctx context.Context) error {
@@ -53,15 +53,16 @@ func (w *wrapped) shows(url, line string) {
 
 func TestRunServesMetrics(t *testing.T) {
 	t.Parallel()
-	w := natsHome(t).wrap([]string{"--metrics", "0"}, "sh", "-c", "exec sleep 1000").start()
+	w := natsHome(t).wrap([]string{"--metrics", "0"}, "sh", "-c", "echo begun >&2; exec sleep 1000").start()
 	url := w.metricsAt()
 	w.shows(url, `tenure_leading{election="billing"} 1`)
 	w.shows(url, `tenure_lease_seconds{election="billing"} 600`)
+	w.says("begun") // before that, no process would receive the signal
 	w.signal(syscall.SIGTERM)
 	w.ends(143)
 }
 
-// The election is in the metrics before the store is.
+// The metrics have the election before the store answers.
 func TestRunServesMetricsWithoutAStore(t *testing.T) {
 	t.Parallel()
 	w := tenureRuns(t, "run", "--store", "nats://127.0.0.1:1/E", "--election", "billing", "--metrics", "0", "--", "true").start()
@@ -89,7 +90,7 @@ func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
 }
 
 // Scrapers that hold connections and read nothing cost no lease.
-func TestRunLeadsOnAmongBadScrapers(t *testing.T) {
+func TestRunKeepsLeadingDespiteBadScrapers(t *testing.T) {
 	t.Parallel()
 	w := natsHome(t).wrap([]string{"--metrics", "0", "--lease", "8s", "--renew", "500ms"}, "sh", "-c", "exec sleep 1000").start()
 	url := w.metricsAt()
@@ -107,7 +108,7 @@ func TestRunLeadsOnAmongBadScrapers(t *testing.T) {
 			}
 		}
 	}
-	// Ten renewals, seen through the crowd.
+	// Ten renewals, read while the bad scrapers hold their connections.
 	wait.Succeeds(t, "it leads on", func(ctx context.Context) error {
 		text, err := scrape(ctx, url)
 		if err != nil {

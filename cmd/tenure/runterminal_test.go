@@ -22,24 +22,24 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// lent waits in a script until the terminal is lent to it, since keys that are typed before are for
-// others.
+// lent waits in a script until the terminal is lent to it. Keys that are typed earlier reach
+// another program.
 const lent = `until [ $(ps -o tpgid= -p $$) -eq $$ ]; do sleep 0.02; done; `
 
-// openRun runs a shell in a terminal that has "tenure run" run a script, and then says its exit
-// code and reads a line itself.
+// openRun runs a shell in a terminal. The shell lets "tenure run" run a script, prints its exit
+// code, and then reads a line itself.
 func openRun(h *home, flags []string, script string) *terminaltest.Window {
 	h.Helper()
 	w := h.wrap(append([]string{"--log-level", "error"}, flags...), "sh", "-c", script)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$0" "$@"; echo "code $?"; read x; echo "shell: $x"`}, w.cmd.Args...)...)
 	cmd.Env = w.cmd.Env
 	window := terminaltest.Open(h.T, cmd, 80, 24)
-	// the window is closed when its last process ends
+	// The window is closed when its last process ends.
 	h.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	return window
 }
 
-// ended waits for the exit code of run, after which the terminal is the shell's again.
+// ended waits for the exit code of run. After that the shell has the terminal again.
 func ended(w *terminaltest.Window, code string) {
 	w.Await(0, "code "+code)
 	w.Press("back\n")
@@ -67,19 +67,19 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	}
 	w.Press(ctrlC)
 	w.Await(0, "heard 1")
-	// tenure run passes it on, after any other that it has heard
+	// tenure run passes it on, after any signal that it has received before.
 	if err := syscall.Kill(run, syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
 	if before, _ := w.Await(0, "after"); strings.Contains(before, "heard 2") {
-		t.Error("it is heard twice")
+		t.Error("it is received twice")
 	}
 	w.Press(ctrlC)
 	ended(w, "4")
 }
 
-// up says "up" once the given programs run as children of the script. A shell that forks forgets a
-// signal which arrives between fork and exec, so no key may be pressed before.
+// up prints "up" once the given programs run as children of the script. A shell that forks loses a
+// signal that arrives between fork and exec, so no key may be pressed before.
 func up(programs ...string) string {
 	wait := "("
 	for _, program := range programs {
@@ -88,7 +88,7 @@ func up(programs ...string) string {
 	return wait + "echo up) & "
 }
 
-// A leader that is suspended could not be resumed.
+// A suspended leader could not be resumed.
 func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 	t.Parallel()
 	for why, script := range map[string]string{
@@ -96,7 +96,7 @@ func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 		"a shell that waits":   up("sleep") + "sleep 1000; true",
 		"a pipe":               up("sleep", "cat") + "sleep 1000 | cat; true",
 		"a shell that listens": "trap 'exit 130' INT; echo up; while :; do sleep 0.02; echo on; done",
-		"one that hears it":    "trap : TSTP; " + up("sleep") + "sleep 1000; true",
+		"one that handles it":  "trap : TSTP; " + up("sleep") + "sleep 1000; true",
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()

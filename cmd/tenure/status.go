@@ -14,10 +14,10 @@ import (
 
 const aboutStatus = `Shows the leader of an election. It takes no part in the election and writes nothing.
 
-One look at the record shows which candidate wrote it last. If that was less than a lease ago, by the
-time that the leader wrote into the record, this candidate leads. Otherwise status watches the record
-for up to --wait, until it is renewed or the lease has run out: clocks may differ, or a leader died
-and no candidate followed.
+One look at the record shows which candidate wrote it last. If the leader's timestamp in the record
+is less than a lease old, this candidate leads. Otherwise clocks may differ, or the leader died and
+no candidate followed. So status watches the record for up to --wait, until it is renewed or the
+lease has run out.
 
 Only the leader knows how long its lease still lasts. Others see the time of its last renewal by the
 leader's clock, and know that the lease lasts no more than one lease from now. No clock decides which
@@ -25,22 +25,22 @@ candidate is elected.
 
 Exit codes:
   0  there is a leader
-  1  the leader could not be found out, or the key holds no election record: the error gives the remedy
+  1  the leader cannot be determined, or the key holds no election record; a hint gives the remedy
   2  a flag, an argument or a variable is wrong
   3  nobody leads
 
-Each line of --json is one object. It has time, event ("status"), election, id (of this command), term,
-store and record ("held", "released", "vacant", "absent", "malformed" or "foreign"). It also has those
-of these that are known: leader, address, metadata, priority, leaseMillis, renewed (by the leader's
-clock), leftMillis (by that clock), mostMillis, confirmed (whether a renewal was seen), from (the last
-leader), request {to, by}, problem.`
+Each line of --json is one object. It has time, event ("status"), election, id (of this command),
+term, store and record ("held", "released", "vacant", "absent", "malformed" or "foreign"). It also
+has each of these that is known: leader, address, metadata, priority, leaseMillis, renewed (by the
+leader's clock), leftMillis (by that clock), mostMillis, confirmed (whether a renewal was seen), from
+(the last leader), request {to, by}, problem.`
 
 const examplesStatus = `  tenure status --store nats://host:4222/ELECTIONS --election billing
   tenure status --store 's3://bucket/elections?region=eu-central-1' --election nightly --json
   TENURE_STORE=nats://user:password@host/ELECTIONS tenure status --election billing
   tenure status --context prod --election billing || echo nobody leads`
 
-// statusFlags are those of status.
+// statusFlags are the flags of status.
 type statusFlags struct {
 	observerFlags
 	wait time.Duration
@@ -65,7 +65,7 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	if err := s.settle(c); err != nil {
 		return err
 	}
-	o, err := s.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, plainly)
+	o, err := s.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, untapped)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	return nil
 }
 
-// judge looks, and looks for longer if the record does not show whether its leader lives.
+// judge reads the record, and watches it if one read does not show whether its leader lives.
 func (o *observer) judge(ctx context.Context, within time.Duration) (standing, error) {
 	s, err := o.look(ctx)
 	if err == nil && within > 0 && s.Leader.Exists() && !fresh(s.Record, time.Now()) {
@@ -104,8 +104,8 @@ func (o *observer) judge(ctx context.Context, within time.Duration) (standing, e
 }
 
 // fresh reports whether the record was renewed less than a lease ago by its leader's clock. This
-// only saves time: if clocks differ, status looks a while longer, or reports a leader that died
-// just before.
+// only saves time: if clocks differ, status watches the record for a while, or reports a leader
+// that has just died.
 func fresh(r admin.Record, now time.Time) bool {
 	age := now.Sub(r.Updated)
 	return !r.Updated.IsZero() && -r.Lease < age && age < r.Lease
@@ -126,14 +126,14 @@ type standing struct {
 	Confirmed   bool              `json:"confirmed"`
 	Priority    int               `json:"priority,omitempty"`
 	From        string            `json:"from,omitempty"`
-	Request     *wish             `json:"request,omitempty"`
+	Request     *handOverRequest  `json:"request,omitempty"`
 	Problem     string            `json:"problem,omitempty"`
 
 	err error
 }
 
-// wish is a request to hand over.
-type wish struct {
+// handOverRequest is a request to hand over.
+type handOverRequest struct {
 	To string `json:"to"`
 	By string `json:"by"`
 }
@@ -161,7 +161,7 @@ func (st *standing) lead(s tenure.Status) {
 	st.Confirmed = s.Confirmed
 	st.MostMillis = max(0, r.Lease-st.Time.Sub(r.Seen)).Milliseconds()
 	if r.Request != nil {
-		st.Request = (*wish)(r.Request)
+		st.Request = (*handOverRequest)(r.Request)
 	}
 	if r.Updated.IsZero() {
 		return

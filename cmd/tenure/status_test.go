@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-func TestStatusSaysWhoLeads(t *testing.T) {
+func TestStatusShowsTheLeader(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.says("status").must(t, 3, `^election  billing$`, `^store     nats://\*\*\*@127.0.0.1:\d+/ELECTIONS$`, `^leader    nobody$`, `^record    there is none$`)
@@ -53,14 +53,14 @@ func TestStatusOfEveryKindOfRecord(t *testing.T) {
 		},
 		{
 			"vacant", record("", 7, 15*time.Second, now, ""), 3,
-			[]string{`^record    vacant after term 7, to be claimed after 15s$`}, `"term":7,.*"record":"vacant","leaseMillis":15000`,
+			[]string{`^record    vacant after term 7; candidates wait 15s before they claim$`}, `"term":7,.*"record":"vacant","leaseMillis":15000`,
 		},
 		{
 			"somebody else's", "node-1 \x1b[31m", 1,
 			[]string{
-				`^leader    nobody$`, `^record    foreign$`, `^error: election "billing" in nats://\*\*\*@.*: key holds bytes that are no election record: invalid character`,
-				`^hint: find out whose they are: nats --server nats://\*\*\*@.* kv get ELECTIONS billing; if they are nobody's, tenure reset --force`,
-			}, `"record":"foreign",.*"problem":"key holds bytes that are no election record`,
+				`^leader    nobody$`, `^record    foreign$`, `^error: election "billing" in nats://\*\*\*@.*: key holds bytes that are not an election record: invalid character`,
+				`^hint: find out which program wrote them: nats --server nats://\*\*\*@.* kv get ELECTIONS billing; if no program needs them, tenure reset --force`,
+			}, `"record":"foreign",.*"problem":"key holds bytes that are not an election record`,
 		},
 		{
 			"malformed", `{"leaderID":"node-1","term":7,"leaseMillis":2000,"incarnation":"i"}`, 1,
@@ -86,7 +86,7 @@ func TestStatusOfEveryKindOfRecord(t *testing.T) {
 	}
 }
 
-// A record that was not renewed for long, by its leader's clock, is watched.
+// status watches a record that, by its leader's clock, was not renewed for long.
 func TestStatusOfARecordThatLooksOld(t *testing.T) {
 	t.Parallel()
 	long := time.Now().Add(-time.Hour)
@@ -118,7 +118,7 @@ func TestStatusOfARecordThatLooksOld(t *testing.T) {
 	})
 }
 
-// Commands that only look leave no trace in the store.
+// Commands that only read leave no trace in the store.
 func TestObserversWriteNothing(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -131,13 +131,13 @@ func TestObserversWriteNothing(t *testing.T) {
 	}
 	h.insist(func() error {
 		if _, err := h.store.CompareAndSwap(t.Context(), "billing", driver.Version("999"), []byte("x")); !errors.Is(err, driver.ErrConflict) {
-			return fmt.Errorf("versions tell nothing: %w", err)
+			return fmt.Errorf("versions prove nothing: %w", err)
 		}
 		return nil
 	})
 }
 
-// A user with the right to read can observe, and learns which right is missing for more.
+// A user with the right to read can observe. An error names the missing right for anything else.
 func TestObserversNeedNoRightToWrite(t *testing.T) {
 	t.Parallel()
 	publish := []string{"$JS.API.STREAM.MSG.GET.KV_ELECTIONS", "$JS.API.STREAM.INFO.KV_ELECTIONS", "$JS.API.CONSUMER.CREATE.KV_ELECTIONS.*.$KV.ELECTIONS.>", "$JS.FC.KV_ELECTIONS.>"}

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/records"
 )
 
-// print writes it for people, a line for each thing that is known.
+// print writes the status as text, with a line for each known fact.
 func (st standing) print(out io.Writer) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(out, "%-9s %s\n", name, output.Plain(fmt.Sprintf(format, args...)))
@@ -42,13 +42,13 @@ func (st standing) print(out io.Writer) {
 	}
 }
 
-// history says how the last leader ended.
+// history describes the record of an election without a leader.
 func (st standing) history() string {
 	switch st.Record {
 	case admin.Absent:
 		return "there is none"
 	case admin.Vacant:
-		return fmt.Sprintf("vacant after term %d, to be claimed after %v", st.Term, millis(st.LeaseMillis))
+		return fmt.Sprintf("vacant after term %d; candidates wait %v before they claim", st.Term, millis(st.LeaseMillis))
 	case admin.Released:
 		return fmt.Sprintf("released by %s in term %d", st.From, st.Term)
 	case admin.Held:
@@ -57,7 +57,7 @@ func (st standing) history() string {
 	return string(st.Record)
 }
 
-// renewal says when the leader was last heard of.
+// renewal returns when the leader has renewed its lease for the last time.
 func (st standing) renewal() string {
 	var all []string
 	if st.Confirmed {
@@ -79,7 +79,7 @@ func (st standing) renewal() string {
 	return strings.Join(all, ", ")
 }
 
-// aYear is for dates that are too far away for hours.
+// aYear is the age above which renewal prints a date.
 const aYear = 365 * 24 * time.Hour
 
 func (st standing) lease() string {

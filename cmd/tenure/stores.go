@@ -7,12 +7,13 @@ import (
 
 const aboutStores = `NATS, --store nats://[USER:PASSWORD@]HOST[:PORT],.../BUCKET[?...] or tls://..., takes these parameters:
   migrating=true     candidates of nats-kv-leader-elect take part
-  pristine=true      no candidate led in an earlier bucket of this name, so none waits for a lease
+  pristine=true      you know that no candidate used an earlier bucket of this name: so none has
+                     to wait for one lease
 With --context NAME[/BUCKET] the servers and credentials come from a context of the nats command.
 
 ` + cli.AboutStores
 
-// newStores is what --store and --peer take, for all commands that have them.
+// newStores returns the command that explains --store and --peer, for all commands that have them.
 func newStores() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stores",

@@ -40,7 +40,7 @@ func newVersion() *cobra.Command {
 	return c
 }
 
-// version is the module's, or the revision that it was built from.
+// version returns the version of the module, with the revision if it was built from a clone.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -8,5 +8,5 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 )
 
-// These wait for a while.
+// These scripts wait for a while.
 func TestWaitingScripts(t *testing.T) { program.Scripts(t, "tenure", "testdata/waiting") }

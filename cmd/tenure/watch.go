@@ -29,18 +29,18 @@ object storage, is read once or twice a second, so times there are no finer than
 The lines of --json are objects with time, event, election, id (of this command) and term:
   leader    leader, address: the present leader; without leader: nobody leads
   failover  leader, from, kind ("graceful": the lease was released, "forced": the record was deleted,
-            "silence": it was not renewed), millis, and leastMillis if that is known; there is none
-            if it was not seen how the last term ended
+            "silence": it was not renewed), millis, and leastMillis if that is known; no failover is
+            reported if it was not seen how the last term ended
   asked     leader, to, by: the leader of that term is asked to hand over
   trouble   cause: the store failed or refused
-  alarm     cause: the key holds what it should not
+  alarm     cause: the key holds a foreign or malformed record, or the store was recreated or restored
   store     up, cause: the connection is lost, or back`
 
 const examplesWatch = `  tenure watch --store nats://host:4222/ELECTIONS --election billing
   tenure watch --context prod --election billing --plain --for 1m
   tenure watch --store kafka://kafka-1:9092/elections --election writer --json | jq 'select(.event == "failover")'`
 
-// watchFlags are those of watch.
+// watchFlags are the flags of watch.
 type watchFlags struct {
 	observerFlags
 	forTime time.Duration
@@ -58,8 +58,8 @@ func newWatch() *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return w.run(c) },
 	}
 	w.define(c.Flags())
-	c.Flags().DurationVar(&w.forTime, "for", 0, "end after this time (default on Ctrl-C)")
-	c.Flags().BoolVar(&w.plain, "plain", false, "lines instead of the live view, on a terminal too")
+	c.Flags().DurationVar(&w.forTime, "for", 0, "end after this time (default: run until Ctrl-C)")
+	c.Flags().BoolVar(&w.plain, "plain", false, "lines instead of the live view, also on a terminal")
 	return c
 }
 

@@ -36,7 +36,7 @@ type line struct {
 	LeastMillis     *float64
 }
 
-// vigil is a watch that goes on.
+// vigil is a watch that runs in the background.
 type vigil struct {
 	*testing.T
 	lines chan line
@@ -44,7 +44,7 @@ type vigil struct {
 	ended chan int
 }
 
-// watch begins to, within this process.
+// watch starts a watch within this process.
 func (h *home) watch() *vigil {
 	h.Helper()
 	ctx, cancel := context.WithCancel(h.Context())
@@ -74,7 +74,7 @@ func (h *home) watch() *vigil {
 	return v
 }
 
-// renewals waits for so many writes.
+// renewals waits for this many writes.
 func (h *home) renewals(n int) {
 	h.Helper()
 	last := driver.Version("")
@@ -87,7 +87,7 @@ func (h *home) renewals(n int) {
 	})
 }
 
-// await reads until such a line comes.
+// await reads until a line matches.
 func (v *vigil) await(what string, is func(line) bool) line {
 	v.Helper()
 	giveUp := wait.Context(v.T).Done()
@@ -109,7 +109,7 @@ func leader(id string) func(line) bool {
 
 func isEvent(event string) func(line) bool { return func(l line) bool { return l.Event == event } }
 
-// end returns the rest of the output.
+// end stops the watch and checks its exit code.
 func (v *vigil) end() {
 	v.Helper()
 	v.stop()
@@ -118,7 +118,7 @@ func (v *vigil) end() {
 	}
 }
 
-func TestWatchTellsWhatHappens(t *testing.T) {
+func TestWatchReportsEachChange(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	v := h.watch()
@@ -140,9 +140,9 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 	v.end()
 }
 
-// A hand-over, one state of the record after the other: a store may leave out those that were
-// replaced before it pushed them.
-func TestWatchTellsOfAHandOver(t *testing.T) {
+// A hand-over, one state of the record at a time. A store may skip states that were replaced before
+// it pushed them.
+func TestWatchReportsAHandOver(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	v := h.watch()
@@ -162,9 +162,9 @@ func TestWatchTellsOfAHandOver(t *testing.T) {
 	v.end()
 }
 
-// A leader that goes silent, and one that follows it a lease later. That it is measured from the
-// last renewal is tested where no clock runs.
-func TestWatchTellsOfALeaderThatGoesSilent(t *testing.T) {
+// A leader goes silent, and another follows a lease later. Tests without a real clock check that
+// the time counts from the last renewal.
+func TestWatchReportsASilentLeader(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	v := h.watch()
@@ -179,7 +179,7 @@ func TestWatchTellsOfALeaderThatGoesSilent(t *testing.T) {
 	v.end()
 }
 
-func TestWatchTellsOfTheStore(t *testing.T) {
+func TestWatchReportsStoreTrouble(t *testing.T) {
 	t.Parallel()
 	s := servers.NATS(t)
 	h := homeAt(t, s.ClientURL()+"/ELECTIONS?pristine=true")
@@ -191,7 +191,7 @@ func TestWatchTellsOfTheStore(t *testing.T) {
 	v.end()
 }
 
-func TestWatchWritesLinesWhereThereIsNoTerminal(t *testing.T) {
+func TestWatchWritesLinesWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
@@ -200,7 +200,7 @@ func TestWatchWritesLinesWhereThereIsNoTerminal(t *testing.T) {
 	h.says("watch", "--for", "-1s").must(t, 2, `^error: --for is -1s; it must not be negative$`)
 }
 
-// The same on stores of other kinds.
+// Observers do the same on other kinds of stores.
 func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 	t.Parallel()
 	objects := servers.StartObjects(t)
@@ -210,7 +210,7 @@ func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 			t.Parallel()
 			h := homeAt(t, url)
 			h.says("status").must(t, 3, `^record    there is none$`)
-			// or the first election takes a lease
+			// Otherwise the first election takes a lease.
 			h.put(record("node-0", 1, time.Second, time.Now(), `,"released":true`))
 			cfg := tenure.Config{ID: "node-1", Tuning: tenure.Tuning{Renew: 500 * time.Millisecond, Poll: 200 * time.Millisecond, PollStable: time.Second}}
 			first := h.join(cfg, nil)
@@ -226,7 +226,7 @@ func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 			v.end()
 			for l := range v.lines {
 				if l.Event == "leader" || l.Event == "failover" {
-					t.Errorf("a leader that goes on, and the watch tells %+v", l)
+					t.Errorf("a leader that goes on, and the watch reports %+v", l)
 				}
 			}
 			h.put("node-1")
@@ -235,7 +235,7 @@ func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 	}
 }
 
-// In a terminal there is a live view, unless lines are asked for.
+// In a terminal there is a live view, unless lines are requested.
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The error names the source of each wrong value, alone, and nothing that was not set.
+// The error names only the source of each wrong value, and nothing that was not set.
 func TestWrongValues(t *testing.T) {
 	const at = " --store nats://127.0.0.1:1/E --election e "
 	const kafka = "status --election e --store kafka://host/topic"
@@ -18,15 +18,15 @@ func TestWrongValues(t *testing.T) {
 		why  string
 		args string
 		env  env
-		want string // all lines with "error:", without that
+		want string // all lines with "error:", without that word
 	}{
-		{"one rule for 0", "run" + at + "--lease 0s", nil, "--lease is 0; it must be longer"},
-		{"one rule for 0", "run" + at + "--renew 0", nil, "--renew is 0; it must be longer"},
-		{"one rule for 0", "run" + at + "--stop-within 0", nil, "--stop-within is 0; it must be longer"},
-		{"one rule for 0", "run" + at + "--finish-within 0", nil, "--finish-within is 0; it must be longer"},
-		{"one rule for 0", "watch" + at + "--for 0", nil, "--for is 0; it must be longer"},
-		{"one rule for 0", "reset" + at + "--lease 0 --force", nil, "--lease is 0; it must be longer"},
-		{"by a variable", "run" + at, env{"TENURE_RENEW": "0s"}, "TENURE_RENEW is 0; it must be longer"},
+		{"one rule for 0", "run" + at + "--lease 0s", nil, "--lease is 0; it must be more than 0"},
+		{"one rule for 0", "run" + at + "--renew 0", nil, "--renew is 0; it must be more than 0"},
+		{"one rule for 0", "run" + at + "--stop-within 0", nil, "--stop-within is 0; it must be more than 0"},
+		{"one rule for 0", "run" + at + "--finish-within 0", nil, "--finish-within is 0; it must be more than 0"},
+		{"one rule for 0", "watch" + at + "--for 0", nil, "--for is 0; it must be more than 0"},
+		{"one rule for 0", "reset" + at + "--lease 0 --force", nil, "--lease is 0; it must be more than 0"},
+		{"by a variable", "run" + at, env{"TENURE_RENEW": "0s"}, "TENURE_RENEW is 0; it must be more than 0"},
 		{"nothing lasts negatively", "run" + at + "--renew -1s", nil, "--renew is -1s; it must not be negative"},
 		{"nothing lasts negatively", "run" + at + "--splay -1s", nil, "--splay is -1s; it must not be negative"},
 		{"nothing lasts negatively", "run" + at + "--stop-within -1s", nil, "--stop-within is -1s; it must not be negative"},
@@ -56,11 +56,19 @@ func TestWrongValues(t *testing.T) {
 		{"neither true nor false", "status" + at + "--json=maybe", nil, `--json is "maybe", not true or false`},
 		{"an empty ID", "run" + at + "--id=", nil, "--id is empty"},
 		{"an empty successor", "hand-over" + at + "--to=", nil, "--to is empty"},
+		{"an empty election", "dashboard --store nats://127.0.0.1:1/E --election=", nil, "--election is empty"},
+		{"a mode of TLS", "status --election e --store mysql://u@127.0.0.1:1/db?tls=x", nil,
+			"--store mysql://***@127.0.0.1:1/db?tls=x: parameter tls: invalid value / unknown config name: x"},
+		{"authorities of a database", "watch --election e --store mysql://u@127.0.0.1:1/db?ssl-ca=none", nil,
+			"--store mysql://***@127.0.0.1:1/db?ssl-ca=none: ssl-ca: open none: no such file or directory"},
+		{"a mode of TLS", "watch --election e --store postgres://u@127.0.0.1:1/db?sslmode=x", nil,
+			"--store postgres://***@127.0.0.1:1/db?sslmode=x: cannot parse `postgres://u@127.0.0.1:1/db?sslmode=x`: failed to configure TLS (sslmode is invalid)"},
+		{"the date of a manual", "man /tmp/none", env{"SOURCE_DATE_EPOCH": "x"}, `SOURCE_DATE_EPOCH is "x", not a number`},
 		{"an empty store", "status --election e --store=", nil, "--store is empty"},
 		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
 		{"log level", "run" + at, env{"TENURE_LOG_LEVEL": "loud"}, `TENURE_LOG_LEVEL is "loud"; it must be debug, info, warn or error`},
 		{"a store", "status --election e --store redis://h/E", nil, `--store "redis://h/E": unknown scheme; known are nats, tls, s3, kafka, postgres, mysql, sqlite`},
-		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither a context nor one with a bucket`},
+		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither NAME nor NAME/BUCKET`},
 		{"a peer", "run --election e --store s3://bucket?region=r --peer x", nil, `--peer "x": is not HOST:PORT`},
 		{"a bucket", "status --election e --store s3://ab", nil, `--store "s3://ab": no bucket can have the name "ab"`},
 		{"no region", "status --election e --store s3://bucket", noRegion, "--store s3://bucket: no region is known, and requests are signed for one"},
@@ -69,9 +77,9 @@ func TestWrongValues(t *testing.T) {
 			"TENURE_KAFKA_SASL_MECHANISM: sasl.mechanism is not supported: only PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are"},
 		{"properties of Kafka", kafka, env{"TENURE_KAFKA_SECURITY_PROTOCOL": "SSL", "TENURE_KAFKA_SSL_KEYSTORE_LOCATION": "."},
 			"TENURE_KAFKA_SSL_KEYSTORE_LOCATION: ssl.keystore.location cannot be read: read .: is a directory"},
-		{"metrics", "run" + at + "--metrics somewhere", nil, `--metrics "somewhere": has a port that is not from 0 to 65535`},
+		{"metrics", "run" + at + "--metrics somewhere", nil, `--metrics "somewhere": the port is not a number from 0 to 65535`},
 		{"metrics", "run" + at + "--metrics ::1:80", nil, `--metrics "::1:80": is not HOST:PORT`},
-		{"metrics", "run" + at, env{"TENURE_METRICS": "localhost:99999"}, `TENURE_METRICS "localhost:99999": has a port that is not from 0 to 65535`},
+		{"metrics", "run" + at, env{"TENURE_METRICS": "localhost:99999"}, `TENURE_METRICS "localhost:99999": the port is not a number from 0 to 65535`},
 		{"metrics", "run" + at + "--metrics-token-file x", nil, "--metrics-token-file needs --metrics"},
 		{"metrics", "run" + at + "--metrics 0 --metrics-cert x", nil, "--metrics-cert and --metrics-key go together"},
 		{"metrics", "run" + at + "--metrics 0 --metrics-cert none --metrics-key none", nil,
@@ -105,7 +113,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// A misuse of the command line leads to the help of the command that was typed.
+// An error in the command line names the help of the command that was typed.
 func TestMisuseNamesTheHelpOfItsCommand(t *testing.T) {
 	const at = " --store nats://127.0.0.1:1/E --election e "
 	for _, c := range []struct{ args, help string }{
@@ -131,13 +139,13 @@ func TestMisuseNamesTheHelpOfItsCommand(t *testing.T) {
 	}
 }
 
-// A variable that means nothing is one that is misspelled, perhaps.
+// An unknown variable may be misspelled.
 func TestUnknownVariables(t *testing.T) {
 	t.Setenv("TENURE_STOER", "nats://h/E")
 	t.Setenv("TENURE_KAFKA_SECURITY_PROTOCOL", "SSL")
 	t.Setenv("TENURE_TOKEN", "7")
 	t.Setenv("TENURE_STOP_WITHIN", "1s") // of another command
-	const want = "the variable TENURE_STOER of the environment sets no flag\n"
+	const want = "the variable TENURE_STOER of the environment sets no flag: check its name\n"
 	if _, said := answers(t, "status", "--election", "e"); strings.Count(said, "warning:") != 1 || !strings.HasPrefix(said, "warning: "+want) {
 		t.Errorf("status says\n%s", said)
 	}
@@ -146,7 +154,7 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-// answers returns the program's standard error.
+// answers returns the program's exit code and standard error.
 func answers(t *testing.T, args ...string) (code int, errs string) {
 	t.Helper()
 	var said strings.Builder

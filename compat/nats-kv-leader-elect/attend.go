@@ -8,28 +8,28 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// attendance is one Start. All callbacks are called in its goroutine.
+// attendance is one call of Start. OnWon, OnLost and OnCampaign are called in its goroutine.
 type attendance struct {
 	*Elector
 	ctx context.Context
 	won chan *holding
 }
 
-// holding is a term that the program knows of.
+// holding is a term that was won.
 type holding struct {
 	term      *tenure.Term
-	over      chan struct{} // closed when it was told the end
-	abandoned bool          // or never will be: a callback has not returned
+	over      chan struct{} // closed when the callbacks of the term have returned
+	abandoned bool          // a callback panicked, so it never returned
 }
 
-// lead is the work of a leader: to have the program told. It returns when that is done, so nothing
-// is released before.
+// lead is a leader's work: it makes Start call OnWon and OnLost. It returns when OnLost has
+// returned, so the lease is not released before.
 func (a *attendance) lead(ctx context.Context, t *tenure.Term) error {
 	h := &holding{term: t, over: make(chan struct{})}
 	select {
 	case a.won <- h:
 	case <-ctx.Done():
-		return nil // the program was not called
+		return nil // no callback was called
 	}
 	<-h.over
 	if h.abandoned {
@@ -40,7 +40,7 @@ func (a *attendance) lead(ctx context.Context, t *tenure.Term) error {
 
 // attend calls the callbacks that are due, until the election is over.
 func (a *attendance) attend(done <-chan error) error {
-	r := a.rounds()
+	r := a.newCampaigns()
 	defer r.stop()
 	defer a.inspect()()
 	for {
@@ -50,7 +50,7 @@ func (a *attendance) attend(done <-chan error) error {
 		case <-r.changed:
 			r.look(false)
 		case h := <-a.won:
-			a.reign(h)
+			a.serveTerm(h)
 			r.begin()
 		case err := <-done:
 			return err
@@ -58,8 +58,8 @@ func (a *attendance) attend(done <-chan error) error {
 	}
 }
 
-// reign calls the callbacks of one term.
-func (a *attendance) reign(h *holding) {
+// serveTerm calls the callbacks of one term.
+func (a *attendance) serveTerm(h *holding) {
 	h.abandoned = true
 	defer func() {
 		a.hold(nil)
@@ -71,8 +71,8 @@ func (a *attendance) reign(h *holding) {
 	h.abandoned = false
 }
 
-// serve returns when the term is over or this candidate is to leave. It reports whether the program
-// was told of the term.
+// serve calls OnWon, and OnCampaign after each renewal, until the term is over or this candidate
+// should stop leading. It reports whether it called OnWon.
 func (a *attendance) serve(t *tenure.Term) bool {
 	if !leads(t) {
 		return false
@@ -93,7 +93,8 @@ func (a *attendance) serve(t *tenure.Term) bool {
 	}
 }
 
-// leastGain is more than the time between two looks at the clock, and less than a renewal gains.
+// leastGain is more than the time between two reads of the clock, and less than a renewal adds to
+// the deadline.
 const leastGain = 10 * time.Millisecond
 
 func deadline(t *tenure.Term) time.Time { return time.Now().Add(t.Remaining()) }

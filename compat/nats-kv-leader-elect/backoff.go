@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// UpTo returns a back-off. Its waits grow by half a second each, from half a second to the given
-// one. Each is drawn from 75 to 125 % of that, so that candidates do not keep step.
+// UpTo returns a back-off whose waits grow from half a second up to longest, by half a second each.
+// Each wait is then multiplied by a random factor from 0.75 to 1.25, so that candidates do not
+// campaign at the same time.
 func UpTo(longest time.Duration) Backoff { return upTo(longest) }
 
 const step = 500 * time.Millisecond

@@ -1,5 +1,5 @@
-// Package election elects leaders for programs that were written for nats-kv-leader-elect: the same
-// names, over elections of Tenure. A program moves by changing its import:
+// Package election is for programs that were written for nats-kv-leader-elect. It has the same
+// names, over elections of Tenure. A program changes its import:
 //
 //	import election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 //
@@ -8,21 +8,21 @@
 //		election.OnLost(handleLosingLeadership))
 //	err = elect.Start(ctx) // blocks until stopped
 //
-// docs/nats-kv-leader-elect.md says how to move over, and lists each difference.
+// docs/nats-kv-leader-elect.md describes the move step by step, and lists each difference.
 //
 // # The lease
 //
-// A leader holds a lease of a third of the bucket's TTL, and renews it each third of that. A
-// candidate is elected after it has waited for the lease of the last leader, or has seen it
-// released. The last leader stops earlier by its own clock: by a tenth of a lease and a margin for
-// its clock. So OnWon is called when nobody leads any more, without a pause of its own. The TTL
-// itself decides nothing.
+// The lease is a third of the bucket's TTL, and the leader renews it every third of the lease. A
+// candidate is elected when the last leader has released its lease, or when the candidate has
+// waited for the whole lease. By its own clock the last leader stops earlier than that, by a tenth
+// of the lease and a margin. So when OnWon is called, there is no other leader any more, and no
+// further pause is necessary. The TTL itself decides nothing.
 //
 // # Callbacks
 //
-// OnWon, OnLost and OnCampaign are called by Start, in its goroutine, one at a time and with no
-// lock held, so that they may call any method. They delay one another and nothing else: the lease
-// is renewed, and expires, by itself. OnLost follows each OnWon, at a shutdown too, and the lease
-// is released only after it has returned. A callback that panics ends the program, or the function
-// that recovers; nothing is released then.
+// Start calls OnWon, OnLost and OnCampaign in its goroutine, one at a time. It holds no lock, so
+// they may call any method. A slow callback delays only other callbacks: the lease is renewed, and
+// expires, independently of them. OnLost follows each OnWon, also at a shutdown, and the lease is
+// released only after OnLost has returned. After a panic in a callback the lease is not released.
+// If the program recovers from the panic, the lease runs out.
 package election

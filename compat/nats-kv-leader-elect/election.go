@@ -11,13 +11,13 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// Election is one candidate. NewElection returns an *Elector, which has methods beyond these.
+// Election is one candidate. NewElection returns an *Elector, which has further methods.
 type Election interface {
 	// Start takes part until ctx ends or Stop is called, and blocks until then.
 	Start(ctx context.Context) error
-	// Stop ends Start, soon.
+	// Stop makes Start return soon.
 	Stop()
-	// IsLeader reports whether this candidate leads, by a lease that is valid now.
+	// IsLeader reports whether this candidate leads and its lease is valid now.
 	IsLeader() bool
 	// State returns the present state of this candidate.
 	State() State
@@ -28,15 +28,15 @@ type State uint
 
 // The states.
 const (
-	// UnknownState is that of a candidate that does not take part: not yet, or no more.
+	// UnknownState: the candidate does not take part, because Start does not run.
 	UnknownState State = 0
-	// CandidateState is that of one that takes part and does not lead.
+	// CandidateState: the candidate takes part and does not lead.
 	CandidateState State = 1
-	// LeaderState is that of the leader.
+	// LeaderState: the candidate leads.
 	LeaderState State = 2
 )
 
-// String is unknown, candidate or leader.
+// String returns "unknown", "candidate" or "leader".
 func (s State) String() string {
 	switch s {
 	case UnknownState:
@@ -52,10 +52,10 @@ func (s State) String() string {
 // statusWithin bounds the one request of New.
 const statusWithin = 5 * time.Second
 
-// NewElection returns a candidate of the given name for the election on the key of the bucket. The
-// name is for people: two candidates may have the same. It asks for the bucket's TTL, and returns
-// an error if the server does not tell it, if no lease can be made of it, or if a name, the key or
-// an option is wrong. It starts nothing.
+// NewElection returns a candidate for the election under the key in the bucket. The name is for
+// people to read: two candidates may have the same one. NewElection reads the bucket's TTL. It
+// returns an error if the server does not answer, if the TTL allows no lease, or if the name, the
+// key or an option is wrong. The candidate takes part once Start is called.
 func NewElection(name string, key string, bucket nats.KeyValue, opts ...Option) (Election, error) {
 	o := settle(opts)
 	if bucket != nil {
@@ -76,7 +76,7 @@ func NewElection(name string, key string, bucket nats.KeyValue, opts ...Option) 
 	return e, nil
 }
 
-// New is NewElection for a handle of package jetstream. It waits 5 s at most for the bucket's TTL.
+// New is NewElection for a handle of package jetstream. It waits at most 5 s for the bucket's TTL.
 func New(name string, key string, bucket jetstream.KeyValue, opts ...Option) (*Elector, error) {
 	o := settle(opts)
 	if bucket != nil {

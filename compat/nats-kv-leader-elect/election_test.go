@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// handle is a bucket with a known TTL and nothing else.
+// handle is a bucket with only a known TTL.
 type handle struct {
 	nats.KeyValue
 	ttl time.Duration
@@ -83,10 +83,10 @@ func TestLeaseComesFromTheTTL(t *testing.T) {
 	}
 }
 
-func TestNewSaysWhatIsWrong(t *testing.T) {
+func TestNewReportsErrors(t *testing.T) {
 	unknown := errors.New("no answer")
 	if _, err := NewElection("a", "k", handle{err: unknown}); !errors.Is(err, unknown) {
-		t.Errorf("a bucket that does not tell its TTL: %v", err)
+		t.Errorf("a bucket that does not show its TTL: %v", err)
 	}
 	if _, err := NewElection("a", "k", nil); !errors.Is(err, errNothing) {
 		t.Errorf("no bucket: %v", err)
@@ -102,7 +102,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// shape has the names and types of nats-kv-leader-elect. A missing one does not compile.
+// shape has the names and types of nats-kv-leader-elect. It does not compile if one is missing.
 type shape struct {
 	newElection  func(name string, key string, bucket nats.KeyValue, opts ...Option) (Election, error)
 	onWon        func(func()) Option
@@ -129,7 +129,7 @@ func TestStatesHaveNames(t *testing.T) {
 	}
 }
 
-// fake replaces an election in users' tests.
+// fake is an Election as a test of a program may have it.
 type fake struct{}
 
 func (fake) Start(context.Context) error { return nil }
@@ -137,7 +137,7 @@ func (fake) Stop()                       {}
 func (fake) IsLeader() bool              { return false }
 func (fake) State() State                { return UnknownState }
 
-func TestStartAndStartAgain(t *testing.T) {
+func TestStartTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
 		a.mustLead(soon)
@@ -163,7 +163,8 @@ func TestStartAndStartAgain(t *testing.T) {
 	})
 }
 
-// TestCallbackThatPanics: other goroutines of the program may still work, so nothing is released.
+// TestCallbackThatPanics: other goroutines of the program may still work, so the lease is not
+// released.
 func TestCallbackThatPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		e, err := New("a", "billing", nil, WithStore(store), WithLease(lease), WithoutSplay(), Configure(inVirtualTime),
@@ -208,8 +209,8 @@ func TestSplay(t *testing.T) {
 	})
 }
 
-// TestStoreThatDenies: an error that a person must mend ends Start.
-func TestStoreThatDenies(t *testing.T) {
+// TestDeniedStoreEndsStart: an error that only an operator can fix ends Start.
+func TestDeniedStoreEndsStart(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		e, err := New("a", "billing", nil, WithStore(denying{store}), WithLease(lease), WithoutSplay(), Configure(inVirtualTime))
 		if err != nil {
@@ -227,7 +228,8 @@ func (denying) Read(context.Context, string) (driver.Entry, error) {
 	return driver.Entry{}, fmt.Errorf("%w: to read", driver.ErrDenied)
 }
 
-// TestOnCampaign: renewals, and the old interval of waiting candidates.
+// TestOnCampaign: OnCampaign is called for each renewal, and for waiting candidates in the old
+// interval.
 func TestOnCampaign(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		counts := func() (*map[State]int, Option) {
@@ -244,7 +246,7 @@ func TestOnCampaign(t *testing.T) {
 		if n := (*ofA)[LeaderState]; n < 25 || n > 30 {
 			t.Errorf("the leader campaigned %d times in 9 leases", n)
 		}
-		if n := (*ofB)[CandidateState]; n != 5 { // at the beginning, and each 2.25 leases
+		if n := (*ofB)[CandidateState]; n != 5 { // at the start, and every 2.25 leases
 			t.Errorf("the candidate campaigned %d times in 9 leases", n)
 		}
 	})

@@ -58,7 +58,7 @@ func (e *Elector) build(key string) (err error) {
 	return err
 }
 
-// over is where the election is held.
+// over returns the store of the election.
 func (o *options) over() (driver.Store, error) {
 	switch {
 	case o.store != nil && o.migrating:
@@ -73,7 +73,7 @@ func (o *options) over() (driver.Store, error) {
 	return o.open(), nil
 }
 
-// settings are the settings of the election.
+// settings returns the settings of the election.
 func (e *Elector) settings() tenure.Config {
 	c := tenure.Config{ID: e.name, Lease: e.lease, StopWithin: e.lease / reserves, Tuning: tenure.Tuning{Splay: splay}, Logger: e.logger}
 	if e.noSplay {
@@ -88,7 +88,7 @@ func (e *Elector) settings() tenure.Config {
 	c.Lease = e.lease
 	also := c.OnEvent
 	c.OnEvent = func(event tenure.Event) {
-		e.hear(event)
+		e.report(event)
 		if also != nil {
 			also(event)
 		}
@@ -96,12 +96,12 @@ func (e *Elector) settings() tenure.Config {
 	return c
 }
 
-// Start takes part until ctx ends or Stop is called, and returns when OnLost has, if this candidate
-// led, and the lease was released. It may be called again then.
+// Start takes part until ctx ends or Stop is called. If this candidate leads then, Start returns
+// after OnLost has returned and the lease was released. Then Start may be called again.
 //
-// It returns nil at the end; an error if this candidate takes part already; one that wraps
-// tenure.ErrTermOpen if a callback of an earlier Start panicked; or, over WithStore, one that wraps
-// driver.ErrDenied if reading was denied before it was ever allowed.
+// It returns nil at the end. It returns an error if this candidate already takes part; one that
+// wraps tenure.ErrTermOpen if a callback of an earlier Start panicked; and, with WithStore, one
+// that wraps driver.ErrDenied if the store has denied every read from the beginning.
 func (e *Elector) Start(ctx context.Context) error {
 	ctx, err := e.begin(ctx)
 	if err != nil {
@@ -136,9 +136,9 @@ func (e *Elector) end() {
 	e.cancel, e.term = nil, nil
 }
 
-// Stop has Start end: OnLost is called, if this candidate leads, the lease is released, and Start
-// returns. It does not wait for that, so that it can be called from anywhere. It has no effect on a
-// candidate that does not take part.
+// Stop makes Start end: if this candidate leads, OnLost is called and the lease is released; then
+// Start returns. Stop does not wait for that, so it may be called from anywhere, also from
+// callbacks. It has no effect on a candidate that does not take part.
 func (e *Elector) Stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,15 +147,16 @@ func (e *Elector) Stop() {
 	}
 }
 
-// IsLeader reports whether this candidate leads: OnWon was or is being called, OnLost was not, and
-// the lease is valid at this moment by its own clock.
+// IsLeader reports whether this candidate leads: OnWon was called, OnLost was not yet called, and
+// the lease is valid at this moment by this process's clock.
 func (e *Elector) IsLeader() bool { return leads(e.Term()) }
 
 func leads(t *tenure.Term) bool {
 	return t != nil && t.Soft().Err() == nil && t.Err() == nil
 }
 
-// State is LeaderState exactly if IsLeader is true.
+// State returns LeaderState if IsLeader is true, UnknownState if Start does not run, and otherwise
+// CandidateState.
 func (e *Elector) State() State {
 	e.mu.Lock()
 	t, running := e.term, e.cancel != nil
@@ -169,9 +170,9 @@ func (e *Elector) State() State {
 	return CandidateState
 }
 
-// Token is the fencing token of the term that this candidate holds at this moment, 0 if it holds
-// none. Each OnWon comes with a higher one than any leader ever had before. Hand it to the resource
-// along with each write.
+// Token returns the fencing token of the term that this candidate holds at this moment, 0 if it
+// holds none. Each OnWon has a higher token than any earlier leader had. Pass it to the resource
+// with each write.
 func (e *Elector) Token() uint64 {
 	if t := e.Term(); t != nil && t.Err() == nil {
 		return t.Token()
@@ -179,8 +180,9 @@ func (e *Elector) Token() uint64 {
 	return 0
 }
 
-// Term is that term, over or not, from the call of OnWon until OnLost has returned; nil otherwise.
-// Its Context ends with the lease, also while the process is busy elsewhere.
+// Term returns the term itself, even if it is over, from the call of OnWon until OnLost has
+// returned; nil otherwise. The Context of the term ends with the lease, also while a callback is
+// running.
 func (e *Elector) Term() *tenure.Term {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 )
 
-// A program that was written for nats-kv-leader-elect, with another import.
+// This program was written for nats-kv-leader-elect. Only the import differs.
 func Example() {
-	// nats kv add --ttl 30s ELECTIONS, which is the default of its documentation
+	// The default of its documentation: nats kv add --ttl 30s ELECTIONS
 	kv, closeAll := bucket("ELECTIONS", 1500*time.Millisecond)
 	defer closeAll()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -38,7 +38,7 @@ func Example() {
 	// leader: false
 }
 
-// bucket makes one on a server of its own.
+// bucket creates a bucket on its own server.
 func bucket(name string, ttl time.Duration) (nats.KeyValue, func()) {
 	dir, err := os.MkdirTemp("", "elections")
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// Each test of this file shows that a fault of nats-kv-leader-elect is not there.
+// Each test of this file shows that a fault of nats-kv-leader-elect does not occur here.
 
-// TestUpdateThatHangsEndsLeadership: there a leader whose Update got no answer led on beside the
-// next one.
-func TestUpdateThatHangsEndsLeadership(t *testing.T) {
+// TestHungUpdateEndsLeadership: in nats-kv-leader-elect a leader whose Update got no answer led on
+// beside the next one.
+func TestHungUpdateEndsLeadership(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
 		a.mustLead(soon)
 		b := join(t, "b", store)
 		watchOver(t, a, b)
-		a.told()
+		a.calls()
 		a.line.Partition()
 		cut := time.Now()
 		for a.IsLeader() {
@@ -46,7 +46,7 @@ func TestUpdateThatHangsEndsLeadership(t *testing.T) {
 	})
 }
 
-// TestStopWorks: there it never returned.
+// TestStopWorks: in nats-kv-leader-elect Stop never returned.
 func TestStopWorks(t *testing.T) {
 	for _, from := range []string{"outside", "candidate", "won", "leader", "lost"} {
 		t.Run("from "+from, func(t *testing.T) {
@@ -65,15 +65,15 @@ func TestStopWorks(t *testing.T) {
 					a.stop()
 				}
 				a.ended()
-				if told := a.told(); slices.Contains(told, "won") && told[len(told)-1] != "lost" {
-					t.Errorf("told %v", told)
+				if calls := a.calls(); slices.Contains(calls, "won") && calls[len(calls)-1] != "lost" {
+					t.Errorf("called %v", calls)
 				}
 			})
 		})
 	}
 }
 
-// TestMethodsWorkWithinCallbacks: there each of them waited for a lock without end.
+// TestMethodsWorkWithinCallbacks: in nats-kv-leader-elect each of them waited forever for a lock.
 func TestMethodsWorkWithinCallbacks(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		seen := make(map[string]string)
@@ -85,7 +85,7 @@ func TestMethodsWorkWithinCallbacks(t *testing.T) {
 		a.ended()
 		for what, want := range map[string]string{
 			"candidate": "false candidate false false", "won": "true leader true true", "leader": "true leader true true",
-			// it may still put things in order: the lease is kept until it returns
+			// It may still clean up: the lease is kept until it returns.
 			"lost": "false candidate true true",
 		} {
 			if seen[what] != want {
@@ -95,8 +95,9 @@ func TestMethodsWorkWithinCallbacks(t *testing.T) {
 	})
 }
 
-// TestShutdownTellsAndReleases: there OnLost was not called, and the key kept the others waiting.
-func TestShutdownTellsAndReleases(t *testing.T) {
+// TestShutdownCallsOnLostAndReleases: in nats-kv-leader-elect OnLost was not called, and the key
+// kept the others waiting.
+func TestShutdownCallsOnLostAndReleases(t *testing.T) {
 	for name, end := range map[string]func(*play){
 		"Stop": func(p *play) { p.Stop() }, "the context": func(p *play) { p.stop() },
 	} {
@@ -106,7 +107,7 @@ func TestShutdownTellsAndReleases(t *testing.T) {
 				a.mustLead(soon)
 				b := join(t, "b", store)
 				watchOver(t, a, b)
-				a.told()
+				a.calls()
 				begin := time.Now()
 				a.then(func(what string) {
 					if what == "lost" {
@@ -128,8 +129,8 @@ func TestShutdownTellsAndReleases(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: there a candidate that did not hear that its write was applied took its own key
-// for another's.
+// TestLostAnswers: in nats-kv-leader-elect, a candidate that lost the answer to an applied write
+// took its own key for another's.
 func TestLostAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		p := draft(t)
@@ -153,8 +154,8 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// TestErrorsAreTold: there all of them were swallowed.
-func TestErrorsAreTold(t *testing.T) {
+// TestErrorsAreReported: nats-kv-leader-elect ignored all of them.
+func TestErrorsAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		var lines atomic.Int64
 		a := join(t, "a", store, WithDebug(func(string, ...any) { lines.Add(1) }))
@@ -164,7 +165,7 @@ func TestErrorsAreTold(t *testing.T) {
 		time.Sleep(2 * lease)
 		all := errors.Join(a.errors()...)
 		if !errors.Is(all, tenure.ErrExpired) || lines.Load() == before {
-			t.Errorf("told %v, and %d lines", all, lines.Load()-before)
+			t.Errorf("reported %v, and %d lines", all, lines.Load()-before)
 		}
 		a.line.Heal()
 		a.mustLead(2 * lease)
@@ -176,7 +177,8 @@ func TestErrorsAreTold(t *testing.T) {
 	})
 }
 
-// TestChangesAreSeenAtOnce: there no candidate watched, so it found out at its next campaign.
+// TestChangesAreSeenAtOnce: in nats-kv-leader-elect no candidate watched, so it noticed a change at
+// its next campaign.
 func TestChangesAreSeenAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
@@ -190,7 +192,7 @@ func TestChangesAreSeenAtOnce(t *testing.T) {
 	})
 }
 
-// TestTokensGrow: there was none.
+// TestTokensGrow: nats-kv-leader-elect had no token.
 func TestTokensGrow(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
@@ -207,8 +209,8 @@ func TestTokensGrow(t *testing.T) {
 	})
 }
 
-// TestBackoffKeepsTheGrace: there a back-off below 75 % of the TTL took the promised grace away, so
-// that the next leader was told before the last one had noticed.
+// TestBackoffKeepsTheGrace: in nats-kv-leader-elect a back-off below 75 % of the TTL removed the
+// documented grace. Then OnWon was called for the next leader before the last one noticed its loss.
 func TestBackoffKeepsTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		often := WithBackoff(every(20 * time.Millisecond))
@@ -226,12 +228,12 @@ func TestBackoffKeepsTheGrace(t *testing.T) {
 	})
 }
 
-// every is a back-off.
+// every is a back-off that is always the same.
 type every time.Duration
 
 func (e every) Duration(int) time.Duration { return time.Duration(e) }
 
-// TestSlowCallbackCostsNothing: there it kept the key from being updated.
+// TestSlowCallbackCostsNothing: in nats-kv-leader-elect it delayed the update of the key.
 func TestSlowCallbackCostsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := joinAnd(t, "a", store, func(_ *play, what string) {
@@ -250,14 +252,14 @@ func TestSlowCallbackCostsNothing(t *testing.T) {
 	})
 }
 
-// TestFrozenProcess: there IsLeader was right as soon as the next Update had failed; a process that
-// was stopped for long said that it leads.
+// TestFrozenProcess: in nats-kv-leader-elect IsLeader was right only after the next Update had
+// failed. A process that was stopped for long reported that it leads.
 func TestFrozenProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		frozen := &stopped{Clock: clock.Standard{}}
 		a := join(t, "a", store, Configure(func(c *tenure.Config) { c.Clock = frozen }))
 		a.mustLead(soon)
-		a.line.Partition() // or it leads again in no time, for a new term
+		a.line.Partition() // otherwise it leads again at once, in a new term
 		frozen.jump(lease)
 		if a.IsLeader() || a.State() == LeaderState || a.Token() != 0 {
 			t.Error("leads when it has just woken up after the lease")
@@ -265,7 +267,7 @@ func TestFrozenProcess(t *testing.T) {
 	})
 }
 
-// stopped is the clock of a process that was not running for a while.
+// stopped is the clock of a process that did not run for a while.
 type stopped struct {
 	clock.Clock
 	missed atomic.Int64
@@ -279,8 +281,8 @@ func (s *stopped) Now() clock.Reading {
 	return r
 }
 
-// TestBackoffOfNothing: there a wait of 0 ended the process.
-func TestBackoffOfNothing(t *testing.T) {
+// TestZeroBackoff: in nats-kv-leader-elect a wait of 0 ended the process.
+func TestZeroBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
 		a.mustLead(soon)
@@ -291,7 +293,7 @@ func TestBackoffOfNothing(t *testing.T) {
 	})
 }
 
-// TestDebugLines: there the name was a part of the format.
+// TestDebugLines: in nats-kv-leader-elect the name was part of the format.
 func TestDebugLines(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		var lines []string

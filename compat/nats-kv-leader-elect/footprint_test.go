@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// TestFootprint: the memory of a waiting candidate in this process, over the handle or over a
-// shared store, with the server where more is asked for.
+// TestFootprint measures the memory of a waiting candidate in this process, over a handle and over
+// a shared store. It includes the server where a case says so.
 func TestFootprint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short, and perhaps under the race detector, which takes memory of its own")

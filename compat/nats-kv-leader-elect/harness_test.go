@@ -20,7 +20,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// lease is that of a bucket with the shortest TTL that nats-kv-leader-elect takes.
+// lease is the lease of a bucket with the shortest TTL that nats-kv-leader-elect accepts.
 const (
 	ttl   = 30 * time.Second
 	lease = 10 * time.Second
@@ -33,7 +33,7 @@ func bubble(t *testing.T, test func(t *testing.T, store *memory.Store)) {
 	synctest.Test(t, func(t *testing.T) { test(t, memory.New()) })
 }
 
-// world is a server, without a network, and a connection to it.
+// world is a server without a network, and a connection to it.
 type world struct {
 	*testing.T
 	server *server.Server
@@ -41,7 +41,7 @@ type world struct {
 	js     nats.JetStreamContext
 }
 
-// onServer runs a test in virtual time with a server inside.
+// onServer runs a test in virtual time with a server in the bubble.
 func onServer(t *testing.T, test func(w *world)) {
 	t.Helper()
 	onServerOf(t, &server.Options{}, test)
@@ -57,7 +57,7 @@ func onServerOf(t *testing.T, o *server.Options, test func(w *world)) {
 	})
 }
 
-// connect makes one more connection.
+// connect creates another connection.
 func (w *world) connect(opts ...nats.Option) (*nats.Conn, nats.JetStreamContext) {
 	w.Helper()
 	nc := inprocess.Connect(w, w.server, opts...)
@@ -73,7 +73,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// bucket makes one, in memory since files take real time.
+// bucket creates a bucket in memory, because files take real time.
 func (w *world) bucket(ttl time.Duration) nats.KeyValue {
 	w.Helper()
 	kv, err := w.js.CreateKeyValue(&nats.KeyValueConfig{Bucket: "ELECTIONS", TTL: ttl, Storage: nats.MemoryStorage})
@@ -104,26 +104,26 @@ type play struct {
 	on     func(what string) // further actions of callbacks
 }
 
-// draft is a play without its elector.
+// draft returns a play without its elector.
 func draft(t *testing.T) *play { return &play{t: t, done: make(chan error, 1)} }
 
-// options are those of all plays: the diary's, and virtual time.
+// options returns the options of all plays: callbacks that write the diary, and virtual time.
 func (p *play) options(opts ...Option) []Option {
 	return append([]Option{
 		WithoutSplay(), Configure(inVirtualTime), OnWon(func() { p.note("won") }), OnLost(func() { p.note("lost") }),
-		OnCampaign(func(s State) { p.note(s.String()) }), OnError(p.hear),
+		OnCampaign(func(s State) { p.note(s.String()) }), OnError(p.onError),
 	}, opts...)
 }
 
 func inVirtualTime(c *tenure.Config) { c.Clock = clock.Standard{} }
 
-func (p *play) hear(err error) {
+func (p *play) onError(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wrongs = append(p.wrongs, err)
 }
 
-// note writes into the diary, unless the same is the last word there.
+// note writes into the diary, unless the last entry is the same.
 func (p *play) note(what string) {
 	p.mu.Lock()
 	if n := len(p.diary); n == 0 || p.diary[n-1] != what {
@@ -143,8 +143,8 @@ func (p *play) then(on func(what string)) {
 	p.on = on
 }
 
-// told is the list of callbacks since the last question; repetitions once.
-func (p *play) told() []string {
+// calls returns the callbacks since its last call. Repetitions count once.
+func (p *play) calls() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	diary := p.diary
@@ -154,19 +154,19 @@ func (p *play) told() []string {
 
 func (p *play) expect(want ...string) {
 	p.t.Helper()
-	if got := p.told(); !slices.Equal(got, want) {
-		p.t.Errorf("%s was told %v, not %v", p.name, got, want)
+	if got := p.calls(); !slices.Equal(got, want) {
+		p.t.Errorf("%s was called with %v, want %v", p.name, got, want)
 	}
 }
 
-// errors are the arguments of OnError.
+// errors returns the arguments of OnError.
 func (p *play) errors() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.wrongs)
 }
 
-// begin has it take part.
+// begin starts it.
 func (p *play) begin(e Election) *play {
 	p.Elector = e.(*Elector)
 	var ctx context.Context
@@ -176,8 +176,8 @@ func (p *play) begin(e Election) *play {
 		defer close(over)
 		p.done <- p.Start(ctx)
 	}()
-	// nothing may be left in the bubble, and requests that a partition has swallowed end when their
-	// time is over
+	// No goroutine may be left in the bubble. Requests that a partition has swallowed end when
+	// their time is over.
 	p.t.Cleanup(func() {
 		if p.line != nil {
 			p.line.Heal()
@@ -189,13 +189,13 @@ func (p *play) begin(e Election) *play {
 	return p
 }
 
-// join has one take part over a line of its own to the store.
+// join starts a play with its own connection to the store.
 func join(t *testing.T, name string, store driver.Store, opts ...Option) *play {
 	t.Helper()
 	return joinAnd(t, name, store, nil, opts...)
 }
 
-// joinAnd sets further actions of callbacks before the first of them.
+// joinAnd sets further actions of callbacks before the first callback.
 func joinAnd(t *testing.T, name string, store driver.Store, on func(p *play, what string), opts ...Option) *play {
 	t.Helper()
 	p := draft(t)
@@ -210,7 +210,7 @@ func joinAnd(t *testing.T, name string, store driver.Store, on func(p *play, wha
 	return p.begin(e)
 }
 
-// ended waits for the end of Start.
+// ended waits until Start has returned.
 func (p *play) ended() {
 	p.t.Helper()
 	select {
@@ -226,7 +226,7 @@ func (p *play) ended() {
 	}
 }
 
-// leadsWithin waits for one of the plays to be leader, and returns how long that took.
+// leadsWithin waits until one of the plays leads, and returns how long that took.
 func leadsWithin(t *testing.T, limit time.Duration, plays ...*play) (*play, time.Duration) {
 	t.Helper()
 	begin := time.Now()
@@ -237,7 +237,7 @@ func leadsWithin(t *testing.T, limit time.Duration, plays ...*play) (*play, time
 			}
 		}
 	}
-	t.Fatalf("nobody leads within %v", limit)
+	t.Fatalf("no leader within %v", limit)
 	return nil, 0
 }
 
@@ -251,8 +251,8 @@ func (p *play) mustLead(within time.Duration) time.Duration {
 	return took
 }
 
-// watchOver fails the test if two of them lead at once, or a callback says so before the end of the
-// one before.
+// watchOver fails the test if two plays lead at once, or if OnWon is called for one before OnLost
+// was called for the last leader.
 func watchOver(t *testing.T, plays ...*play) {
 	var mu sync.Mutex
 	leader := ""
@@ -266,7 +266,7 @@ func watchOver(t *testing.T, plays ...*play) {
 			defer mu.Unlock()
 			switch {
 			case what == "won" && leader != "":
-				t.Errorf("%s was told that it won while %s leads", p.name, leader)
+				t.Errorf("OnWon of %s was called while %s leads", p.name, leader)
 			case what == "won":
 				leader = p.name
 			case what == "lost" && leader == p.name:

@@ -13,19 +13,18 @@ const (
 	// leasesInTTL: a record must outlive its lease also when renewals fail, and when the server's
 	// clock, by which records expire, is set.
 	leasesInTTL = 3
-	// withoutTTL is the lease where there is no TTL to tell it.
+	// withoutTTL is the lease in a bucket without a TTL.
 	withoutTTL = 15 * time.Second
-	// reserves is the part of a lease that the work of a leader has to stop in.
+	// reserves: a tenth of the lease is reserved for a leader's work to stop.
 	reserves = 10
-	// splay is nats-kv-leader-elect's.
+	// splay is the same as in nats-kv-leader-elect.
 	splay = 5 * time.Second
 )
 
-// interval is the time between two campaigns of a candidate of nats-kv-leader-elect: 75 % of the
-// TTL.
+// interval returns the time between two campaigns, as in nats-kv-leader-elect: 75 % of the TTL.
 func interval(lease time.Duration) time.Duration { return leasesInTTL * lease * 3 / 4 }
 
-// leaseFor is the lease for a bucket, or why there is none.
+// leaseFor returns the lease for a bucket, or an error if none is possible.
 func (o *options) leaseFor(store driver.Store) (time.Duration, error) {
 	third := (o.ttl / leasesInTTL).Truncate(time.Millisecond)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// Option changes how a candidate takes part. Those from WithLease on are not
-// nats-kv-leader-elect's.
+// Option changes how a candidate takes part. nats-kv-leader-elect does not have WithLease, OnError,
+// WithLogger, Migrating, WithStore and Configure.
 type Option func(o *options)
 
 type options struct {
@@ -27,7 +27,7 @@ type options struct {
 	store     driver.Store
 	configure func(*tenure.Config)
 
-	// Read from the handle.
+	// The following are read from the handle.
 	bucket string
 	ttl    time.Duration // 0: none
 	open   func(...natskv.Option) driver.Store
@@ -44,23 +44,25 @@ func settle(opts []Option) options {
 	return o
 }
 
-// OnWon is called when this candidate was elected. IsLeader is true already within.
+// OnWon sets a function that is called when this candidate was elected. During the call IsLeader is
+// true.
 func OnWon(cb func()) Option {
 	return func(o *options) { set(&o.onWon, cb) }
 }
 
-// OnLost is called once after each OnWon, when leadership has ended or should: the lease has
-// expired, a hand-over was requested, or Start is to end. In the last two cases the lease is kept
-// for as long as this takes, 10 s at most, and no other candidate is elected before it has
-// returned. In the first case no other candidate's OnWon is called for a tenth of a lease. IsLeader
-// is false within.
+// OnLost sets a function that is called once after each OnWon, when the lease has expired, a
+// hand-over was requested, or Start should end. In the last two cases the lease is renewed until
+// the function has returned, but for at most 10 s, and no other candidate is elected before it
+// returns. If the lease has expired, no other candidate's OnWon is called for a tenth of a lease.
+// During the call IsLeader is false.
 func OnLost(cb func()) Option {
 	return func(o *options) { set(&o.onLost, cb) }
 }
 
-// OnCampaign is called with LeaderState after each renewal, and with CandidateState as long as this
-// candidate does not lead: at the beginning, and then each 2.25 leases, which is 75 % of the TTL,
-// or at the intervals of WithBackoff. Nothing is asked of the server on these occasions.
+// OnCampaign sets a function that is called with LeaderState after each renewal. While this
+// candidate does not lead, it is called with CandidateState: at the beginning, and then every 2.25
+// leases, which is 75 % of the TTL, or at the intervals of WithBackoff. No request is sent for
+// these calls.
 func OnCampaign(cb func(s State)) Option {
 	return func(o *options) {
 		if cb != nil {
@@ -69,23 +71,23 @@ func OnCampaign(cb func(s State)) Option {
 	}
 }
 
-// WithBackoff makes this candidate campaign only at the intervals of bo, as long as the last leader
-// has not released its lease: one that crashed, or that the server could not be reached from. The
-// n-th interval, from 0, is bo.Duration(n), at least 10 ms; it is counted from when this candidate
-// started, or led last. So the last leader comes first. Without it, and after a release, a
-// candidate claims as soon as it may.
+// WithBackoff makes this candidate campaign only at the intervals of bo after a leader that did not
+// release its lease, because it crashed or could not reach the server. The n-th interval, from 0,
+// is bo.Duration(n), at least 10 ms; n is counted from when this candidate started, or led last. So
+// the last leader has the shortest intervals, and is elected first. Without WithBackoff, and after
+// a release, a candidate claims as soon as it may.
 func WithBackoff(bo Backoff) Option {
 	return func(o *options) { o.backoff = bo }
 }
 
-// WithoutSplay has the candidate campaign at once, where otherwise it waits for a random time of up
-// to 5 s after Start.
+// WithoutSplay makes the candidate campaign at once after Start. Without it the candidate first
+// waits for a random time of up to 5 s.
 func WithoutSplay() Option {
 	return func(o *options) { o.noSplay = true }
 }
 
-// WithDebug calls cb with progress messages, for a log. It is called from several goroutines, also
-// while a callback is.
+// WithDebug sets a function that is called with messages for a log. It is called from several
+// goroutines, also while another callback is running.
 func WithDebug(cb func(format string, a ...any)) Option {
 	return func(o *options) {
 		if cb != nil {
@@ -94,16 +96,16 @@ func WithDebug(cb func(format string, a ...any)) Option {
 	}
 }
 
-// WithLease sets the lease, instead of to a third of the bucket's TTL, or to 15 s where it has
-// none: whole milliseconds, from 500 ms to 1 h, and at most a third of the TTL if there is one.
+// WithLease sets the lease: whole milliseconds, from 500 ms to 1 h, and at most a third of the
+// bucket's TTL if it has one. The default is a third of the TTL, or 15 s without a TTL.
 func WithLease(d time.Duration) Option {
 	return func(o *options) { o.lease = d }
 }
 
-// OnError is called with each failure while the election goes on: a store that fails, leadership
-// that was lost, a value that is not a record, a bucket with unsafe settings. errors.Is finds the
-// errors of package tenure and of the client. It is called from several goroutines, also while a
-// callback is.
+// OnError sets a function that is called with each failure while the election goes on: a store that
+// fails, leadership that was lost, a value that is not a record, a bucket with unsafe settings. Use
+// errors.Is to find the errors of package tenure and of the client. The function is called from
+// several goroutines, also while another callback is running.
 func OnError(cb func(error)) Option {
 	return func(o *options) {
 		if cb != nil {
@@ -117,21 +119,22 @@ func WithLogger(l *slog.Logger) Option {
 	return func(o *options) { o.logger = l }
 }
 
-// Migrating shares the key with candidates of nats-kv-leader-elect while they are replaced one by
-// one. It is mixed.Migrating for a handle, which states the guarantees during that time.
+// Migrating lets candidates of nats-kv-leader-elect share the key while they are replaced one by
+// one. It is mixed.Migrating for a handle; the documentation there states the guarantees during
+// that time.
 func Migrating() Option {
 	return func(o *options) { o.migrating = true }
 }
 
-// WithStore holds the election in a store of the same bucket that natskv.Open has opened, or in any
-// other, instead of over the handle, which then tells the TTL alone and may be nil. Several
-// elections may share one; it stays the caller's to close.
+// WithStore holds the election in a store: one that natskv.Open has opened over the same bucket, or
+// any other. The handle then serves only to read the TTL, and may be nil. Several elections may
+// share a store, and the caller must close it.
 func WithStore(s driver.Store) Option {
 	return func(o *options) { o.store = s }
 }
 
-// Configure changes the settings of the election last, where there is no option, such as for
-// Metadata, StopWithin or OnEvent.
+// Configure sets a function that is called with the finished settings of the election, and may
+// change them. Use it for settings without an option, such as Metadata, StopWithin or OnEvent.
 func Configure(f func(*tenure.Config)) Option {
 	return func(o *options) { o.configure = f }
 }

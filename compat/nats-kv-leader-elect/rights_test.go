@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// documented is the list of subjects in docs/nats-kv-leader-elect.md that a program over a handle
-// may have to publish to.
+// documented returns the subjects to which, by docs/nats-kv-leader-elect.md, a program over a
+// handle must be allowed to publish.
 func documented(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/nats-kv-leader-elect.md")
@@ -40,8 +40,8 @@ func withRights(rights []string) *server.Options {
 	}, NoAuthUser: "operator"}
 }
 
-// takesPart has two candidates with these rights lead one after the other, and reports whether that
-// went well.
+// takesPart runs two candidates with these rights, one after the other, and reports whether both
+// led.
 func takesPart(t *testing.T, rights []string) (well bool) {
 	onServerOf(t, withRights(rights), func(w *world) {
 		operator := w.bucket(ttl)
@@ -72,7 +72,7 @@ func takesPart(t *testing.T, rights []string) (well bool) {
 		b := join("b")
 		time.Sleep(3 * lease)
 		first := a.IsLeader()
-		w.must(operator.Delete("billing")) // reading this takes more than reading a record
+		w.must(operator.Delete("billing")) // reading this takes more requests than reading a record
 		time.Sleep(lease)
 		a.Stop()
 		b.Stop()
@@ -83,7 +83,7 @@ func takesPart(t *testing.T, rights []string) (well bool) {
 	return well
 }
 
-// TestRights takes away each of the documented rights in turn.
+// TestRights removes each of the documented rights in turn.
 func TestRights(t *testing.T) {
 	rights := documented(t)
 	if !takesPart(t, rights) {
@@ -91,7 +91,7 @@ func TestRights(t *testing.T) {
 	}
 	for i, right := range rights {
 		if right == "$JS.FC.KV_ELECTIONS.>" {
-			continue // a server asks for it when much is written at once
+			continue // a server asks for it after many writes
 		}
 		if takesPart(t, slices.Delete(slices.Clone(rights), i, i+1)) {
 			t.Errorf("%s is not needed", right)

@@ -16,43 +16,43 @@ type Backoff interface {
 // leastWait keeps a back-off of 0 from looping without a pause.
 const leastWait = 10 * time.Millisecond
 
-// rounds are the campaigns of a candidate while it does not lead.
+// campaigns are those of one Start, while this candidate does not lead.
 //
 // A candidate with a back-off becomes eligible by a campaign that finds the last leader's lease
-// over, in a store that has answered for the time of a lease, and stays so until a candidate leads
-// again. It is eligible without a campaign when there is no such lease, since it was released or
-// the record is gone, and while it has seen no other leader since it started or led last.
-type rounds struct {
+// over, if the store has answered for a whole lease before. It stays eligible until a candidate
+// leads again. It is eligible without a campaign if there is no such lease, because it was released
+// or the record is gone, and also while it has seen no other leader since it started or led last.
+type campaigns struct {
 	*attendance
 	timer  *time.Timer
 	n      int
-	eager  bool      // no other candidate has led since this one started, or led
-	trying bool      // it may be elected
+	eager  bool      // no other candidate has led since this one started, or led last
+	trying bool      // eligible
 	failed time.Time // when the store was last known not to answer
 	// closed at the next change of the election's status; nil without a back-off
 	changed <-chan struct{}
 }
 
-func (a *attendance) rounds() *rounds {
-	r := &rounds{attendance: a, timer: time.NewTimer(0)}
+func (a *attendance) newCampaigns() *campaigns {
+	r := &campaigns{attendance: a, timer: time.NewTimer(0)}
 	r.begin()
 	return r
 }
 
-func (r *rounds) stop() { r.timer.Stop() }
+func (r *campaigns) stop() { r.timer.Stop() }
 
-func (r *rounds) due() <-chan time.Time { return r.timer.C }
+func (r *campaigns) due() <-chan time.Time { return r.timer.C }
 
-// begin starts over with a campaign at once, so that the program hears of that before anything can
-// come of it.
-func (r *rounds) begin() {
+// begin starts over with a campaign at once, so that OnCampaign is called before the candidate can
+// be elected.
+func (r *campaigns) begin() {
 	r.n, r.eager, r.trying = 0, true, true
 	r.look(false)
 	r.campaign()
 }
 
-// campaign is one round.
-func (r *rounds) campaign() {
+// campaign makes one campaign, and sets the timer for the next one.
+func (r *campaigns) campaign() {
 	if r.ctx.Err() != nil {
 		return
 	}
@@ -62,16 +62,16 @@ func (r *rounds) campaign() {
 	r.look(true)
 }
 
-func (r *rounds) wait() time.Duration {
+func (r *campaigns) wait() time.Duration {
 	if r.backoff == nil {
 		return interval(r.lease)
 	}
 	return max(r.backoff.Duration(r.n), leastWait)
 }
 
-// look decides whether this candidate tries for leadership at present. One that was elected stays
-// eligible.
-func (r *rounds) look(due bool) {
+// look decides whether this candidate is eligible now; due means that a campaign is due. A
+// candidate that was elected stays eligible.
+func (r *campaigns) look(due bool) {
 	if r.backoff == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// growing is a back-off that doubles, from a second, and keeps its arguments.
+// growing is a back-off that starts at a second and doubles. It keeps its arguments.
 type growing struct {
 	mu    sync.Mutex
 	asked []int
@@ -23,7 +23,7 @@ func (g *growing) Duration(n int) time.Duration {
 	return time.Second << min(n, 6)
 }
 
-// were are its arguments since the last question.
+// were returns its arguments since the last call of were.
 func (g *growing) were() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,8 +32,8 @@ func (g *growing) were() []int {
 	return asked
 }
 
-// TestBackoffSlowsDown: the longer a candidate has waited, the seldomer it campaigns, from the
-// beginning after a term.
+// TestBackoffSlowsDown: the longer a candidate has waited, the less often it campaigns. After a
+// term it starts again.
 func TestBackoffSlowsDown(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
@@ -58,7 +58,7 @@ func TestBackoffSlowsDown(t *testing.T) {
 	})
 }
 
-// TestBackoffKeepsTheLeader: when the servers were gone for a while, the last leader comes first.
+// TestBackoffKeepsTheLeader: after an outage of the servers, the last leader leads first.
 func TestBackoffKeepsTheLeader(t *testing.T) {
 	slow := WithBackoff(UpTo(20 * time.Second))
 	kept := 0
@@ -85,7 +85,7 @@ func TestBackoffKeepsTheLeader(t *testing.T) {
 	}
 }
 
-// TestBackoffHandsOverAtOnce: a release asks for no patience.
+// TestBackoffHandsOverAtOnce: after a release, no candidate backs off.
 func TestBackoffHandsOverAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		slow := WithBackoff(every(time.Hour))
@@ -97,7 +97,7 @@ func TestBackoffHandsOverAtOnce(t *testing.T) {
 		if took := b.mustLead(soon); took > 20*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		// as nats kv del does: b releases a record that is gone, and leads again
+		// As nats kv del does. b then releases a record that is gone, and leads again.
 		store.Delete("billing")
 		time.Sleep(time.Millisecond)
 		if took := b.mustLead(soon); took > 600*time.Millisecond {
@@ -106,7 +106,7 @@ func TestBackoffHandsOverAtOnce(t *testing.T) {
 	})
 }
 
-func TestUpTo(t *testing.T) {
+func TestUpToGrowsToItsLimit(t *testing.T) {
 	for _, c := range []struct {
 		n    int
 		want time.Duration

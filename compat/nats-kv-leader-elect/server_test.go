@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// over has one take part over a handle, as programs do that come from nats-kv-leader-elect.
+// over starts a play over a handle, like a program that comes from nats-kv-leader-elect.
 func over(t *testing.T, name string, kv nats.KeyValue, opts ...Option) *play {
 	t.Helper()
 	p := draft(t)
@@ -27,7 +27,7 @@ func over(t *testing.T, name string, kv nats.KeyValue, opts ...Option) *play {
 	return p.begin(e)
 }
 
-// TestOverAHandle: a fresh election, a crash, an orderly end and a deleted key, with ten candidates
+// TestOverAHandle: a fresh election, a crash, a graceful end and a deleted key, with ten candidates
 // on one server.
 func TestOverAHandle(t *testing.T) {
 	onServer(t, func(w *world) {
@@ -67,7 +67,7 @@ func TestOverAHandle(t *testing.T) {
 	})
 }
 
-// TestOverAModernHandle has elections of both kinds of handle compete.
+// TestOverAModernHandle lets elections over both kinds of handle compete.
 func TestOverAModernHandle(t *testing.T) {
 	onServer(t, func(w *world) {
 		a := over(w.T, "a", w.bucket(ttl))
@@ -85,7 +85,7 @@ func TestOverAModernHandle(t *testing.T) {
 	})
 }
 
-// TestOverAStore: the program goes on to use natskv.Open.
+// TestOverAStore: the program now uses natskv.Open.
 func TestOverAStore(t *testing.T) {
 	onServer(t, func(w *world) {
 		kv := w.bucket(ttl)
@@ -132,15 +132,15 @@ func (c *crowd) join(name string) {
 
 var crashes = flag.Int("crashes", 4, "how many leaders of TestCrashes crash")
 
-// TestCrashes: a leader whose connection ends has a successor when its lease is over, at the
-// latest.
+// TestCrashes: when a leader's connection ends, a successor leads at the latest when the lease is
+// over.
 func TestCrashes(t *testing.T) {
 	onServer(t, func(w *world) {
 		c := newCrowd(w)
 		var took []time.Duration
 		for i := range *crashes {
 			leader, _ := leadsWithin(w.T, 2*lease, c.plays...)
-			// all over the time from one renewal to the next
+			// Spread over the time between two renewals.
 			time.Sleep(time.Minute + time.Duration(i)*170*time.Millisecond)
 			c.lines[leader].Close()
 			c.plays = slices.DeleteFunc(c.plays, func(p *play) bool { return p == leader })
@@ -157,7 +157,7 @@ func TestCrashes(t *testing.T) {
 	})
 }
 
-// TestMessagesPerMinute counts all that ten candidates send to the server.
+// TestMessagesPerMinute counts all messages that ten candidates send to the server.
 func TestMessagesPerMinute(t *testing.T) {
 	onServer(t, func(w *world) {
 		c := newCrowd(w)
@@ -183,18 +183,19 @@ func TestMessagesPerMinute(t *testing.T) {
 	})
 }
 
-// TestUnsafeBucketIsTold: a bucket that forgets, which nats-kv-leader-elect's users ask about.
-func TestUnsafeBucketIsTold(t *testing.T) {
+// TestUnsafeBucketIsReported: a bucket can lose its data; users of nats-kv-leader-elect ask about
+// that.
+func TestUnsafeBucketIsReported(t *testing.T) {
 	onServer(t, func(w *world) {
 		a := over(w.T, "a", w.bucket(ttl))
 		time.Sleep(soon)
 		if all := fmt.Sprint(errors.Join(a.errors()...)); !strings.Contains(all, "storage") {
-			w.Errorf("told %v", all)
+			w.Errorf("reported %v", all)
 		}
 	})
 }
 
-// TestOldValue: without Migrating the value of an old candidate is foreign, until it expires.
+// TestOldValue: without Migrating, the value of an old candidate is foreign until it expires.
 func TestOldValue(t *testing.T) {
 	onServer(t, func(w *world) {
 		kv := w.bucket(ttl)
@@ -203,13 +204,13 @@ func TestOldValue(t *testing.T) {
 		a := over(w.T, "a", kv)
 		time.Sleep(ttl - soon)
 		if all := errors.Join(a.errors()...); a.IsLeader() || !errors.Is(all, tenure.ErrForeign) {
-			w.Errorf("leader %v, told %v", a.IsLeader(), all)
+			w.Errorf("leader %v, reported %v", a.IsLeader(), all)
 		}
 		a.mustLead(2 * lease)
 	})
 }
 
-// TestMigrating: an old candidate leads, and the new one follows it; then the other way round.
+// TestMigrating: an old candidate leads, and the new one follows it. Then they change roles.
 func TestMigrating(t *testing.T) {
 	onServer(t, func(w *world) {
 		kv := w.bucket(ttl)
@@ -225,7 +226,7 @@ func TestMigrating(t *testing.T) {
 				w.Errorf("takes %q for the leader", s.Leader.ID)
 			}
 		}
-		a.mustLead(2 * ttl) // it has crashed
+		a.mustLead(2 * ttl) // the old one has crashed
 		for range 5 {
 			time.Sleep(ttl * 3 / 4)
 			if _, err := kv.Create("billing", []byte("member 0")); err == nil || !a.IsLeader() {

@@ -14,8 +14,8 @@ func (e *Elector) debugf(format string, a ...any) {
 	e.debug("%s @ %s.%s: %s", e.name, e.bucket, e.election.Name(), fmt.Sprintf(format, a...))
 }
 
-// hear tells of one event of the election.
-func (e *Elector) hear(event tenure.Event) {
+// report passes one event of the election to the callbacks.
+func (e *Elector) report(event tenure.Event) {
 	switch {
 	case event.Kind == tenure.EventLeader && event.Leader.Exists():
 		e.debugf("%s leads, with token %d", event.Leader.ID, event.Term)
@@ -26,20 +26,20 @@ func (e *Elector) hear(event tenure.Event) {
 	default:
 		e.debugf("%s", event.Kind)
 	}
-	if wrong(event) {
+	if isFailure(event) {
 		e.onError(fmt.Errorf("election: %s: %w", event.Kind, event.Cause))
 	}
 }
 
-// wrong reports whether OnError is called for an event.
-func wrong(event tenure.Event) bool {
+// isFailure reports whether OnError is called for an event.
+func isFailure(event tenure.Event) bool {
 	return event.Cause != nil && event.Kind != tenure.EventLeaving
 }
 
 const inspectWithin = 5 * time.Second
 
-// inspect reads the bucket's settings on the side, and reports unsafe or unwise ones. The returned
-// function ends that.
+// inspect reads the bucket's settings in a goroutine of its own, and reports unsafe or unwise ones.
+// Stop ends that goroutine.
 func (a *attendance) inspect() (stop func()) {
 	i, ok := a.store.(driver.Inspector)
 	if !ok {

@@ -31,7 +31,7 @@ func (n *elector) Close() error {
 	}
 }
 
-// ended is the last thing that happens to an instance.
+// ended completes the closing of an instance.
 func (n *elector) ended() {
 	err := n.ground.close()
 	n.change(func() { n.state, n.closing = Closed, err })

@@ -19,16 +19,16 @@ import (
 // Duration returns a pointer to d, for the fields of Config.
 func Duration(d time.Duration) *time.Duration { return &d }
 
-// KafkaConfigMap holds properties of Kafka's clients by their names. Values are texts, numbers and
-// truth values.
+// KafkaConfigMap holds properties of Kafka's clients by their names. Values are strings, numbers
+// and booleans.
 type KafkaConfigMap map[string]interface{}
 
-// Config says how to take part. Each zero value is a default; SetDefaults fills them in. The fields
-// after HeartbeatTimeout are not goNELI's.
+// Config holds the settings of an instance. Each zero value is a default; SetDefaults fills them
+// in. The fields after HeartbeatTimeout are not goNELI's.
 type Config struct {
-	// KafkaConfig says how to reach the brokers, by the names of librdkafka or of the Java clients.
-	// bootstrap.servers is localhost:9092 if not given. A property that is not known, or cannot be
-	// kept, is an error; docs/neli.md lists all.
+	// KafkaConfig holds the properties of the connection to the brokers, by the names of librdkafka
+	// or of the Java clients. bootstrap.servers is localhost:9092 if not given. A property that is
+	// unknown or not supported is an error; docs/neli.md lists all.
 	KafkaConfig KafkaConfigMap
 	// LeaderTopic is the topic whose partition 0 the group assigns to one member. Default:
 	// LeaderGroupID + ".neli". The leases are in LeaderTopic + ".log". Both are created if they do
@@ -37,33 +37,35 @@ type Config struct {
 	// LeaderGroupID is the consumer group of the candidates, and the name of the election. Default:
 	// the file name of the program.
 	LeaderGroupID string
-	// Scribe logs all events. Nil: slog.Default(). FromScribe makes one of goNELI's Scribe.
+	// Scribe logs all events. Nil: slog.Default(). FromScribe converts a Scribe of goNELI's.
 	Scribe *slog.Logger
-	// Name is this process's, for people; without "%". Default: host, process id and time. It is
-	// published while it leads.
+	// Name is the name of this process, for people to read; without "%". Default: host, process id
+	// and time. It is published while the process leads.
 	Name string
 	// PollDuration is accepted and has no effect: Pulse does not poll.
 	PollDuration *time.Duration
-	// MinPollInterval is the interval of Deadline. Default: 100 ms. News arrive without it.
+	// MinPollInterval is the interval of Deadline. Default: 100 ms. Pulse sees changes at once in
+	// any case.
 	MinPollInterval *time.Duration
-	// HeartbeatTimeout is how long a leader stays one after it sent the last renewal that was
+	// HeartbeatTimeout is how long a leader keeps leading after it sent the last renewal that was
 	// confirmed. Default: 5 s; from 1 s to 10 min. The session of the group is three times as long.
 	HeartbeatTimeout *time.Duration
 
-	// Precedence lets candidates without the partition lead as well, when nobody has led for this
-	// long: so an owner that does not come does not leave the group without a leader. Nil: only the
-	// owner may lead. See WithoutGoNELI.
+	// Precedence lets other candidates than the partition's owner lead, too, once there was no
+	// leader for this long. So the group gets a leader even if the owner hangs. Nil: only the owner
+	// may lead. See WithoutGoNELI.
 	Precedence *time.Duration
-	// WithoutGoNELI says that no process of goNELI's joins the group any more. Until it is set,
+	// WithoutGoNELI means that goNELI processes no longer join the group. Until it is set,
 	// Precedence lets a candidate lead only while the group's coordinator confirms that it is a
-	// member, for then brokers admit no process of goNELI's; a coordinator that does not answer
-	// leaves everybody without a leader. Set it in all processes once goNELI is gone for good.
+	// member, because then brokers admit no goNELI process. So there is no leader while the
+	// coordinator does not answer. Set it in all processes once the last goNELI process is gone for
+	// good.
 	WithoutGoNELI bool
 	// ClientOptions are more options of the clients, for settings without a property: a dialer,
 	// TLS, a SASL mechanism, hooks.
 	ClientOptions []kgo.Opt
-	// Configure changes the settings of the election last, where goNELI has no setting, such as for
-	// Address, Metadata, StopWithin or OnEvent.
+	// Configure is called with the finished settings of the election, and may change them. Use it
+	// for settings that goNELI does not have, such as Address, Metadata, StopWithin or OnEvent.
 	Configure func(*tenure.Config)
 }
 
@@ -117,17 +119,18 @@ func defaultName() string {
 
 var strange = regexp.MustCompile(`[^a-zA-Z0-9._-]`)
 
-// Sanitise puts "_" for each character that the names of Kafka's topics and groups cannot have.
+// Sanitise replaces each character that is not allowed in the names of Kafka's topics and groups by
+// "_".
 func Sanitise(name string) string { return strange.ReplaceAllString(name, "_") }
 
-// Validate returns an error that names everything that is wrong, or not given where there is no
-// default any more: it is for after SetDefaults.
+// Validate returns an error that names each setting that is wrong or missing. Call SetDefaults
+// first: Validate itself fills in no defaults.
 func (c Config) Validate() error {
 	_, err := c.check()
 	return err
 }
 
-// check reads the properties besides.
+// check validates the Config and also returns its properties.
 func (c Config) check() (properties, error) {
 	props, err := sort(c.KafkaConfig)
 	err = errors.Join(err, c.checkNames(), atLeast("PollDuration", c.PollDuration, time.Millisecond),

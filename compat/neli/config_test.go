@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestValidateNamesAllThatIsWrong(t *testing.T) {
+func TestValidateReportsAllProblems(t *testing.T) {
 	err := Config{
 		KafkaConfig: KafkaConfigMap{"group.id": "g", "no.such": 1, "statistics.interval.ms": 5, "sasl.password": "hidden"},
 		LeaderTopic: "topic$", LeaderGroupID: "gr oup", Name: "100%",
@@ -102,7 +102,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestNoPropertyIsInTwoPlaces keeps the table in docs/neli.md honest.
+// TestNoPropertyIsInTwoPlaces checks the table in docs/neli.md.
 func TestNoPropertyIsInTwoPlaces(t *testing.T) {
 	page, err := os.ReadFile("../../docs/neli.md")
 	if err != nil {
@@ -127,7 +127,7 @@ func TestNoPropertyIsInTwoPlaces(t *testing.T) {
 }
 
 // TestLeaseKeepsTheTimeout: a leader that is cut off stops by HeartbeatTimeout, and not much
-// before.
+// earlier.
 func TestLeaseKeepsTheTimeout(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Second, 1234567 * time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute, 10 * time.Minute} {
 		lease := leaseFor(timeout)
@@ -138,7 +138,7 @@ func TestLeaseKeepsTheTimeout(t *testing.T) {
 	}
 }
 
-// Logger and the rest are a Scribe as a program of goNELI's has it.
+// Logger and the types below are a Scribe as a goNELI program has it.
 type (
 	Logger func(format string, args ...interface{})
 	scribe struct{ line *string }

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Deadline knows when Pulse last looked for news, and when one that waits will look next at the
-// latest. Its methods may be called from many goroutines.
+// Deadline measures the interval between two checks for changes by Pulse: the last check is the
+// last run. Its methods may be called from many goroutines.
 type Deadline interface {
-	// TryRun calls f if more than the interval has passed since the last run, which is now. It
-	// reports whether it did.
+	// TryRun calls f if more than the interval has passed since the last run, and makes this call
+	// the last run. It reports whether it called f.
 	TryRun(f func()) bool
-	// Elapsed is the time since the last run.
+	// Elapsed returns the time since the last run.
 	Elapsed() time.Duration
 	// Expired reports whether more than the interval has passed since the last run.
 	Expired() bool
 	// Move sets the time of the last run.
 	Move(to time.Time)
-	// Last is the time of the last run, time.Unix(0, 0) before the first.
+	// Last returns the time of the last run, time.Unix(0, 0) before the first.
 	Last() time.Time
-	// Remaining is the time left of the interval; negative when it has passed.
+	// Remaining returns the rest of the interval; it is negative when the interval has passed.
 	Remaining() time.Duration
 }
 

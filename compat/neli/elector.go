@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// elector is the instance that takes part. Its knowledge of terms comes from session; it calls the
-// barrier through tell.go.
+// elector is the Neli that New returns. It learns of terms from session.go, and calls the barrier
+// in tell.go.
 type elector struct {
 	cfg      Config
 	props    properties
@@ -26,34 +26,34 @@ type elector struct {
 	mu      sync.Mutex
 	state   State
 	held    *holding  // the term that was won; its end was not reported yet
-	calling bool      // the barrier is at work
+	calling bool      // the barrier is being called
 	working int       // tasks of Background that are running
-	pulsing int       // Pulses under way, without those that are in the barrier
-	pulsed  time.Time // when the last one ended
-	dormant bool      // no Pulse for long, so it does not take part
+	pulsing int       // calls of Pulse under way, except those in the barrier
+	pulsed  time.Time // when pulsing last changed
+	dormant bool      // Pulse was not called for long, so the instance does not take part
 	fatal   error
 	closing error         // the error of closing
 	changed chan struct{} // closed and replaced when one of these changes
 }
 
-// stage is how far the program has been told of a term.
+// stage is which events of a term the barrier has received.
 type stage int
 
 const (
-	won       stage = iota // not at all
-	acquiring              // the barrier is being told LeaderAcquired
-	leading                // it was told
-	leaving                // it is being told the end
+	won       stage = iota // nothing yet
+	acquiring              // the barrier is handling LeaderAcquired
+	leading                // the barrier has handled LeaderAcquired
+	leaving                // the barrier is handling LeaderRevoked or LeaderFenced
 )
 
-// holding is a term, with the part that the program knows.
+// holding is a term that was won, and which of its events the barrier has received.
 type holding struct {
 	term  *tenure.Term
 	stage stage
-	over  chan struct{} // closed when the program was told the end
+	over  chan struct{} // closed when the barrier has handled the end
 }
 
-// asked reports whether the term is over, or the process was asked to leave.
+// asked reports whether the term is over, or the process was asked to stop leading.
 func (h *holding) asked() bool { return h.term.Soft().Err() != nil || h.term.Err() != nil }
 
 func start(cfg Config, props properties, g ground, barrier Barrier) *elector {
@@ -63,11 +63,11 @@ func start(cfg Config, props properties, g ground, barrier Barrier) *elector {
 		pulsed: time.Now(), changed: make(chan struct{}),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	go n.live()
+	go n.runSessions()
 	return n
 }
 
-// holds is the term, in one of these stages while the instance is live.
+// holds returns the term if it is in one of these stages and the instance is live; otherwise nil.
 func (n *elector) holds(stages ...stage) *tenure.Term {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,7 +84,7 @@ func (n *elector) IsLeader() bool {
 	return t != nil && t.Err() == nil
 }
 
-// ready is whether work may begin.
+// ready reports whether work may begin.
 func (n *elector) ready() bool {
 	t := n.holds(leading)
 	return t != nil && t.Soft().Err() == nil && t.Err() == nil
@@ -116,7 +116,7 @@ func (n *elector) Deadline() Deadline { return n.deadline }
 
 func (n *elector) Await() { <-n.closed }
 
-// change does something under the lock and wakes the waiters.
+// change calls do under the lock and wakes the waiters.
 func (n *elector) change(do func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,7 +132,7 @@ func (n *elector) broadcast() {
 
 func (n *elector) wake() { n.change(func() {}) }
 
-// news is closed at the next change.
+// news returns a channel that is closed at the next change.
 func (n *elector) news() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

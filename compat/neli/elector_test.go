@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-func TestLeadershipGoesRound(t *testing.T) {
+func TestLeadershipRotates(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
 		a.then(func(e Event) {
@@ -33,11 +33,11 @@ func TestLeadershipGoesRound(t *testing.T) {
 		a.ground.nominee.set(false)
 		b.ground.nominee.set(true)
 		if !a.IsLeader() {
-			t.Error("a was not told, holds the lease, and does not lead")
+			t.Error("a holds the lease and got no event, but does not lead")
 		}
 		b.idle(3 * time.Minute)
 		if a.expect(); !a.IsLeader() {
-			t.Error("a was not told, holds the lease, and does not lead")
+			t.Error("a holds the lease and got no event, but does not lead")
 		}
 		a.idle(time.Millisecond)
 		a.expect(LeaderRevoked{})
@@ -54,8 +54,9 @@ func TestLeadershipGoesRound(t *testing.T) {
 	})
 }
 
-// TestNoWorkBeforeTheBarrierReturned from LeaderAcquired, through any call.
-func TestNoWorkBeforeTheBarrierReturned(t *testing.T) {
+// TestNoWorkBeforeTheBarrierReturns: before the barrier returns from LeaderAcquired, no call starts
+// work.
+func TestNoWorkBeforeTheBarrierReturns(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
 		called, prepared := make(chan struct{}), make(chan struct{})
@@ -77,15 +78,15 @@ func TestNoWorkBeforeTheBarrierReturned(t *testing.T) {
 		close(prepared)
 		a.mustLead(time.Second)
 		if !<-first {
-			t.Error("who was told does not lead")
+			t.Error("after LeaderAcquired it does not lead")
 		}
 		a.end()
 	})
 }
 
-// TestRevokedMayTakeItsTime: no other candidate is elected before the barrier has returned, however
-// long others wait.
-func TestRevokedMayTakeItsTime(t *testing.T) {
+// TestRevokedBarrierMayBeSlow: no other candidate is elected before the barrier has returned,
+// however long others wait.
+func TestRevokedBarrierMayBeSlow(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a, b := enter(t, "a", store, owner), enter(t, "b", store, other)
 		a.mustLead(time.Minute)
@@ -105,9 +106,9 @@ func TestRevokedMayTakeItsTime(t *testing.T) {
 	})
 }
 
-// TestRevokedIsBounded: a barrier that does not return within max.poll.interval.ms prevents no
-// other leader.
-func TestRevokedIsBounded(t *testing.T) {
+// TestRevokedBarrierIsBounded: a barrier that does not return within max.poll.interval.ms does not
+// prevent another leader.
+func TestRevokedBarrierIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a, b := enter(t, "a", store, owner), enter(t, "b", store, other)
 		a.mustLead(time.Minute)
@@ -138,7 +139,7 @@ func owner(_ *Config, s *stub) { s.nominee.is = true }
 func other(_ *Config, s *stub) { s.nominee.is = false }
 
 // TestFencedByTheClock: a leader that is cut off stops leading within HeartbeatTimeout without any
-// Pulse, is fenced by the next one, and leads again only by another term.
+// Pulse. The next Pulse fences it. It leads again only in another term.
 func TestFencedByTheClock(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
@@ -163,7 +164,7 @@ func TestFencedByTheClock(t *testing.T) {
 		a.line.Heal()
 		time.Sleep(time.Minute)
 		if a.IsLeader() || a.Token() != 0 || a.Term() != term {
-			t.Error("leads again before it was told that it was fenced")
+			t.Error("leads again before it got LeaderFenced")
 		}
 		a.mustLead(time.Minute)
 		a.expect(LeaderFenced{}, LeaderAcquired{})
@@ -175,9 +176,9 @@ func TestFencedByTheClock(t *testing.T) {
 	})
 }
 
-// TestWhoDoesNotPulseIsReplaced: a loop that hangs loses its place after max.poll.interval.ms,
-// without a release, and comes back.
-func TestWhoDoesNotPulseIsReplaced(t *testing.T) {
+// TestLeaderThatDoesNotPulseIsReplaced: a loop that hangs loses its place after
+// max.poll.interval.ms, without a release. It can come back.
+func TestLeaderThatDoesNotPulseIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		short := func(c *Config, _ *stub) { c.KafkaConfig = KafkaConfigMap{"max.poll.interval.ms": 60000} }
 		a, b := enter(t, "a", store, short), enter(t, "b", store, short, other)
@@ -198,7 +199,7 @@ func TestWhoDoesNotPulseIsReplaced(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		a.expect(LeaderAcquired{})
 		if a.ground.nominee.joined != 1 {
-			t.Error("joined the group again while nobody pulses")
+			t.Error("joined the group again without a Pulse")
 		}
 		a.idle(time.Second)
 		a.expect(LeaderFenced{})
@@ -211,14 +212,14 @@ func TestWhoDoesNotPulseIsReplaced(t *testing.T) {
 	})
 }
 
-// TestElectedWithoutAnybodyPulsing: an instance without Pulses gets no events, does not count as
-// leader, and lets others lead in the end.
-func TestElectedWithoutAnybodyPulsing(t *testing.T) {
+// TestElectionWithoutPulses: an instance without Pulses gets no events and does not count as
+// leader. In the end others lead.
+func TestElectionWithoutPulses(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a, b := enter(t, "a", store), enter(t, "b", store, other)
 		time.Sleep(time.Minute)
 		if a.IsLeader() || a.Token() != 0 || a.Term() != nil {
-			t.Error("leads without being told")
+			t.Error("leads without an event")
 		}
 		b.idle(4*time.Minute + time.Second)
 		b.ground.nominee.set(true)
@@ -268,8 +269,8 @@ func TestBackground(t *testing.T) {
 	})
 }
 
-// TestTaskThatComesTooLate: the answer of Pulse is old by the time that the task would begin.
-func TestTaskThatComesTooLate(t *testing.T) {
+// TestLateTaskDoesNotRun: the answer of Pulse may be outdated when the task would start.
+func TestLateTaskDoesNotRun(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a, ran := enter(t, "a", store), false
 		task := func() { ran = true }
@@ -291,9 +292,9 @@ func TestTaskThatComesTooLate(t *testing.T) {
 	})
 }
 
-// TestAnyoneMayPulse: of several Pulses one gets events at a time, and a task of Background is
-// waited for.
-func TestAnyoneMayPulse(t *testing.T) {
+// TestConcurrentPulses: of several Pulses only one gets events at a time. They wait for a task of
+// Background.
+func TestConcurrentPulses(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
 		var within atomic.Int64
@@ -328,7 +329,7 @@ func TestAnyoneMayPulse(t *testing.T) {
 			if within.Load() == 0 {
 				t.Error("no task runs")
 			}
-			if a.told(); t.Failed() {
+			if a.events(); t.Failed() {
 				return
 			}
 		}
@@ -336,9 +337,9 @@ func TestAnyoneMayPulse(t *testing.T) {
 	})
 }
 
-// TestCloseOfItself: from within the barrier or a task Close returns after its limit, and closing
+// TestCloseFromACallback: Close returns after its limit within the barrier or a task, and closing
 // goes on.
-func TestCloseOfItself(t *testing.T) {
+func TestCloseFromACallback(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
 		var got error
@@ -360,7 +361,7 @@ func TestCloseOfItself(t *testing.T) {
 			})
 			b.mustEndAt(where)
 			b.Await()
-			b.told()
+			b.events()
 		}
 	})
 }
@@ -437,7 +438,7 @@ func TestLeaderOfAnotherGroup(t *testing.T) {
 	})
 }
 
-// TestPrecedence: with it a group without an owner has a leader all the same.
+// TestPrecedence: with it, a group without an owner still gets a leader.
 func TestPrecedence(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		strict := enter(t, "strict", store, other)
@@ -450,9 +451,9 @@ func TestPrecedence(t *testing.T) {
 	})
 }
 
-// TestClosedIsLeaderNoMore: not while closing either, though the lease is still held for the work
-// that drains.
-func TestClosedIsLeaderNoMore(t *testing.T) {
+// TestClosedElectorIsNotLeader: it is also not leader while it closes, although the lease is held
+// for the work that drains.
+func TestClosedElectorIsNotLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
 		a.mustLead(time.Minute)
@@ -479,7 +480,7 @@ func TestClosedIsLeaderNoMore(t *testing.T) {
 	})
 }
 
-// TestBarrierThatPanics leaves an instance that can be closed.
+// TestBarrierThatPanics: after a panic of the barrier the instance can be closed.
 func TestBarrierThatPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		a := enter(t, "a", store)
@@ -487,7 +488,7 @@ func TestBarrierThatPanics(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() != "mine" {
-					t.Error("who pulses does not hear of it")
+					t.Error("Pulse does not return it")
 				}
 			}()
 			_, _ = a.Pulse(time.Minute)
@@ -499,7 +500,7 @@ func TestBarrierThatPanics(t *testing.T) {
 	})
 }
 
-func TestConfigureHasTheLastWord(t *testing.T) {
+func TestConfigureOverridesOtherSettings(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		var seen tenure.Config
 		var events atomic.Int64

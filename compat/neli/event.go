@@ -14,26 +14,26 @@ type Event interface {
 	fmt.Stringer
 }
 
-// LeaderAcquired says that this process was elected, each time by a new term with a higher Token.
-// IsLeader is true already while the barrier handles it. No Pulse returns true and no task runs
-// before the barrier has returned, so that it can prepare the leader's work.
+// LeaderAcquired means that this process was elected. Each one begins a new term with a higher
+// Token. IsLeader is already true while the barrier handles it. No Pulse returns true and no task
+// runs before the barrier has returned, so the barrier can prepare the leader's work.
 type LeaderAcquired struct{}
 
 // String returns "LeaderAcquired[]".
 func (LeaderAcquired) String() string { return "LeaderAcquired[]" }
 
-// LeaderRevoked says that this process should stop leading: the group gave the partition to
-// another, a hand-over was requested, or Close was called. The lease is kept, and renewed, until
-// the barrier returns; only then is another elected. It may take max.poll.interval.ms from when the
-// process was asked; after that the lease expires.
+// LeaderRevoked means that this process must stop leading: the group gave the partition to another
+// process, a hand-over was requested, or Close was called. The lease is renewed until the barrier
+// returns; only then is another process elected. The barrier must return within
+// max.poll.interval.ms after the process was asked to stop; after that the lease expires.
 type LeaderRevoked struct{}
 
 // String returns "LeaderRevoked[]".
 func (LeaderRevoked) String() string { return "LeaderRevoked[]" }
 
-// LeaderFenced says that leadership has ended already: the lease expired, or another process leads.
-// Work must stop at once. The time of the barrier delays only this process, which takes part again
-// afterwards.
+// LeaderFenced means that leadership has already ended: the lease expired, or another process
+// leads. Work must stop at once. A slow barrier delays only this process, which takes part again
+// after it returns.
 type LeaderFenced struct{}
 
 // String returns "LeaderFenced[]".

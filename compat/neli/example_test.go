@@ -8,7 +8,7 @@ import (
 	goneli "github.com/tenure-go/tenure/compat/neli"
 )
 
-// A program as goNELI's users have it, with another import.
+// This program was written for goNELI. Only the import differs.
 func Example() {
 	neli, err := goneli.New(goneli.Config{
 		KafkaConfig:   goneli.KafkaConfigMap{"bootstrap.servers": "kafka-1:9092,kafka-2:9092"},

@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// nominee is a membership that a test nominates.
+// nominee is a membership whose nomination the test sets.
 type nominee struct {
 	mu     sync.Mutex
 	is     bool
@@ -36,7 +36,7 @@ func (n *nominee) Nominate(see func(bool)) (stop func()) {
 	return func() {}
 }
 
-// set waits until the election knows.
+// set waits until the election has received it.
 func (n *nominee) set(is bool) {
 	n.mu.Lock()
 	n.is = is
@@ -61,7 +61,7 @@ func (n *nominee) gone() bool {
 	return n.left
 }
 
-// stub is the base of electors in a test: a store in memory, and nominations by hand.
+// stub is the base of electors in a test: a store in memory, and nominations set by the test.
 type stub struct {
 	store   driver.Store
 	nominee *nominee
@@ -129,7 +129,7 @@ func enter(t *testing.T, name string, store driver.Store, change ...func(*Config
 		t.Fatal(err)
 	}
 	p.elector = start(cfg, props, p.ground, p.barrier)
-	t.Cleanup(func() { // for tests that fail: nothing may be left in the bubble
+	t.Cleanup(func() { // for failing tests: no goroutine may be left in the bubble
 		p.line.Heal()
 		_ = p.Close()
 	})
@@ -153,8 +153,8 @@ func (p *play) then(on func(Event)) {
 	p.on = on
 }
 
-// told is the list of the barrier's events since the last question.
-func (p *play) told() []string {
+// events returns the barrier's events since the last call of events.
+func (p *play) events() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	diary := p.diary
@@ -168,8 +168,8 @@ func (p *play) expect(events ...Event) {
 	for _, e := range events {
 		want = append(want, e.String())
 	}
-	if got := p.told(); !slices.Equal(got, want) {
-		p.t.Errorf("%s was told %v, not %v", p.cfg.Name, got, want)
+	if got := p.events(); !slices.Equal(got, want) {
+		p.t.Errorf("%s got the events %v, want %v", p.cfg.Name, got, want)
 	}
 }
 

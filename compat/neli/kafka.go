@@ -16,11 +16,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// logSuffix makes the topic of the leases from LeaderTopic, which may have any number of partitions
-// and any retention.
+// logSuffix is appended to LeaderTopic for the topic of the leases. LeaderTopic itself may have any
+// number of partitions and any retention, so it cannot hold them.
 const logSuffix = ".log"
 
-// kafka is the ground that an election has but for tests.
+// kafka is the ground of every election outside of tests.
 type kafka struct {
 	connection []kgo.Opt
 	topic      string
@@ -62,9 +62,9 @@ func (k *kafka) check(leader tenure.Leader) error {
 	return group.CheckLeader(k.group.Name, leader.Metadata)
 }
 
-// passing reports whether an error passes by itself: one of the network, one that Kafka itself
-// calls retriable, and members of another kind in the group, such as processes of goNELI that are
-// about to be stopped. A person must mend the others.
+// passing reports whether another try may succeed: after errors of the network, after those that
+// Kafka itself calls retriable, and while the group has members of another kind, such as goNELI
+// processes that are about to be stopped. An operator must fix the others.
 func (k *kafka) passing(err error) bool {
 	if errors.Is(err, driver.ErrDenied) {
 		return false

@@ -9,27 +9,27 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// lead is the work of a leader: to have the program told. It returns when that is done, so nothing
-// is released before.
+// lead is a leader's work: it makes the barrier receive the events of the term. It returns when the
+// barrier has handled the last one, so the lease is not released before.
 func (s *session) lead(ctx context.Context, t *tenure.Term) error {
 	n, h := s.n, &holding{term: t, over: make(chan struct{})}
 	s.term = t
 	n.change(func() { n.held = h })
 	<-ctx.Done()
 	defer context.AfterFunc(t.Context(), n.wake)()
-	if n.forgo(h) {
+	if n.dropUnreported(h) {
 		return nil
 	}
 	select {
 	case <-h.over:
-	case <-s.quiet():
-		runtime.Goexit() // it cannot be told; so nothing is released, and the lease runs out
+	case <-s.unpulsed():
+		runtime.Goexit() // the barrier cannot be called, so the lease runs out
 	}
 	return nil
 }
 
-// quiet is closed when no Pulse is under way.
-func (s *session) quiet() <-chan struct{} {
+// unpulsed returns a channel that is closed if the session ends because Pulse was not called.
+func (s *session) unpulsed() <-chan struct{} {
 	c := make(chan struct{})
 	context.AfterFunc(s.ctx, func() {
 		if errors.Is(context.Cause(s.ctx), errSilent) {
@@ -39,8 +39,8 @@ func (s *session) quiet() <-chan struct{} {
 	return c
 }
 
-// untilTold returns when the program knows of the end of a term.
-func (n *elector) untilTold(t *tenure.Term) {
+// awaitEnd waits until the barrier has handled the end of a term.
+func (n *elector) awaitEnd(t *tenure.Term) {
 	n.mu.Lock()
 	h := n.held
 	n.mu.Unlock()
@@ -49,9 +49,9 @@ func (n *elector) untilTold(t *tenure.Term) {
 	}
 }
 
-// forgo drops a term that the program does not know, and otherwise wakes the goroutine that reports
-// it.
-func (n *elector) forgo(h *holding) bool {
+// dropUnreported drops a term whose LeaderAcquired was not yet reported, and returns whether it
+// did. Otherwise it wakes the calls of Pulse, which report the end of the term.
+func (n *elector) dropUnreported(h *holding) bool {
 	gone := false
 	n.change(func() {
 		if gone = h.stage == won; gone {
@@ -61,14 +61,14 @@ func (n *elector) forgo(h *holding) bool {
 	return gone
 }
 
-// settle waits until the program knows that it was fenced, and so has stopped, and then resigns the
-// term.
-func (s *session) settle() error {
-	s.n.untilTold(s.term)
-	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
+// resign waits until the barrier has handled LeaderFenced, so the program has stopped, and then
+// resigns the term.
+func (s *session) resign() error {
+	s.n.awaitEnd(s.term)
+	ctx, cancel := context.WithTimeout(context.Background(), resignWithin)
 	defer cancel()
 	_ = s.term.Resign(ctx) // an unreleased lease expires
 	return nil
 }
 
-const settleWithin = 2 * time.Second
+const resignWithin = 2 * time.Second

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// MockNeli is a Neli for tests of programs: its test decides when it leads, and it needs no
-// brokers. Requests by AcquireLeader, RevokeLeader and FenceLeader take effect in the next Pulse,
-// or in one that is waiting; of several in a row the last one counts.
+// MockNeli is a Neli for tests of programs: the test decides when it leads, and it needs no
+// brokers. AcquireLeader, RevokeLeader and FenceLeader take effect in the next Pulse, or in a
+// waiting one. If several are called before that, the last one counts.
 type MockNeli interface {
 	Neli
-	// PulseError makes one Pulse return this error.
+	// PulseError makes the next Pulse return this error.
 	PulseError(err error)
-	// AcquireLeader makes it the leader, with a higher Token than before.
+	// AcquireLeader makes the mock the leader, with a higher Token than before.
 	AcquireLeader()
-	// RevokeLeader ends that by LeaderRevoked.
+	// RevokeLeader ends leadership by LeaderRevoked.
 	RevokeLeader()
-	// FenceLeader ends that by LeaderFenced.
+	// FenceLeader ends leadership by LeaderFenced.
 	FenceLeader()
 }
 

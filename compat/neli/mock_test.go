@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// diary is a barrier that remembers.
+// diary is a barrier that records its events.
 type diary struct{ events []Event }
 
 func (d *diary) barrier(e Event) { d.events = append(d.events, e) }
@@ -18,7 +18,7 @@ func (d *diary) barrier(e Event) { d.events = append(d.events, e) }
 func (d *diary) expect(t *testing.T, events ...Event) {
 	t.Helper()
 	if !slices.Equal(d.events, events) {
-		t.Errorf("told %v, not %v", d.events, events)
+		t.Errorf("got %v, want %v", d.events, events)
 	}
 	d.events = nil
 }
@@ -39,7 +39,7 @@ func pulse(t *testing.T, n Neli, want bool) {
 	}
 }
 
-func TestMockLeadsAsItIsTold(t *testing.T) {
+func TestMockFollowsTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		m := newMock(t, d.barrier)
@@ -146,7 +146,7 @@ func TestMockPulseError(t *testing.T) {
 	})
 }
 
-func TestMockIsAskedTooMuch(t *testing.T) {
+func TestMockRefusesInvalidUse(t *testing.T) {
 	if _, err := NewMock(MockConfig{}, NopBarrier(), NopBarrier()); err == nil {
 		t.Error("two barriers")
 	}

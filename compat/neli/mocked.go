@@ -16,10 +16,10 @@ type mock struct {
 
 	mu      sync.Mutex
 	state   State
-	is      Event // the program's last event; LeaderRevoked at first
+	is      Event // the last event given to the barrier; at first LeaderRevoked
 	wanted  Event
 	calling bool
-	ready   bool // LeaderAcquired was told, not only begun to be
+	ready   bool // the barrier has returned from the last event
 	working int
 	token   uint64
 	err     error
@@ -44,7 +44,7 @@ func (m *mock) AcquireLeader() { m.want(LeaderAcquired{}) }
 func (m *mock) RevokeLeader()  { m.want(LeaderRevoked{}) }
 func (m *mock) FenceLeader()   { m.want(LeaderFenced{}) }
 
-// want is without effect once it is closing.
+// want has no effect once the mock is closing.
 func (m *mock) want(e Event) {
 	m.change(func() {
 		if m.state == Live {
@@ -79,7 +79,7 @@ func (m *mock) look() (bool, error) {
 	return m.leads() && m.ready, nil
 }
 
-// tell calls the barrier while there is something to tell.
+// tell calls the barrier until no event is due.
 func (m *mock) tell() {
 	for m.tellOne() {
 	}
@@ -111,7 +111,7 @@ func (m *mock) IsLeader() bool {
 	return m.leads()
 }
 
-// Token is also there during the barrier's LeaderRevoked, as in a real one.
+// Token is also available while the barrier handles LeaderRevoked, as in a real instance.
 func (m *mock) Token() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +153,7 @@ func (m *mock) during(task LeaderTask) {
 	}
 }
 
-// Close tells a leader LeaderRevoked.
+// Close calls the barrier with LeaderRevoked if the mock leads.
 func (m *mock) Close() error {
 	m.change(func() {
 		if m.state == Live {
@@ -179,7 +179,7 @@ func (m *mock) Close() error {
 	}
 }
 
-// ended closes it for good when the program knows all.
+// ended closes the mock if no event is due, and reports whether it is closed.
 func (m *mock) ended() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

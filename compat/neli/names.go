@@ -1,6 +1,7 @@
 package neli
 
-// own are the properties that goNELI sets itself and refuses to be given, and their other names.
+// own are the properties that are an error because goNELI sets them itself, also under their other
+// names. Each value names what sets the property.
 var own = map[string]string{
 	"group.id":               "LeaderGroupID",
 	"enable.auto.commit":     "the election, which commits no offsets",
@@ -11,26 +12,26 @@ var own = map[string]string{
 	"queue.buffering.max.ms": "the election, to 0",
 }
 
-// refused are those that a program may rely on and there is nothing for. Others that are not
-// supported are known to package clientprops.
+// refused are the properties that are an error because a program may rely on them and this package
+// has nothing like them, each with a remedy. Package clientprops refuses further ones.
 var refused = map[string]string{
 	"transactional.id":     "an election is no transaction; package fenced has a producer that is bound to a term",
 	"plugin.library.paths": "there are no plug-ins",
 	"default.topic.config": "give its properties one by one",
-	"ssl.crl.location":     "give a kgo.DialTLSConfig that looks at it among ClientOptions",
-	"ssl.sigalgs.list":     "give a kgo.DialTLSConfig among ClientOptions",
-	"ssl.curves.list":      "give a kgo.DialTLSConfig among ClientOptions",
+	"ssl.crl.location":     "add to ClientOptions a kgo.DialTLSConfig that checks the list",
+	"ssl.sigalgs.list":     "add a kgo.DialTLSConfig to ClientOptions",
+	"ssl.curves.list":      "add a kgo.DialTLSConfig to ClientOptions",
 }
 
-// Why a property has no effect.
+// Reasons why a property has no effect.
 const (
 	notPolled   = "heartbeats are neither queued nor polled: the log is followed as it grows"
 	notCommits  = "no offsets are stored"
 	allReplicas = "each write waits for the replicas that min.insync.replicas asks for, and is one request that is never repeated blindly"
 	ownPace     = "the lease decides how long to wait and when to try again"
-	ownGroup    = "members of a group must agree: the group's own strategy does not move leadership when somebody joins"
+	ownGroup    = "members of a group must agree: the group's own strategy does not move leadership when a member joins"
 	ownClient   = "it is about librdkafka itself"
-	ownLogs     = "it is about librdkafka's logs; give a kgo.WithLogger or hooks among ClientOptions"
+	ownLogs     = "it is about librdkafka's logs; add a kgo.WithLogger or hooks to ClientOptions"
 	leaderReads = "an election reads from the partition's leader"
 )
 

@@ -10,57 +10,56 @@ import (
 
 // Neli takes part in the election of a leader. Token and Term are not goNELI's.
 type Neli interface {
-	// IsLeader reports whether this process leads at this moment: it was told LeaderAcquired and
-	// neither LeaderRevoked nor LeaderFenced, its lease is valid by its own clock, and Close was
-	// not called.
+	// IsLeader reports whether this process leads at this moment: the barrier was called with
+	// LeaderAcquired, and not yet with LeaderRevoked or LeaderFenced; the lease is valid by this
+	// process's clock; and Close was not called.
 	IsLeader() bool
-	// Pulse is PulseCtx with a limit to the waiting.
+	// Pulse is PulseCtx with a time limit.
 	Pulse(timeout time.Duration) (bool, error)
-	// PulseCtx calls the barrier with the events that are due, and returns true if this process
-	// leads: at once if it does, else as soon as it is elected and the barrier has returned. It
-	// returns false when ctx ends first. It returns an error, and whether the process leads, if the
-	// instance was closed or can never lead; see the package comment.
+	// PulseCtx calls the barrier with the events that are due. It returns true if this process
+	// leads: at once, or as soon as the process is elected and the barrier has returned. It returns
+	// false if ctx ends first. If the instance was closed or can never lead, it returns an error,
+	// together with whether the process still leads; see the package comment.
 	//
-	// Call it at least every max.poll.interval.ms: an instance without calls counts as stuck. It
+	// Call it at least every max.poll.interval.ms. Otherwise the instance counts as stuck: it
 	// leaves the group, its lease expires, and it takes part again at the next call.
 	PulseCtx(ctx context.Context) (bool, error)
-	// Deadline tells when Pulse last looked for news.
+	// Deadline returns when Pulse last checked for changes.
 	Deadline() Deadline
-	// Close ends leadership as LeaderRevoked does, calling the barrier itself, and leaves the
-	// group. It waits for a task of Background; a loop of the program's own should have ended,
-	// since only the barrier's return shows that its work is done. It returns when the lease is
-	// released, or after 10 s with an error if a callback or a task takes that long; closing then
-	// goes on, and Await waits for it.
+	// Close ends leadership and leaves the group. It calls the barrier with LeaderRevoked if the
+	// process leads. It waits for a task of Background. If the program pulses in a loop of its own,
+	// end the work of that loop before Close or in the barrier: Close takes the work as done when
+	// the barrier returns. Close returns when the lease is released. If a callback or a task takes
+	// longer than 10 s, Close returns an error; closing goes on, and Await waits for it.
 	Close() error
 	// Await returns when the instance is closed.
 	Await()
-	// State tells whether the instance is live, closing or closed.
+	// State returns whether the instance is live, closing or closed.
 	State() State
-	// Background starts a goroutine that pulses, and calls the task whenever this process leads,
-	// over and over. It returns an error if there is no task.
+	// Background starts a goroutine that pulses, and calls the task again and again while this
+	// process leads. It returns an error if the task is nil.
 	Background(task LeaderTask) (Pulser, error)
-	// Token is the fencing token of the term that this process holds at this moment, 0 if it holds
-	// none. Each LeaderAcquired comes with a higher one than any leader of this group ever had
-	// before. It is there from the call of the barrier with LeaderAcquired until its call with
-	// LeaderRevoked has returned, or the lease is over. Hand it to the resource along with each
-	// write.
+	// Token returns the fencing token of the term that this process holds at this moment, 0 if it
+	// holds none. Each LeaderAcquired has a higher token than any earlier leader of this group had.
+	// The token is available from the barrier's call with LeaderAcquired until its call with
+	// LeaderRevoked has returned, or the lease is over. Pass it to the resource with each write.
 	Token() uint64
-	// Term is that term, over or not: from the call of the barrier with LeaderAcquired until the
-	// call that tells its end has returned; nil otherwise, and always for a mock. Its Context ends
-	// in time, also while the process is busy elsewhere.
+	// Term returns the term itself, even if it is over, from the barrier's call with LeaderAcquired
+	// until its call with LeaderRevoked or LeaderFenced has returned; nil otherwise, and always for
+	// a mock. The Context of the term ends with the lease, also while Pulse is not called.
 	Term() *tenure.Term
 }
 
-// State is where an instance is in its life.
+// State is the state of an instance.
 type State int
 
 // The states.
 const (
-	// Live: it takes part.
+	// Live: the instance takes part in the election.
 	Live State = iota
 	// Closing: Close was called.
 	Closing
-	// Closed: nothing of it is left.
+	// Closed: closing is complete.
 	Closed
 )
 
@@ -74,9 +73,9 @@ var (
 )
 
 // New returns an instance that takes part in the election of its group from now on. It connects in
-// the background, so that brokers need not be up. It fills in the defaults of config, without
-// changing the caller's, and returns an error that names everything that is wrong with it. At most
-// one barrier may be given. The caller closes the instance.
+// the background, so the brokers may be down. It applies the defaults to a copy of config, and
+// returns an error that names each wrong setting. At most one barrier may be given. The caller must
+// close the instance.
 func New(config Config, barrier ...Barrier) (Neli, error) {
 	tell, err := sole(barrier)
 	if err != nil {

@@ -11,8 +11,8 @@ const (
 	longestPause  = 5 * time.Second
 )
 
-// persist does something until it succeeds, fails for good, or the instance is closed.
-func (n *elector) persist(what string, do func(ctx context.Context) error) error {
+// retry calls do until it succeeds, fails for good, or the instance is closed.
+func (n *elector) retry(what string, do func(ctx context.Context) error) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := n.attempt(do)
 		if err == nil || n.ctx.Err() != nil || !n.ground.passing(err) {

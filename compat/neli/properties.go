@@ -19,7 +19,7 @@ const (
 	brokersAlias = "metadata.broker.list"
 )
 
-// properties are the properties of KafkaConfig.
+// properties holds the parsed KafkaConfig.
 type properties struct {
 	connection []kgo.Opt
 	silence    time.Duration     // max.poll.interval.ms
@@ -28,14 +28,14 @@ type properties struct {
 	needless   map[string]string // accepted without effect, and why
 }
 
-// defaultSilence and mostSilence are librdkafka's.
+// The default and the maximum of max.poll.interval.ms are librdkafka's.
 const (
 	defaultSilence = 5 * time.Minute
 	mostSilence    = 24 * time.Hour
 )
 
-// sort tells the properties of a connection, which package clientprops knows, from those that are
-// about consumers and producers.
+// sort separates the properties of a connection, which package clientprops knows, from those of
+// consumers and producers.
 func sort(given KafkaConfigMap) (properties, error) {
 	p := properties{silence: defaultSilence, needless: map[string]string{}}
 	rest := map[string]string{}
@@ -71,14 +71,14 @@ func sort(given KafkaConfigMap) (properties, error) {
 	return p, nil
 }
 
-// text is a value as it would stand in a file.
+// text returns a value as it would be written in a file of properties.
 func text(value interface{}) (string, error) {
 	switch reflect.ValueOf(value).Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
 		return fmt.Sprint(value), nil
 	}
-	return "", fmt.Errorf("is a %T (give a text, a number or a truth value)", value)
+	return "", fmt.Errorf("is a %T (give a string, a number or a boolean)", value)
 }
 
 func legal(name string) error {

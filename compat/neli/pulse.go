@@ -17,8 +17,8 @@ func (n *elector) PulseCtx(ctx context.Context) (bool, error) {
 	return await(ctx, n.deadline, n.news, n.look)
 }
 
-// await looks until this process leads, there is an error or ctx ends: at each change, and whenever
-// the deadline has passed.
+// await calls look until this process leads, there is an error or ctx ends: at each change, and
+// whenever the deadline has passed.
 func await(ctx context.Context, d *deadline, news func() <-chan struct{}, look func() (bool, error)) (bool, error) {
 	for {
 		changed := news()
@@ -39,7 +39,7 @@ func await(ctx context.Context, d *deadline, news func() <-chan struct{}, look f
 	}
 }
 
-// look brings the news.
+// look calls the barrier with the events that are due, and returns the result of Pulse.
 func (n *elector) look() (bool, error) {
 	n.tell()
 	n.mu.Lock()
@@ -68,14 +68,14 @@ func (n *elector) leave() {
 	n.pulse(-1)
 }
 
-// pulse counts the Pulses under way, and keeps the time since the last. It is called under the
-// lock.
+// pulse counts the calls of Pulse under way, and records the time of the last change. It is called
+// under the lock.
 func (n *elector) pulse(by int) {
 	n.pulsing += by
 	n.pulsed = time.Now()
 }
 
-// silent is the time since the last Pulse.
+// silent returns the time since the last Pulse ended, 0 while one is under way.
 func (n *elector) silent() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

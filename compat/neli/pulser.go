@@ -5,17 +5,18 @@ import (
 	"errors"
 )
 
-// LeaderTask is some of a leader's work. It is called again and again while this process leads, so
-// it should do a little and return.
+// LeaderTask is a small part of a leader's work. It is called again and again while this process
+// leads, so it should return soon.
 type LeaderTask func()
 
-// Pulser pulses in a goroutine of its own, until it or its instance is closed or there is an error.
+// Pulser calls Pulse in a goroutine of its own, until the Pulser or its instance is closed, or
+// Pulse returns an error.
 type Pulser interface {
-	// Close ends the pulsing. It waits for nothing.
+	// Close ends the calls of Pulse. It does not wait.
 	Close()
-	// Error is why the pulsing ended, nil if it was closed or has not ended.
+	// Error returns the error that ended the Pulser; nil if it was closed or has not ended.
 	Error() error
-	// Await returns Error when the pulsing, and the task, have ended.
+	// Await waits until the Pulser and its task have ended, and returns Error.
 	Await() error
 }
 
@@ -25,7 +26,7 @@ type pulser struct {
 	err    error // before done is closed
 }
 
-// background pulses and calls the task as often as it leads.
+// background starts a Pulser.
 func background(pulse func(context.Context) (bool, error), task LeaderTask) (Pulser, error) {
 	if task == nil {
 		return nil, errNoTask

@@ -20,7 +20,7 @@ type Loggers[L ~func(format string, args ...interface{})] interface {
 //
 //	Scribe: neli.FromScribe(scribe.New(scribelogrus.Bind())),
 func FromScribe[L ~func(format string, args ...interface{})](s Loggers[L]) *slog.Logger {
-	return slog.New(&scribbler{pick: func(level slog.Level) func(string, ...interface{}) {
+	return slog.New(&scribeHandler{pick: func(level slog.Level) func(string, ...interface{}) {
 		switch {
 		case level < slog.LevelDebug:
 			return s.T()
@@ -35,16 +35,16 @@ func FromScribe[L ~func(format string, args ...interface{})](s Loggers[L]) *slog
 	}})
 }
 
-// scribbler puts the attributes of a record behind its message.
-type scribbler struct {
+// scribeHandler is a slog.Handler that writes one line: the message, then the attributes.
+type scribeHandler struct {
 	pick   func(slog.Level) func(string, ...interface{})
-	prefix string // of the names of attributes
-	before string // attributes of the logger
+	prefix string // before the names of attributes
+	before string // the attributes of the logger, as text
 }
 
-func (*scribbler) Enabled(context.Context, slog.Level) bool { return true }
+func (*scribeHandler) Enabled(context.Context, slog.Level) bool { return true }
 
-func (s *scribbler) Handle(_ context.Context, r slog.Record) error {
+func (s *scribeHandler) Handle(_ context.Context, r slog.Record) error {
 	var line strings.Builder
 	line.WriteString(r.Message + s.before)
 	r.Attrs(func(a slog.Attr) bool {
@@ -55,7 +55,7 @@ func (s *scribbler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (s *scribbler) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (s *scribeHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	more := *s
 	for _, a := range attrs {
 		more.before += " " + s.prefix + a.String()
@@ -63,7 +63,7 @@ func (s *scribbler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &more
 }
 
-func (s *scribbler) WithGroup(name string) slog.Handler {
+func (s *scribeHandler) WithGroup(name string) slog.Handler {
 	more := *s
 	more.prefix += name + "."
 	return &more

@@ -10,21 +10,22 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// session is one membership of the group, with the election that follows it. There is one after the
-// other: it ends when there are no more Pulses.
+// session is one membership of the group, with the election that the group nominates for. It ends
+// when Pulse is no longer called; the next one begins when Pulse is called again.
 type session struct {
 	n      *elector
 	member member
-	ctx    context.Context // ends when the session is to
+	ctx    context.Context // ends to end the session
 	end    context.CancelCauseFunc
-	term   *tenure.Term // the last one, for when it was abandoned
+	term   *tenure.Term // the last one; needed if it was abandoned
 }
 
-// live is the life of an instance. A fatal error is kept until Close is called.
-func (n *elector) live() {
+// runSessions runs one session after another until Close is called. It keeps a fatal error until
+// then.
+func (n *elector) runSessions() {
 	defer n.ended()
 	var store driver.Store
-	err := n.persist("open the log", func(ctx context.Context) (err error) {
+	err := n.retry("open the log", func(ctx context.Context) (err error) {
 		store, err = n.ground.open(ctx)
 		return err
 	})
@@ -38,7 +39,7 @@ func (n *elector) live() {
 	<-n.ctx.Done()
 }
 
-// awake returns true at the next Pulse, and false when the instance is closed.
+// awake waits for the next Pulse and returns true, or false when the instance is closed.
 func (n *elector) awake() bool {
 	defer n.change(func() { n.dormant = false })
 	n.change(func() { n.dormant = true })
@@ -55,13 +56,13 @@ func (n *elector) awake() bool {
 	return false
 }
 
-// session takes part until there are no more Pulses or the instance is closed, both without an
+// session takes part until Pulse is no longer called or the instance is closed. Neither is an
 // error.
 func (n *elector) session(store driver.Store) error {
 	s := &session{n: n}
 	s.ctx, s.end = context.WithCancelCause(n.ctx)
 	defer s.end(nil)
-	err := n.persist("join the group", func(ctx context.Context) (err error) {
+	err := n.retry("join the group", func(ctx context.Context) (err error) {
 		s.member, err = n.ground.join(ctx)
 		return err
 	})
@@ -95,7 +96,7 @@ func (s *session) campaign(store driver.Store) error {
 	}
 	err = s.attend(done)
 	if errors.Is(err, tenure.ErrAbandoned) {
-		return s.settle()
+		return s.resign()
 	}
 	if cause := context.Cause(s.ctx); err == nil && s.n.ctx.Err() == nil && !errors.Is(cause, errSilent) {
 		err = cause
@@ -103,7 +104,7 @@ func (s *session) campaign(store driver.Store) error {
 	return err
 }
 
-// attend ends the session when there are no more Pulses. It returns when the election has ended.
+// attend ends the session when Pulse is no longer called. It returns when the election has ended.
 func (s *session) attend(done <-chan error) error {
 	silence := time.NewTimer(s.n.props.silence)
 	defer silence.Stop()
@@ -117,7 +118,7 @@ func (s *session) attend(done <-chan error) error {
 				silence.Reset(left)
 				continue
 			}
-			s.n.log.Warn("neli: leaving the group: nobody calls Pulse", "max.poll.interval", s.n.props.silence)
+			s.n.log.Warn("neli: leaving the group: Pulse was not called", "max.poll.interval", s.n.props.silence)
 			s.end(errSilent) // and the election with it
 		}
 	}

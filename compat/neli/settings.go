@@ -6,7 +6,7 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// settings are the settings of the election.
+// settings returns the settings of the election.
 func (s *session) settings() tenure.Config {
 	n := s.n
 	cfg := tenure.Config{
@@ -22,7 +22,7 @@ func (s *session) settings() tenure.Config {
 	cfg.Metadata = merge(cfg.Metadata, n.ground.metadata())
 	also := cfg.OnEvent
 	cfg.OnEvent = func(e tenure.Event) {
-		s.meet(e)
+		s.checkLeader(e)
 		if also != nil {
 			also(e)
 		}
@@ -39,8 +39,8 @@ func merge(a, b map[string]string) map[string]string {
 	return all
 }
 
-// meet ends it all where the leader is of another group.
-func (s *session) meet(e tenure.Event) {
+// checkLeader ends the session with a fatal error if the leader is of another group.
+func (s *session) checkLeader(e tenure.Event) {
 	if e.Kind != tenure.EventLeader || !e.Leader.Exists() {
 		return
 	}

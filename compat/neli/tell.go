@@ -1,7 +1,7 @@
 package neli
 
-// tell calls the barrier with all events that are due. No other goroutine does at the same time,
-// and no lock is held.
+// tell calls the barrier with all events that are due, without the lock, and never from two
+// goroutines at once.
 func (n *elector) tell() {
 	for n.tellOne() {
 	}
@@ -15,17 +15,17 @@ func (n *elector) tellOne() bool {
 		return false
 	}
 	n.calling = true
-	n.pulse(-1) // a program that is busy with news does not pulse
+	n.pulse(-1) // while the barrier runs, no Pulse counts as under way
 	n.mu.Unlock()
-	defer n.change(func() { n.told(h) }) // also if the barrier panics
+	defer n.change(func() { n.barrierReturned(h) }) // also if the barrier panics
 	n.log.Info("neli: "+e.String(), "term", h.term.Token())
 	n.barrier(e)
 	return true
 }
 
-// due returns the event for the barrier now, if there is one. LeaderRevoked waits for the tasks
-// that are running; LeaderFenced, which stops them, does not. A term that ends before the program
-// knew of it causes no event.
+// due returns the next event for the barrier, or nil. LeaderRevoked waits for the tasks that are
+// running; LeaderFenced, which stops them, does not. A term that ends before LeaderAcquired was
+// reported causes no event.
 func (n *elector) due() Event {
 	h := n.held
 	switch {
@@ -45,8 +45,8 @@ func (n *elector) due() Event {
 	return nil
 }
 
-// told goes on after the barrier.
-func (n *elector) told(h *holding) {
+// barrierReturned records that the barrier has returned.
+func (n *elector) barrierReturned(h *holding) {
 	n.calling = false
 	n.pulse(1)
 	if h.stage == acquiring {

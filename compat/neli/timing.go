@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// leastTimeout keeps the lease above the shortest that kafkalog allows, and mostTimeout the
-	// session below the longest that brokers do.
+	// leastTimeout keeps the lease above the shortest that kafkalog allows. mostTimeout keeps the
+	// session at the longest that brokers allow by default.
 	leastTimeout = time.Second
 	mostTimeout  = 10 * time.Minute
 	// sessions is how many heartbeat timeouts a session of the group lasts.
@@ -21,9 +21,9 @@ const (
 	mostAnswer  = 2 * time.Second
 )
 
-// leaseFor is the lease whose usable part is the timeout, so that a leader that is cut off stops by
-// then, and keeps the margin besides. The margin grows with the lease by far less than that, so the
-// rounds come to an end.
+// leaseFor returns the lease that is the timeout plus the margin: a leader that is cut off stops
+// after the timeout, and the margin is left. The margin depends on the lease, but grows far more
+// slowly, so the loop ends.
 func leaseFor(timeout time.Duration) time.Duration {
 	lease := timeout.Truncate(time.Millisecond)
 	for {
@@ -39,7 +39,7 @@ func answerWithin(lease time.Duration) time.Duration {
 	return min(max(lease/3, leastAnswer), mostAnswer)
 }
 
-// heartbeat is the time between two requests of a member of the group: at most a third of the
+// heartbeat returns the time between two requests of a member of the group: at most a third of the
 // session.
 func heartbeat(c Config, p properties) time.Duration {
 	if p.heartbeat == 0 {
@@ -48,5 +48,5 @@ func heartbeat(c Config, p properties) time.Duration {
 	return max(min(p.heartbeat, *c.HeartbeatTimeout), leastBeat)
 }
 
-// leastBeat is package group's.
+// leastBeat is the least Heartbeat of package group.
 const leastBeat = 50 * time.Millisecond

@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// assemble gives the decorator the abilities of the store inside that cannot be had without it:
-// callers find them by type assertion, so each combination is a type of its own.
+// assemble gives the decorator those optional methods that only some stores have. Callers find them
+// by type assertion, so each combination is a type of its own.
 func assemble(l *legacy) driver.Store {
 	w, watches := l.inner.(driver.Watcher)
 	i, identifies := l.inner.(driver.Identifier)
@@ -39,16 +39,16 @@ func (l *legacyWatcher) Watch(ctx context.Context, key string, see func(driver.E
 	return l.inner.Watch(ctx, key, func(e driver.Entry) { see(l.translate(e)) })
 }
 
-// PeerPushed: processes of S3lect do not hear these pushes.
+// PeerPushed marks that pushes may not reach every member: S3lect processes do not receive them.
 func (*legacyWatcher) PeerPushed() {}
 
-// MinLease is that of the store inside, or 1 ms if it names none.
+// MinLease returns the MinLease of the inner store, or 1 ms if it has none.
 func (l *legacy) MinLease() time.Duration { return minLeaseOf(l.inner) }
 
-// CheckKey is that of the store inside.
+// CheckKey calls the CheckKey of the inner store, if it has one.
 func (l *legacy) CheckKey(key string) error { return checkKeyOf(l.inner, key) }
 
-// Inspect reminds of the mode itself, which is meant to end.
+// Inspect adds a finding that legacy mode is on, since it should end.
 func (l *legacy) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	findings, err := inspect(ctx, l.inner, lease)
 	if err != nil {
@@ -57,8 +57,8 @@ func (l *legacy) Inspect(ctx context.Context, lease time.Duration) ([]driver.Fin
 	return append(findings, driver.Finding{
 		Severity: driver.Warning,
 		Setting:  "legacy",
-		Problem:  "while a process of S3lect's takes part, there can be two leaders if clocks are further apart than " + l.format.skew.String(),
-		Remedy:   "leave out s3lect.Legacy once the last of them is gone",
+		Problem:  "while an S3lect process takes part, there can be two leaders if clocks are further apart than " + l.format.skew.String(),
+		Remedy:   "leave out s3lect.Legacy once the last S3lect process is gone",
 	}), nil
 }
 
@@ -76,7 +76,7 @@ func checkKeyOf(s driver.Store, key string) error {
 	return nil
 }
 
-// CheckRights is that of the store inside.
+// CheckRights calls the CheckRights of the inner store, if it has one.
 func (l *legacy) CheckRights(ctx context.Context, key string) error {
 	return checkRightsOf(ctx, l.inner, key)
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/tenure-go/tenure/peer"
 )
 
-// ElectorConfig is S3lect's configuration. Zero durations and the empty path are defaults.
+// ElectorConfig is S3lect's configuration. Zero durations and an empty PeerHealthPath mean the
+// defaults.
 type ElectorConfig struct {
 	// LockfilePath is the key of the lockfile, such as "leader/my-group.json": the name of the
-	// election. Without a storage it names the bucket too, as in
+	// election. Without a Storage and a Store it also names the bucket:
 	// "s3://bucket/leader/my-group.json".
 	LockfilePath string
 	// ServerID names this process.
@@ -21,21 +22,22 @@ type ElectorConfig struct {
 	// ServerAddr is where peers reach this process, as host:port.
 	ServerAddr string
 
-	// FrequentInterval is the time between two renewals, and between two reads in transitions and
-	// in trouble. Default: 5 s. It must leave room for two renewals within LeaderTimeout.
+	// FrequentInterval is the time between two renewals, and between two reads, except while a
+	// leader is seen to renew. Default: 5 s. It must leave room for two renewals within
+	// LeaderTimeout.
 	FrequentInterval time.Duration
 	// InfrequentInterval is the time between two reads while a leader is seen to renew. Default: 30
-	// s. The lockfile is read in any case when LeaderTimeout would be over, so longer than that has
-	// no effect, nor has shorter than FrequentInterval.
+	// s. A value above LeaderTimeout or below FrequentInterval has no effect: the lockfile is read
+	// in any case when LeaderTimeout would be over.
 	InfrequentInterval time.Duration
 	// LeaderTimeout is how long a leader may be silent before another takes over: the lease.
 	// Default: 15 s; at least the store's minimum, 2 s for object storage.
 	LeaderTimeout time.Duration
 
-	// PeerMode has followers hear of changes from the leader itself.
+	// PeerMode lets followers receive changes from the leader itself.
 	PeerMode bool
-	// PeerHealthPath is where leaders are asked. Default: /health/leadership. A slash is put before
-	// it if it lacks one.
+	// PeerHealthPath is the HTTP path at which leaders serve their peers. Default:
+	// /health/leadership. A missing first slash is added.
 	PeerHealthPath string
 	// PeerTimeout bounds a connection to a leader until its first answer. Default: 3 s.
 	PeerTimeout time.Duration
@@ -43,12 +45,13 @@ type ElectorConfig struct {
 	// of the system.
 	PeerCACert []byte
 
-	// OnAcquireLeadership is called when this process was elected. If it returns an error the
-	// election is given up, and tried again later. The context ends when leadership does.
+	// OnAcquireLeadership is called when this process was elected. If it returns an error, the
+	// process gives up leadership, and campaigns again later. The context ends when leadership
+	// does.
 	OnAcquireLeadership func(ctx context.Context) error
 	// OnLoseLeadership is called when leadership has ended, and after OnAcquireLeadership failed.
-	// Its error is logged. Its context has 5 s. No other process is elected before it has returned,
-	// unless the lease expired.
+	// Its error is logged. Its context ends after 5 s. No other process is elected before it has
+	// returned, unless the lease has expired.
 	OnLoseLeadership func(ctx context.Context) error
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/electiontest"
 )
 
-// plain hides that a storage can tell ETags.
+// plain hides that a storage returns ETags.
 type plain struct{ s3lect.Storage }
 
 // operated is either kind of memory store.
@@ -21,13 +21,13 @@ type operated interface {
 	Purge(key string)
 }
 
-// over is every way of wrapping a store that this package has.
+// over has every way of wrapping a store in this package.
 var over = map[string]func(testing.TB) (operated, driver.Store){
 	"storage": func(testing.TB) (operated, driver.Store) {
 		s := memory.NewPolled()
 		return s, s3lect.FromStorage(plain{s3lect.ToStorage(s)})
 	},
-	"storage that tells ETags": func(testing.TB) (operated, driver.Store) {
+	"storage that returns ETags": func(testing.TB) (operated, driver.Store) {
 		s := memory.NewPolled()
 		return s, s3lect.FromStorage(s3lect.ToStorage(s))
 	},

@@ -1,10 +1,10 @@
-// Package s3lect is for programs that come from S3lect, the election over object storage: its
-// two-method storage, its lockfile, and its API, all over Tenure.
+// Package s3lect is for programs that use S3lect, a library for elections over object storage, and
+// move to Tenure. It has S3lect's API, and works with its storages and its lockfile.
 //
 //   - [NewS3Elector] and its types are S3lect's API. A program moves by changing its import.
-//   - [FromStorage] holds any election in a storage that was written for S3lect; [ToStorage] is the
-//     way back.
+//   - [FromStorage] makes a store for any election from a storage that was written for S3lect;
+//     [ToStorage] makes such a storage from a store.
 //   - [Legacy] lets candidates share one lockfile with S3lect processes while a fleet moves over.
 //
-// docs/s3lect.md has the procedure step by step, and every difference.
+// docs/s3lect.md describes the move step by step, and lists each difference.
 package s3lect

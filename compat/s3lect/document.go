@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// document is a JSON object as text, with the fields that are used here. Fields are replaced in the
-// text, so that all the others keep every byte.
+// document is a JSON object as text, with the fields that are used here. Values are replaced in the
+// text, so that all other bytes stay the same.
 type document struct {
 	text   []byte
 	places map[string]place
 	fields fields
 }
 
-// place is where in the text the value of a field is.
+// place is where the value of a field is in the text.
 type place struct{ from, to int }
 
 type fields struct {
@@ -27,8 +27,8 @@ type fields struct {
 	Released    bool      `json:"released"`
 }
 
-// parse returns false unless the text is an object in which those fields that there are have the
-// right types.
+// parse returns false unless the text is a JSON object. The fields in it, as far as they are there,
+// must have the right types.
 func parse(text []byte) (document, bool) {
 	d := document{text: text, places: map[string]place{}}
 	if json.Unmarshal(text, &d.fields) != nil {
@@ -48,7 +48,7 @@ func parse(text []byte) (document, bool) {
 			return document{}, false
 		}
 		to := int(dec.InputOffset())
-		// the last of several is the one that counts
+		// of several fields with one name the last one counts
 		d.places[name.(string)] = place{to - len(raw), to}
 	}
 	return d, true
@@ -59,13 +59,14 @@ func (d *document) has(name string) bool {
 	return ok
 }
 
-// raw is the text of a field that there is.
+// raw returns the text of a field that is in the document.
 func (d *document) raw(name string) []byte {
 	p := d.places[name]
 	return d.text[p.from:p.to]
 }
 
-// with returns the text with other values for leaderID and lastUpdated; it has both.
+// with returns the text with other values for leaderID and lastUpdated, which must be in the
+// document.
 func (d *document) with(leaderID, lastUpdated []byte) []byte {
 	id, updated := d.places["leaderID"], d.places["lastUpdated"]
 	if id.from < updated.from {

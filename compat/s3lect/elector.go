@@ -12,23 +12,22 @@ import (
 
 // Elector is S3lect's interface, which *S3Elector implements.
 type Elector interface {
-	// Start begins to campaign. The context is the elector's life: when it ends, leadership is
-	// given up.
+	// Start begins to campaign. When the context ends, the elector gives up leadership and ends.
 	Start(ctx context.Context) error
 	// Stop gives up leadership and ends the elector.
 	Stop() error
-	// IsLeader reports whether this process leads now, by a lease that is valid now.
+	// IsLeader reports whether this process leads and its lease is valid now.
 	IsLeader() bool
 	// WaitForLeadership returns nil once this process leads and OnAcquireLeadership has returned.
 	WaitForLeadership(ctx context.Context) error
-	// WaitForNextElection returns the status once the lockfile was seen after the given time; the
-	// zero time means ever.
+	// WaitForNextElection returns the status once this process has seen the lockfile's state at a
+	// time after since; with the zero time, at any time.
 	WaitForNextElection(ctx context.Context, since time.Time) (*LeadershipStatus, error)
-	// LeaderID is the ServerID of the leader, empty while none is known.
+	// LeaderID returns the ServerID of the leader, empty while none is known.
 	LeaderID() string
 	// GetLeadershipStatus returns a snapshot.
 	GetLeadershipStatus() *LeadershipStatus
-	// EnablePeerMode turns on PeerMode with these authorities.
+	// EnablePeerMode turns on PeerMode; caCert becomes PeerCACert.
 	EnablePeerMode(caCert []byte) error
 	// UpdateConfig changes the settings of a running elector.
 	UpdateConfig(newConfig ElectorConfig) error
@@ -66,27 +65,27 @@ type LeaderRecordMetadata struct {
 	ETag string
 }
 
-// S3ElectorOptions are the parts of an elector. Config is required, the others are not; the fields
-// after Logger are not S3lect's.
+// S3ElectorOptions are the options of NewS3Elector. Only Config is required. S3lect does not have
+// the fields after Logger.
 type S3ElectorOptions struct {
 	Config *ElectorConfig
-	// Storage holds the lockfile. Without it, and without Store, Config.LockfilePath names a bucket
-	// of S3, which is reached as the AWS SDK is configured.
+	// Storage holds the lockfile. If Storage and Store are nil, Config.LockfilePath must name an S3
+	// bucket, and the AWS SDK's configuration is used.
 	Storage Storage
 	// Logger logs all events. Nil: slog.Default().
 	Logger *slog.Logger
 
-	// Store holds the lockfile instead of Storage: s3object.Store, which costs fewer requests and
-	// lets tokens grow even if the lockfile is lost, or any other of Tenure's stores.
+	// Store holds the lockfile in place of Storage: any of Tenure's stores. With s3object.Store a
+	// renewal costs fewer requests, and tokens grow even if the lockfile is lost.
 	Store driver.Store
-	// MaxSkew is LegacyConfig's.
+	// MaxSkew is as in LegacyConfig.
 	MaxSkew time.Duration
 	// PeerNetworks are the networks whose addresses may be dialed in PeerMode. Nil: loopback and
-	// private addresses (127/8, ::1, 10/8, 172.16/12, 192.168/16, fc00::/7), and so not those where
-	// clouds serve credentials.
+	// private addresses (127/8, ::1, 10/8, 172.16/12, 192.168/16, fc00::/7). These do not include
+	// the addresses where clouds serve credentials.
 	PeerNetworks []netip.Prefix
-	// Configure changes the settings of the election last, at the beginning and with each update,
-	// where S3lect has no setting, such as for Metadata, StopWithin or OnEvent. It must not call
-	// the elector.
+	// Configure is called with the finished settings of the election, and may change them: when the
+	// elector is made, and at each update. Use it for settings that S3lect does not have, such as
+	// Metadata, StopWithin or OnEvent. It must not call the elector.
 	Configure func(*tenure.Config)
 }

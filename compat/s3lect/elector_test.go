@@ -41,7 +41,7 @@ func (c *counted) PutIfMatch(ctx context.Context, key string, data []byte, etag 
 	return c.Storage.PutIfMatch(ctx, key, data, etag)
 }
 
-// virtual makes an election count on the time of its bubble.
+// virtual makes an election use the time of its bubble.
 func virtual(c *tenure.Config) { c.Clock = clock.Standard{} }
 
 func options(store driver.Store, id string) s3lect.S3ElectorOptions {
@@ -74,7 +74,7 @@ func mustStop(t *testing.T, e *s3lect.S3Elector) {
 	}
 }
 
-// mustLead fails unless the elector leads within the time.
+// mustLead fails unless the elector leads within this time.
 func mustLead(t *testing.T, e *s3lect.S3Elector, within time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -124,7 +124,7 @@ func TestElectorsTakeTurns(t *testing.T) {
 	})
 }
 
-// S3lect says 11 to 15 s as a rule and 30 s at worst.
+// S3lect documents 11 to 15 s as a rule and 30 s at worst.
 func TestFailoverTime(t *testing.T) {
 	for i := range 20 {
 		bubble(t, func(t *testing.T, store *memory.Polled) {
@@ -210,9 +210,8 @@ func TestAcquireHookThatFailsResigns(t *testing.T) {
 	})
 }
 
-// The lease is released after the hook, and not before. The store pushes, so that b is there as
-// soon as it may.
-func TestNobodyLeadsBeforeTheLoseHookReturns(t *testing.T) {
+// The lease is released after the hook, not before. The store pushes, so b leads as soon as it may.
+func TestNoSuccessorBeforeTheLoseHookReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, other := options(nil, "a"), options(nil, "b")
 		opts.Storage, other.Storage, opts.Store = nil, nil, memory.New()
@@ -239,9 +238,8 @@ func TestNobodyLeadsBeforeTheLoseHookReturns(t *testing.T) {
 	})
 }
 
-// A hook that does not heed its context must not make any process believe that this one still
-// leads.
-func TestLeadershipIsByTheLeaseWhileAHookHangs(t *testing.T) {
+// If a hook ignores its context, no process may believe that this one still leads.
+func TestLeadershipFollowsTheLeaseWhileAHookHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		line := faults.New(store, 1, faults.Plan{})
 		opts := options(line, "a")
@@ -259,7 +257,7 @@ func TestLeadershipIsByTheLeaseWhileAHookHangs(t *testing.T) {
 			t.Errorf("leads without a lease: %+v", s)
 		}
 		if w := ask(handler, http.MethodGet); w.Code != http.StatusNotFound {
-			t.Errorf("tells its peers %s", w.Body)
+			t.Errorf("serves its peers %s", w.Body)
 		}
 		line.Heal()
 		close(wake)
@@ -267,7 +265,7 @@ func TestLeadershipIsByTheLeaseWhileAHookHangs(t *testing.T) {
 	})
 }
 
-// An elector goes on where S3lect's left a lockfile.
+// An elector continues from a lockfile that an S3lect process left.
 func TestElectorTakesOverFromS3lect(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		store.Put(lockfilePath, []byte(`{"leaderID":"old","leaderAddr":"127.0.0.1:2","lastUpdated":"2024-10-27T10:30:45Z"}`))
@@ -316,7 +314,7 @@ func TestLeaderThatIsCutOffStopsInTime(t *testing.T) {
 		line.Partition()
 		cut := time.Now()
 		if took := (<-lost).Sub(cut); took > 15*time.Second || a.IsLeader() {
-			t.Errorf("told %v after the cut; leads: %v", took, a.IsLeader())
+			t.Errorf("reported %v after the cut; leads: %v", took, a.IsLeader())
 		}
 		time.Sleep(time.Minute)
 		if s := a.GetLeadershipStatus(); s.ConsecutiveFails < 3 || s.IsLeader {
@@ -362,7 +360,7 @@ func TestWaiting(t *testing.T) {
 			t.Error("leads after it stopped")
 		}
 		if _, err := b.WaitForNextElection(t.Context(), time.Now()); err == nil {
-			t.Error("heard of an election after it stopped")
+			t.Error("reports an election after it stopped")
 		}
 		mustStop(t, a)
 	})
@@ -386,7 +384,7 @@ func TestContextEndsAnElector(t *testing.T) {
 	})
 }
 
-// Four reads a minute at most, and a write for each interval with the read that tells its ETag.
+// At most four reads a minute, and per interval one write with the read that returns its ETag.
 func TestStableOperation(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		leader, follower := &counted{Storage: plain{s3lect.ToStorage(store)}}, &counted{Storage: plain{s3lect.ToStorage(store)}}
@@ -484,8 +482,8 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// Two renewals must fit, or each slow request ends leadership. The least timeout that an error
-// names is accepted.
+// Two renewals must fit into the timeout, or each slow request ends leadership. An error names the
+// smallest timeout, which is accepted.
 func TestTwoRenewalsFitIntoTheTimeout(t *testing.T) {
 	cases := []struct {
 		interval, timeout time.Duration
@@ -513,7 +511,8 @@ func TestTwoRenewalsFitIntoTheTimeout(t *testing.T) {
 	}
 }
 
-// mustName requires an error with both settings and the least timeout, or none if that is empty.
+// mustName requires an error with both settings and the smallest timeout, or no error if least is
+// empty.
 func mustName(t *testing.T, err error, interval, timeout time.Duration, least string) {
 	t.Helper()
 	if least == "" {
@@ -531,7 +530,7 @@ func mustName(t *testing.T, err error, interval, timeout time.Duration, least st
 	}
 }
 
-// Where nothing is given but a path that names a bucket, the AWS SDK's own configuration is used.
+// If only a path that names a bucket is given, the AWS SDK's own configuration is used.
 func TestStorageFromTheEnvironment(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-central-1")
 	opts := options(memory.NewPolled(), "a")
@@ -546,7 +545,7 @@ func TestStorageFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// refused answers that reading is not allowed, until it is.
+// refused denies reads until the test allows them.
 type refused struct {
 	driver.Store
 	open atomic.Bool
@@ -559,7 +558,7 @@ func (r *refused) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return r.Store.Read(ctx, key)
 }
 
-// S3lect tries without end.
+// Like S3lect, it keeps trying without end.
 func TestElectorTriesAgainAfterItWasDenied(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		door := &refused{Store: store}
@@ -580,7 +579,7 @@ func ask(h http.HandlerFunc, method string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestHandlerTellsTheLeaderAlone(t *testing.T) {
+func TestHandlerAnswersOnlyForTheLeader(t *testing.T) {
 	for name, pushes := range map[string]bool{"over a storage": false, "over a store that pushes": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -602,7 +601,7 @@ func TestHandlerTellsTheLeaderAlone(t *testing.T) {
 					t.Fatalf("while it leads: %d %s", w.Code, w.Body)
 				}
 				if id, _, _ := strings.Cut(record.LeaderID, "#"); id != "a" || record.LeaderAddr != "127.0.0.1:1" || record.LastUpdated.IsZero() {
-					t.Errorf("tells %+v", record)
+					t.Errorf("serves %+v", record)
 				}
 				if w := ask(handler, http.MethodPost); w.Code != http.StatusMethodNotAllowed {
 					t.Errorf("to a POST: %d", w.Code)

@@ -43,7 +43,7 @@ func ExampleNewS3Elector() {
 	// work has stopped
 }
 
-// Candidates of Tenure's own API, while processes of S3lect's still take part.
+// Candidates with Tenure's own API work while S3lect processes still take part.
 func ExampleLegacy() {
 	store, err := s3lect.Legacy(memory.NewPolled(), s3lect.LegacyConfig{})
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// process is one of either kind.
+// process is a process of either kind.
 type process interface {
 	name() string
-	// acts reports whether the process does a leader's work now, since when it leads, and until
+	// acts reports whether the process does a leader's work now, since when it has led, and until
 	// when it was frozen.
 	acts() (since, awake time.Time, ok bool)
 	trouble(kind int, d time.Duration) (undo func())
@@ -26,19 +26,19 @@ type conditions struct {
 	skew   time.Duration // clocks differ by at most this
 	lease  time.Duration
 	meddle func(driver.Store) driver.Store // spoils the writes of candidates
-	// electors makes the new ones electors of this package; their lease must be the timeout of the
-	// old ones.
+	// electors makes the new processes electors of this package. Their lease must be the timeout of
+	// the old processes.
 	electors bool
-	bare     bool // candidates too reach the lockfile through S3lect's two methods, without a floor
+	bare     bool // candidates also use S3lect's two methods, without a floor
 }
 
-// fleet is three servers over one lockfile, and a referee that looks at them all the time.
+// fleet is three servers over one lockfile, and a referee that checks them all the time.
 type fleet struct {
 	rng    *rand.Rand
 	cond   conditions
 	store  *memory.Polled
 	mu     sync.Mutex
-	places [6]process // old ones, then new ones
+	places [6]process // first the old processes, then the new ones
 	report report
 	last   process
 	stop   chan struct{}
@@ -48,7 +48,7 @@ type fleet struct {
 // report is the referee's result.
 type report struct {
 	faults []string
-	// for which a process of S3lect's went on after another took over from it
+	// The longest time for which an S3lect process went on after another process took over from it.
 	longest     time.Duration
 	led         time.Duration
 	all         time.Duration
@@ -60,8 +60,8 @@ type report struct {
 
 const look = 50 * time.Millisecond
 
-// slack is for requests that are under way: a read and a write of an old one, at most 300 ms each
-// way, and the referee's look.
+// slack is for requests in flight: a read and a write of an old process, at most 300 ms each way,
+// and the referee's check.
 const slack = 1300 * time.Millisecond
 
 func newFleet(seed uint64, cond conditions) *fleet {
@@ -87,7 +87,7 @@ func (f *fleet) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(f.rng.Int64N(int64(most-least)+1))
 }
 
-// clock is half of the skew to either side, so that two differ by all of it at most.
+// clock returns a skew of up to half of the total, so that two clocks differ by at most all of it.
 func (f *fleet) clock() time.Duration {
 	if f.rng.IntN(2) == 0 {
 		return f.cond.skew/2 - f.between(0, f.cond.skew/20)
@@ -134,7 +134,7 @@ func (f *fleet) end(i int, crash bool) {
 	f.put(i, nil)
 }
 
-// migrate replaces the old ones one by one, while things happen.
+// migrate replaces the old processes one by one, while other things happen.
 func (f *fleet) migrate() report {
 	for i := range 3 {
 		f.startOld(i)
@@ -163,7 +163,7 @@ func (f *fleet) migrate() report {
 	return f.report
 }
 
-// happen lets n things happen to processes, mostly to the one that leads.
+// happen lets n things happen to processes, mostly to the leader.
 func (f *fleet) happen(n int) {
 	for range n {
 		time.Sleep(f.between(0, 50*time.Second))
@@ -206,8 +206,8 @@ func (f *fleet) pick() int {
 	return alive[f.rng.IntN(len(alive))]
 }
 
-// look is the referee: no two processes may act at once. A process of S3lect that another took over
-// from may act until its next look at the lockfile.
+// look is the referee: no two processes may act at once. An S3lect process may act until its next
+// read of the lockfile after another process took over from it.
 func (f *fleet) look() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -263,7 +263,7 @@ func (f *fleet) fault(format string, args ...any) {
 	}
 }
 
-// turn notes each leader and the one before it.
+// turn records each leader and the one before it.
 func (f *fleet) turn(p process) {
 	if p == f.last {
 		return

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// predecessor begins the incarnation that a leader of S3lect's is read with.
+	// predecessor begins the incarnation in the record that an S3lect lockfile is read as.
 	predecessor = "s3lect:"
 	// vacant begins the leaderID of a record without a leader.
 	vacant = "vacant"
@@ -23,16 +23,17 @@ const (
 	maxName = 256
 )
 
-// errPredecessor comes from the attempt to change a lockfile of S3lect's and leave it S3lect's.
-var errPredecessor = errors.New("the leader is a process of S3lect's, which cannot be asked for anything")
+// errPredecessor is the error of a write that would change an S3lect lockfile and keep its leader,
+// such as a request.
+var errPredecessor = errors.New("the leader is an S3lect process, which cannot be asked to hand over")
 
-// format translates between a record as Tenure has it and one that S3lect understands too.
+// format translates between Tenure's record and a form of it that S3lect also understands.
 type format struct{ timeout, skew time.Duration }
 
-// encode is for writing. Bytes that are no record of Tenure's are left alone.
+// encode translates a value to write. It returns bytes that are not a record of Tenure unchanged.
 func (f format) encode(value []byte, now time.Time) ([]byte, error) {
 	d, ok := parse(value)
-	if !ok || !d.tenures() || d.fields.LeaderID != "" && d.fields.Incarnation == "" {
+	if !ok || !d.isRecord() || d.fields.LeaderID != "" && d.fields.Incarnation == "" {
 		return value, nil
 	}
 	if strings.HasPrefix(d.fields.Incarnation, predecessor) {
@@ -43,7 +44,7 @@ func (f format) encode(value []byte, now time.Time) ([]byte, error) {
 	case d.fields.Released:
 		updated = time.Time{}
 	case d.vacant() || updated.IsZero():
-		updated = now.UTC().Add(f.ahead(&d)) // or it would look resigned
+		updated = now.UTC().Add(f.ahead(&d)) // with the zero time it would look released
 	default:
 		updated = updated.Add(f.ahead(&d))
 	}
@@ -58,28 +59,28 @@ func (f format) encode(value []byte, now time.Time) ([]byte, error) {
 	}
 	out := d.with(id, stamp)
 	if len(out) > driver.MaxValue {
-		return nil, fmt.Errorf("a record of %d bytes has %d as S3lect is to see it, more than %d", len(value), len(out), driver.MaxValue)
+		return nil, fmt.Errorf("a record of %d bytes has %d bytes in the form for S3lect, more than %d", len(value), len(out), driver.MaxValue)
 	}
 	return out, nil
 }
 
-// decode is for reading. Bytes that are no record of either kind are left alone, and so is a record
-// of a candidate without this translation.
+// decode translates a value that was read. It returns bytes that are a record of neither kind
+// unchanged, and so a record that was written without this translation.
 func (f format) decode(value []byte, version driver.Version) []byte {
 	d, ok := parse(value)
 	switch {
 	case !ok:
 		return value
-	case d.tenures():
+	case d.isRecord():
 		return f.undo(&d)
-	case d.s3lects():
+	case d.isLockfile():
 		return f.adopt(&d, version)
 	}
 	return value
 }
 
-// ahead is by how much lastUpdated must lie in the future, so that no process of S3lect's, by its
-// own clock, finds the record out of date before its lease is over.
+// ahead returns how far lastUpdated must lie in the future, so that no S3lect process, by its own
+// clock, takes over before the lease is over.
 func (f format) ahead(d *document) time.Duration {
 	lease := time.Duration(d.fields.LeaseMillis) * time.Millisecond
 	return f.skew + max(0, lease-f.timeout)
@@ -107,8 +108,8 @@ func (f format) undo(d *document) []byte {
 	return d.with(id, stamp)
 }
 
-// adopt makes a record out of a lockfile of S3lect's. Each of its versions is a new state, because
-// a leader of S3lect's changes nothing but the time when it renews.
+// adopt makes a record from an S3lect lockfile. The nonce is made from the version, because an
+// S3lect leader changes only the time when it renews, and each renewal must be a new state.
 func (f format) adopt(d *document, version driver.Version) []byte {
 	out, err := json.Marshal(struct {
 		fields
@@ -127,28 +128,28 @@ func (f format) adopt(d *document, version driver.Version) []byte {
 	return out
 }
 
-// tenures reports whether this is a record of Tenure's that is not broken.
-func (d *document) tenures() bool {
+// isRecord reports whether this is a record of Tenure that is not malformed.
+func (d *document) isRecord() bool {
 	lease := d.fields.LeaseMillis
 	return d.has("leaderID") && d.has("lastUpdated") && d.fields.Nonce != "" &&
 		lease > 0 && lease <= maxTimeout.Milliseconds()
 }
 
-// s3lects reports whether S3lect wrote this.
-func (d *document) s3lects() bool {
+// isLockfile reports whether S3lect wrote this.
+func (d *document) isLockfile() bool {
 	return d.has("leaderID") && d.has("lastUpdated") && !d.has("leaseMillis") && !d.has("incarnation")
 }
 
 func (d *document) vacant() bool { return d.fields.LeaderID == "" && d.fields.Incarnation == "" }
 
-// suffix is the end of a leader's id, as JSON text.
+// suffix returns the end of a leader's id in the lockfile, as JSON text.
 func (d *document) suffix() []byte {
 	quoted := quote("#" + d.fields.Incarnation)
 	return quoted[1 : len(quoted)-1]
 }
 
-// attach puts a suffix into a JSON string, and detach takes it out: as text, so that the rest keeps
-// its escapes.
+// attach appends a suffix to a JSON string, and detach removes it. Both work on the text, so that
+// the rest keeps its escapes.
 func attach(quoted, suffix []byte) []byte {
 	out := append([]byte{}, quoted[:len(quoted)-1]...)
 	return append(append(out, suffix...), '"')
@@ -168,7 +169,7 @@ func quote(s string) []byte {
 	return b
 }
 
-// hash is 128 bits of a hash, in 32 digits.
+// hash returns 128 bits of a hash, in 32 hexadecimal digits.
 func hash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])

@@ -25,8 +25,8 @@ const (
 		`"incarnation":"","seq":0,"nonce":"0123456789abcdef"}`
 )
 
-// asked is a record with a request, as a reader adds it: at the end, with every other byte as it
-// was.
+// asked returns a record with a request, as a reader adds it: at the end, with all other bytes
+// unchanged.
 func asked(record string) string {
 	return strings.TrimSuffix(record, "}") + `,"request":{"term":42,"to":"node-2"}}`
 }
@@ -59,14 +59,14 @@ func TestRecordsAsS3lectSeesThem(t *testing.T) {
 		why          string
 	}{
 		{"held", heldRecord, lockfile{"node-1#00c0ffee00c0ffee", "10.0.0.1:8443", sent.Add(5 * time.Second)},
-			"nobody is called so, and a clock 5 s ahead must wait the whole lease"},
+			"no process has this name, and a clock 5 s ahead must wait the whole lease"},
 		{"long lease", lease(heldRecord, "40000"), lockfile{"node-1#00c0ffee00c0ffee", "10.0.0.1:8443", sent.Add(30 * time.Second)},
 			"after LeaderTimeout the lease would have 25 s to go"},
 		{"short lease", lease(heldRecord, "2000"), lockfile{"node-1#00c0ffee00c0ffee", "10.0.0.1:8443", sent.Add(5 * time.Second)},
 			"the future alone covers the clocks"},
 		{"released", releasedRecord, lockfile{"node-1#00c0ffee00c0ffee", "", time.Time{}}, "zero is S3lect's sign of resignation"},
 		{"vacant", vacantRecord, lockfile{"vacant#0123456789abcdef", "", testNow.UTC().Add(50 * time.Second)},
-			"an absence is waited out by everybody: somebody may hold a lease that vanished"},
+			"all candidates wait out an absence: a lease whose record vanished may still be valid"},
 		{"held with no time", strings.Replace(heldRecord, "2030-01-02T03:04:05.678901234Z", "0001-01-01T00:00:00Z", 1),
 			lockfile{"node-1#00c0ffee00c0ffee", "10.0.0.1:8443", testNow.UTC().Add(5 * time.Second)}, "a holder must not look resigned"},
 	}
@@ -83,7 +83,7 @@ func TestRecordsAsS3lectSeesThem(t *testing.T) {
 	}
 }
 
-func TestReadingUndoesWriting(t *testing.T) {
+func TestReadReversesWrite(t *testing.T) {
 	escaped := strings.Replace(heldRecord, "node-1", `n\u0153ud \"1\" \u003c&\\`, 1)
 	cases := map[string]string{
 		"held": heldRecord, "released": releasedRecord, "vacant": vacantRecord, "asked": asked(heldRecord),
@@ -112,7 +112,7 @@ func TestReadingUndoesWriting(t *testing.T) {
 	}
 }
 
-// A reader that asks for a hand-over must not move the time at which S3lect's processes take over.
+// A reader that requests a hand-over must not change the time at which S3lect processes take over.
 func TestRequestLeavesTheHoldersBytes(t *testing.T) {
 	before, err := testFormat.encode([]byte(heldRecord), testNow)
 	if err != nil {
@@ -127,7 +127,7 @@ func TestRequestLeavesTheHoldersBytes(t *testing.T) {
 	}
 }
 
-// adopted is a record as Tenure would decode it.
+// adopted is a record as Tenure decodes it.
 type adopted struct {
 	LeaderID, LeaderAddr, Incarnation, Nonce string
 	LastUpdated                              time.Time
@@ -146,7 +146,7 @@ func adopt(t *testing.T, text string, v driver.Version) adopted {
 
 const oldLockfile = `{"leaderID":"server-001","leaderAddr":"10.0.1.42:8443","lastUpdated":"2024-10-27T10:30:45Z"}`
 
-func TestLockfileOfS3lectsBecomesARecord(t *testing.T) {
+func TestS3lectLockfileBecomesARecord(t *testing.T) {
 	a := adopt(t, oldLockfile, "v1")
 	if a.LeaderID != "server-001" || a.LeaderAddr != "10.0.1.42:8443" || a.Term != 0 || a.LeaseMillis != 15000 || a.Released {
 		t.Errorf("read as %+v", a)

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// minLease is that of object storage: two round trips of some hundred milliseconds, twice.
+	// minLease is as for object storage: two attempts of two round trips, each some hundred
+	// milliseconds long.
 	minLease = 2 * time.Second
 	// maxKey is S3's limit in bytes.
 	maxKey = 1024
@@ -21,25 +22,25 @@ const (
 
 var (
 	errNoETag = errors.New("the storage gave no ETag")
-	// errOvertaken comes from a write that was applied, and replaced before its ETag was known.
+	// errOvertaken: the write was applied, but replaced by another one before its ETag was read.
 	errOvertaken = errors.New("written, and no longer there when its ETag was asked for")
 )
 
-// FromStorage returns a store over a storage that was written for S3lect. It is nil if the storage
-// is.
+// FromStorage returns a store over a storage that was written for S3lect. It returns nil for a nil
+// storage.
 //
-// A version is an ETag. PutIfMatch does not tell the new one, so that after each write the object
-// is read once, unless the storage is an ETagStorage. The storage must be atomic among all writers;
-// whether it is cannot be found out from here. Its errors are classified as driver.Store wants
-// them: ErrStoragePrecondition, and ErrStorageNotFound of a write, are conflicts; one that wraps
-// driver.ErrDenied is kept; all others leave the outcome open.
+// A version is an ETag. PutIfMatch does not return the new one, so the store reads the object after
+// each write, unless the storage is an ETagStorage. The storage must be atomic among all writers;
+// the store cannot check that. It classifies the storage's errors as driver.Store requires:
+// ErrStoragePrecondition, and ErrStorageNotFound from a write, are conflicts; an error that wraps
+// driver.ErrDenied stays one; all others leave the outcome open.
 //
-// There is no Floor, because such a storage has no clock or counter of its own. After the object
-// was deleted, or S3lect has led, the next token is above the highest that the elected candidate
-// has itself seen. One that has seen none begins at 1 again, even beside candidates that have seen
-// higher ones. Package s3object has a Floor. The shortest lease is 2 s.
+// Entries have no Floor, because such a storage has no clock or counter of its own. After the
+// object was deleted, or S3lect has led, the next token is above the highest one that the elected
+// candidate has itself seen. A candidate that has seen none begins at 1 again, even if other
+// candidates have seen higher ones. Package s3object has a Floor. The shortest lease is 2 s.
 //
-// A call ends with its context even if the storage does not heed it.
+// A call ends with its context even if the storage ignores the context.
 func FromStorage(s Storage) driver.Store {
 	if s == nil {
 		return nil
@@ -96,8 +97,8 @@ func (s *storageStore) CompareAndSwap(ctx context.Context, key string, prev driv
 	return driver.Version(etag), nil
 }
 
-// put writes and finds out the new ETag. If that fails the write may count all the same: the
-// election reads and finds it.
+// put writes and finds out the new ETag. If only the latter fails, the write may have been applied:
+// the election finds that out by a read.
 func (s *storageStore) put(ctx context.Context, key string, data []byte, etag string) (string, error) {
 	if teller, ok := s.storage.(ETagStorage); ok {
 		newETag, err := teller.PutIfMatchETag(ctx, key, data, etag)
@@ -119,8 +120,8 @@ func (s *storageStore) put(ctx context.Context, key string, data []byte, etag st
 	return string(e.Version), nil
 }
 
-// outcome classifies the error of a write that expected an ETag. If the object that should have it
-// is gone, that is another version too.
+// outcome classifies the error of a write that expected an ETag. If the object is gone, its version
+// is another one, too.
 func outcome(err error, etag string) error {
 	if errors.Is(err, ErrStoragePrecondition) || etag != "" && errors.Is(err, ErrStorageNotFound) {
 		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
@@ -128,14 +129,15 @@ func outcome(err error, etag string) error {
 	return err
 }
 
-// hideDenied: after a write that was applied no error may say that it was refused.
+// hideDenied hides driver.ErrDenied in the error of a read after a write: the write itself was not
+// refused.
 func hideDenied(err error) error { return errors.New(err.Error()) }
 
 // MinLease returns 2 s.
 func (s *storageStore) MinLease() time.Duration { return minLease }
 
 // CheckKey returns an error unless the key is valid UTF-8 of 1 to 1024 bytes. The storage may
-// refuse more of them.
+// refuse further keys.
 func (s *storageStore) CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -148,8 +150,8 @@ func (s *storageStore) CheckKey(key string) error {
 	return nil
 }
 
-// Inspect returns the findings that hold for every storage of two methods. It calls none of them:
-// it could not remove its writes.
+// Inspect returns the findings that hold for every Storage. It does not call the storage, because
+// it could not remove its own writes.
 func (s *storageStore) Inspect(ctx context.Context, _ time.Duration) ([]driver.Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// NewLeadershipHandler returns the handler for requests of peers: mount it on
-// elector.GetConfig().PeerHealthPath of a server with TLS. It answers 404 unless this process leads
-// by a lease that is valid now. Otherwise it answers with the lockfile, or for another Elector than
-// *S3Elector with its status. Nil: slog.Default().
+// NewLeadershipHandler returns the handler for requests of peers. Mount it on
+// elector.GetConfig().PeerHealthPath of a server with TLS. If this process leads and its lease is
+// valid now, the handler answers with the lockfile; if the elector is not an *S3Elector, with its
+// status. Otherwise it answers 404. A nil logger means slog.Default().
 func NewLeadershipHandler(elector Elector, logger *slog.Logger) http.HandlerFunc {
 	if e, ok := elector.(*S3Elector); ok && e.peers != nil {
 		return e.peers.Handler().ServeHTTP

@@ -20,7 +20,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// certified is a certificate for 127.0.0.1 that is its own authority.
+// certified returns a certificate for 127.0.0.1 that is its own authority.
 func certified(t *testing.T) (cert tls.Certificate, ca []byte) {
 	t.Helper()
 	return certifiedFor(t, net.IPv4(127, 0, 0, 1))
@@ -68,7 +68,7 @@ func TestHealthServerIsChecked(t *testing.T) {
 	}
 }
 
-// ownElector is a program's own; the handler calls only its status.
+// ownElector is a program's own elector. The handler calls only its status.
 type ownElector struct {
 	s3lect.Elector
 	status s3lect.LeadershipStatus
@@ -88,7 +88,7 @@ func TestHandlerAroundAnotherElector(t *testing.T) {
 	}
 }
 
-func TestConfigureHasTheLastWord(t *testing.T) {
+func TestConfigureOverridesOtherSettings(t *testing.T) {
 	opts := options(memory.NewPolled(), "a")
 	opts.Configure = func(c *tenure.Config) { c.Lease = time.Millisecond }
 	if _, err := s3lect.NewS3Elector(opts); err == nil {

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// HealthServerConfig are the parts of a HealthServer. Logger may be nil: slog.Default().
+// HealthServerConfig holds the settings of a HealthServer. A nil Logger means slog.Default().
 type HealthServerConfig struct {
-	// BindAddress is where to listen, such as "0.0.0.0:8993".
+	// BindAddress is the address to listen on, such as "0.0.0.0:8993".
 	BindAddress string
-	// Certificate is for the host in the elector's ServerAddr.
+	// Certificate must be valid for the host in the elector's ServerAddr.
 	Certificate tls.Certificate
 	Elector     Elector
 	Logger      *slog.Logger
 }
 
-// HealthServer is an HTTPS server of its own for NewLeadershipHandler. It is made by
-// NewHealthServer and serves for one Start.
+// HealthServer is an HTTPS server for NewLeadershipHandler alone. It must be made by
+// NewHealthServer, and can be started once.
 type HealthServer struct {
 	log     *slog.Logger
 	server  *http.Server
@@ -36,8 +36,8 @@ type HealthServer struct {
 
 const healthTimeout = 10 * time.Second
 
-// NewHealthServer returns a server that was not started. It returns an error without an address, an
-// elector or a certificate.
+// NewHealthServer returns a server, which the caller must start. It returns an error if the
+// address, the elector or the certificate is missing.
 func NewHealthServer(config HealthServerConfig) (*HealthServer, error) {
 	switch {
 	case config.BindAddress == "":
@@ -65,8 +65,9 @@ func NewHealthServer(config HealthServerConfig) (*HealthServer, error) {
 	return h, nil
 }
 
-// Start listens and serves in the background until Stop. The context bounds listening alone. It
-// returns an error if the address cannot be listened on, and if the server was started before.
+// Start listens, and serves in the background until Stop. The context bounds only the set-up of the
+// listener. Start returns an error if it cannot listen on the address, or if the server was started
+// before.
 func (h *HealthServer) Start(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +87,7 @@ func (h *HealthServer) Start(ctx context.Context) error {
 	return nil
 }
 
-// Addr is where the server listens: nil before Start.
+// Addr returns the address on which the server listens, nil before Start.
 func (h *HealthServer) Addr() net.Addr {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,8 +97,8 @@ func (h *HealthServer) Addr() net.Addr {
 	return h.listener.Addr()
 }
 
-// Stop ends the streams to followers, and the server. It returns ctx's error if a connection does
-// not end before that, and closes it then. Stop the elector first, so that its followers still
+// Stop ends the streams to followers, and the server. If a connection does not end before ctx does,
+// Stop closes it and returns ctx's error. Stop the elector first, so that its followers still
 // receive the release.
 func (h *HealthServer) Stop(ctx context.Context) error {
 	if h.Addr() == nil {

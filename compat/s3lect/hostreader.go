@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// hostReader stands below the peers of one election and remembers the host of the leader in the
-// lockfile that was read last, which they dial.
+// hostReader is the store below the peers of one election. It remembers the leader's host from the
+// lockfile that was read last: the host that the peers dial.
 type hostReader struct {
 	driver.Store
 	host atomic.Pointer[string]
@@ -41,7 +41,7 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// leader is the host, empty while there is none.
+// leader returns the leader's host, empty if there is none.
 func (h *hostReader) leader() string {
 	if host := h.host.Load(); host != nil {
 		return *host
@@ -49,18 +49,18 @@ func (h *hostReader) leader() string {
 	return ""
 }
 
-// MinLease is that of the store, or 1 ms if it names none.
+// MinLease returns the MinLease of the store, or 1 ms if it has none.
 func (h *hostReader) MinLease() time.Duration { return minLeaseOf(h.Store) }
 
-// CheckKey is that of the store.
+// CheckKey calls the CheckKey of the store, if it has one.
 func (h *hostReader) CheckKey(key string) error { return checkKeyOf(h.Store, key) }
 
-// CheckRights is that of the store.
+// CheckRights calls the CheckRights of the store, if it has one.
 func (h *hostReader) CheckRights(ctx context.Context, key string) error {
 	return checkRightsOf(ctx, h.Store, key)
 }
 
-// Inspect is that of the store.
+// Inspect calls the Inspect of the store, if it has one.
 func (h *hostReader) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	return inspect(ctx, h.Store, lease)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// hookWithin is the time for OnLoseLeadership.
+// hookWithin is how long the context of OnLoseLeadership lasts.
 const hookWithin = 5 * time.Second
 
-// lead is the work of a leader: to call the hooks. Its context ends when leadership is to end, or
-// has ended.
+// lead is a leader's work: it calls the hooks. Its context ends when leadership should end, or has
+// ended.
 func (e *S3Elector) lead(ctx context.Context, t *tenure.Term) error {
 	e.begin(t)
 	if hook := e.config().OnAcquireLeadership; hook != nil {
@@ -32,17 +32,17 @@ func (e *S3Elector) begin(t *tenure.Term) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.term, e.elected = t, time.Now()
-	e.tell()
+	e.broadcast()
 }
 
 func (e *S3Elector) acquired() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ready = true
-	e.tell()
+	e.broadcast()
 }
 
-// finish is over when the hook is: only then may the lease be released.
+// finish returns when the hook has returned: only then may the lease be released.
 func (e *S3Elector) finish(ctx context.Context, failed bool) {
 	e.mu.Lock()
 	e.term, e.ready = nil, false
@@ -50,7 +50,7 @@ func (e *S3Elector) finish(ctx context.Context, failed bool) {
 		e.elected = time.Time{}
 	}
 	hook := e.cfg.OnLoseLeadership
-	e.tell()
+	e.broadcast()
 	e.mu.Unlock()
 	if hook == nil {
 		return

@@ -10,19 +10,20 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// maxTimeout is the longest lease there is, which a lockfile of S3lect's is given.
+// maxTimeout is the longest possible lease: an S3lect lockfile is read as a record with a lease of
+// LeaderTimeout.
 const maxTimeout = time.Hour
 
-// LegacyConfig describes the S3lect processes that share a lockfile. All candidates must be given
-// the same.
+// LegacyConfig describes the S3lect processes that share a lockfile. It must be the same in all
+// candidates.
 type LegacyConfig struct {
-	// LeaderTimeout is that of the S3lect processes: how long they let a leader be silent. From 1
-	// ms to 1 h; zero is S3lect's default, 15 s.
+	// LeaderTimeout is the setting of the S3lect processes: how long a leader may be silent before
+	// they take over. From 1 ms to 1 h; zero is S3lect's default, 15 s.
 	LeaderTimeout time.Duration
 	// MaxSkew is how far the time of day on the machine of any candidate may differ from that of
-	// any S3lect process. It must be shorter than LeaderTimeout, since with more S3lect's processes
-	// steal from each other. Zero is a third of LeaderTimeout. It lengthens the wait of S3lect's
-	// processes after a crash.
+	// any S3lect process. It must be shorter than LeaderTimeout: with a larger difference S3lect
+	// processes take over from live leaders. Zero is a third of LeaderTimeout. After a crash S3lect
+	// processes wait longer, by up to twice this time.
 	MaxSkew time.Duration
 }
 
@@ -48,29 +49,30 @@ func (c LegacyConfig) validate() error {
 	return errors.Join(problems...)
 }
 
-// Legacy returns the store for candidates that share their election with S3lect processes, during a
-// rolling migration and no longer. It translates bytes and does nothing else:
+// Legacy returns the store for candidates that share their election with S3lect processes. Use it
+// only during a rolling migration. It translates values and does nothing else:
 //
-//   - A record of Tenure is written so that S3lect's processes see a leader with another ID than
-//     theirs, and wait it out: its leaderID is "ID#incarnation", and its lastUpdated lies in the
-//     future by MaxSkew and by the time that the lease exceeds LeaderTimeout. A vacant record has a
-//     leader of its own, "vacant#nonce". A released one has the zero time, S3lect's sign of
-//     resignation. Every other byte stays, and reading undoes it.
-//   - A lockfile of S3lect is read as a record of term 0. Its leader is "s3lect:" and a hash of its
-//     leaderID, and its lease is LeaderTimeout. If its time is zero it is a released one.
+//   - A record of Tenure is written so that S3lect processes see a leader with another ID than
+//     theirs, and wait until its lease is over: its leaderID is "ID#incarnation", and its
+//     lastUpdated lies in the future, by MaxSkew plus the time by which the lease exceeds
+//     LeaderTimeout. A vacant record has the leader "vacant#nonce". A released record has the zero
+//     time, S3lect's sign of resignation. All other bytes stay the same, and a read undoes the
+//     translation.
+//   - An S3lect lockfile is read as a record of term 0. Its incarnation is "s3lect:" and a hash of
+//     its leaderID, and its lease is LeaderTimeout. If its time is zero, the record is released.
 //   - All other bytes stay unchanged.
 //
-// It has the abilities of the store, and adds a finding to those of Inspect. It returns an error
-// that names all problems of the config, or that the store is nil.
+// The result has the optional methods of the store, and its Inspect adds one finding. Legacy
+// returns an error if the store is nil, or one that names all problems of the config.
 //
-// S3lect writes no term, and keeps no field where one could be. So tokens grow across its reigns
-// only over a store with a Floor, such as one of package s3object; see FromStorage for stores
-// without. The lockfile must not be deleted while both kinds of process run: S3lect takes over from
-// an absent one at once, even if another process leads.
+// S3lect writes no term, and drops fields that it does not know. So tokens keep growing after
+// S3lect has led only over a store with a Floor, such as package s3object; see FromStorage for
+// stores without. Do not delete the lockfile while both kinds of process run: without a lockfile
+// S3lect takes over at once, even if another process leads.
 //
-// A leader of S3lect cannot be asked to hand over: HandOver returns an error while one leads. The
-// translation lengthens a record by up to 160 bytes, which the limit of driver.MaxValue bytes must
-// leave room for; a longer one is not sent.
+// An S3lect process cannot be asked to hand over: HandOver returns an error while one leads. The
+// translation lengthens a record by up to 160 bytes. If it is longer than driver.MaxValue bytes
+// then, the write fails and nothing is sent.
 func Legacy(store driver.Store, cfg LegacyConfig) (driver.Store, error) {
 	if store == nil {
 		return nil, errors.New("s3lect: the store is nil")

@@ -44,7 +44,7 @@ type named struct{ driver.Store }
 
 func (named) Incarnation() string { return "a name of its own" }
 
-// namedWatcher pushes as well.
+// namedWatcher also pushes.
 type namedWatcher struct{ *memory.Store }
 
 func (namedWatcher) Incarnation() string { return "a name of its own" }
@@ -95,9 +95,9 @@ func TestPushesAreTranslated(t *testing.T) {
 	}
 }
 
-// A leader of S3lect has its own name, cannot be asked to hand over, and following it causes no
+// A leader of S3lect has its own name and cannot be asked to hand over. Following it causes no
 // alarm.
-func TestFollowingALeaderOfS3lects(t *testing.T) {
+func TestFollowingAnS3lectLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.NewPolled()
 		var alarms []tenure.Event

@@ -15,22 +15,22 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// migrations are few by default. More belong to the long checks.
+// migrations is a small number by default. The long checks set a larger one.
 var migrations = flag.Int("migrations", 12, "how `many` fleets TestRollingMigration replaces")
 
-// migrate is a whole migration in virtual time.
+// migrate runs a whole migration in virtual time.
 func migrate(t *testing.T, seed uint64, cond conditions) (r report) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) { r = newFleet(seed, cond).migrate() })
 	return r
 }
 
-// leases that are shorter than S3lect's timeout, equal and longer.
+// The leases are shorter than S3lect's timeout, equal to it, and longer.
 var leases = []time.Duration{6 * time.Second, 15 * time.Second, 30 * time.Second}
 
 func TestRollingMigration(t *testing.T) {
 	var sum totals
-	t.Run("fleets", func(t *testing.T) { // which ends when all within have
+	t.Run("fleets", func(t *testing.T) { // it ends when all tests in it have ended
 		for seed := range uint64(*migrations) {
 			cond := conditions{
 				skew: 5 * time.Second, lease: leases[seed%3], bare: seed%4 == 3, electors: seed%3 == 1 && seed%2 == 0,
@@ -45,7 +45,7 @@ func TestRollingMigration(t *testing.T) {
 	})
 	t.Logf("%d times from old to new, %d back; led %.0f %% of %v; an old one went on for at most %v",
 		sum.oldToNew, sum.newToOld, 100*float64(sum.led)/float64(sum.all), sum.all, sum.longest)
-	// On the average there are two and one for each seed.
+	// On average each seed has two and one of these.
 	if sum.oldToNew < *migrations || sum.newToOld < *migrations/4 || sum.longest == 0 {
 		t.Errorf("%d times from old to new and %d back: nothing is proved by that", sum.oldToNew, sum.newToOld)
 	}
@@ -60,11 +60,11 @@ func (r report) check(t *testing.T, cond conditions) {
 		t.Errorf("%d tokens that were not above the one before", r.tokenFaults)
 	}
 	if r.led < r.all/3 {
-		t.Errorf("somebody led for %v of %v only", r.led, r.all)
+		t.Errorf("there was a leader for only %v of %v", r.led, r.all)
 	}
 }
 
-// totals are of many reports.
+// totals are the sums of many reports.
 type totals struct {
 	mu sync.Mutex
 	report
@@ -80,7 +80,7 @@ func (sum *totals) add(r report) {
 	sum.longest = max(sum.longest, r.longest)
 }
 
-// spoiler stands between the translation and the store and takes back a part of it.
+// spoiler removes a part of the translation between it and the store.
 type spoiler struct {
 	driver.Store
 	spoil func([]byte) []byte
@@ -96,7 +96,7 @@ func spoil(f func([]byte) []byte) func(driver.Store) driver.Store {
 
 var suffix = regexp.MustCompile(`("leaderID":"[^#"]*)#[^"]*"`)
 
-// noSuffix writes the bare id.
+// noSuffix writes the bare ID.
 func noSuffix(b []byte) []byte { return suffix.ReplaceAll(b, []byte(`$1"`)) }
 
 // noOffset writes the time of sending. It keeps the millisecond, so that the bytes differ from
@@ -112,7 +112,7 @@ func noOffset(b []byte) []byte {
 	return bytes.Replace(b, there, plain, 1)
 }
 
-// These must fail: each is one condition or one part of the translation less.
+// These migrations must fail: each lacks one condition or one part of the translation.
 func TestWithoutOneConditionTwoLead(t *testing.T) {
 	cases := []struct {
 		name string

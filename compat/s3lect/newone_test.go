@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 )
 
-// newOne is a candidate of Tenure's in legacy mode.
+// newOne is a Tenure candidate in legacy mode.
 type newOne struct {
 	id       string
 	line     faults.Store
@@ -26,7 +26,7 @@ type newOne struct {
 	dead bool
 }
 
-// clockAhead shows a time of day of its own. Time runs as everywhere.
+// clockAhead shows its own time of day. Its time passes at the normal rate.
 type clockAhead struct {
 	clock.Clock
 	by time.Duration
@@ -38,8 +38,9 @@ func (c clockAhead) Now() clock.Reading {
 	return r
 }
 
-// startNew starts a candidate whose records go through meddle on their way to the line, if that is
-// not nil. It is an elector of this package where that has all that the conditions need.
+// startNew starts a candidate whose records pass through meddle on their way to the store, unless
+// meddle is nil. It is an elector of this package if the conditions need nothing that an elector
+// lacks.
 func startNew(id string, line faults.Store, skew time.Duration, cond conditions) (*newOne, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &newOne{id: id, line: line, cancel: cancel, done: make(chan struct{})}
@@ -69,8 +70,8 @@ func startNew(id string, line faults.Store, skew time.Duration, cond conditions)
 	return n, nil
 }
 
-// elector is S3lect's API. Its LeaderTimeout is its lease, and counts as the timeout of the old
-// ones.
+// elector uses S3lect's API. Its LeaderTimeout is its lease, and counts as the timeout of the old
+// processes.
 func (n *newOne) elector(ctx context.Context, skew, lease time.Duration) error {
 	e, err := NewS3Elector(S3ElectorOptions{
 		Config: &ElectorConfig{

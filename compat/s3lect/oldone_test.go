@@ -10,11 +10,12 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 )
 
-// oldOne is a process of S3lect, by its documentation and its known faults. It looks at the
-// lockfile every 5 s. It leads if it is named there, as long as the time is younger than 15 s by
-// its own clock, and renews; follows if another is; and otherwise, or where there is no lockfile,
-// writes its own name under the ETag that it saw. It resigns by the zero time. A failed read
-// changes nothing, which is why it may go on leading while it cannot reach the store.
+// oldOne is an S3lect process, as its documentation and its known faults describe it. It reads the
+// lockfile every 5 s. If the lockfile names it and the time there is less than 15 s old by its own
+// clock, it leads and renews. If the lockfile names another process, it follows. Otherwise, or
+// without a lockfile, it writes its own name under the ETag that it read. It resigns by writing the
+// zero time. A failed read changes nothing. So it may go on leading while it cannot reach the
+// store.
 type oldOne struct {
 	id   string
 	line faults.Store
@@ -23,8 +24,8 @@ type oldOne struct {
 	mu      sync.Mutex
 	leading bool
 	since   time.Time // when it began to lead, in true time
-	frozen  time.Time // until when it stands still
-	refused time.Time // until when its writes fail
+	frozen  time.Time // it is stopped until then
+	refused time.Time // its writes fail until then
 	decline bool      // its acquire hook fails next time
 
 	die, resign chan struct{}
@@ -72,7 +73,7 @@ func (o *oldOne) loop() {
 	}
 }
 
-// thaw waits until the process is not frozen, and then for its next turn.
+// thaw waits until the process is not frozen, and then for its next cycle.
 func (o *oldOne) thaw(tick *time.Ticker) {
 	for {
 		o.mu.Lock()
@@ -122,11 +123,11 @@ func (o *oldOne) claim(etag string) {
 		o.write(time.Time{}, o.named())
 		return
 	}
-	o.lead(false) // also where it still believed that it led, this is a new beginning
+	o.lead(false) // this is a new beginning, even if it still believed that it led
 	o.lead(true)
 }
 
-// named is the ETag of the lockfile if it names this process.
+// named returns the ETag of the lockfile if it names this process.
 func (o *oldOne) named() string {
 	data, etag, err := o.get()
 	var l lockfile
@@ -175,7 +176,7 @@ func (o *oldOne) leads() bool {
 	return o.leading
 }
 
-// acts reports whether the process leads and can do anything about it, and since when.
+// acts reports whether the process leads and is able to act, and since when.
 func (o *oldOne) acts() (since, awake time.Time, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,8 +185,8 @@ func (o *oldOne) acts() (since, awake time.Time, ok bool) {
 
 func (o *oldOne) name() string { return "old " + o.id }
 
-// trouble does one of the things that happen to a process, for a while, and returns a function that
-// undoes it.
+// trouble causes one kind of trouble for a process for a while, and returns a function that ends
+// it.
 func (o *oldOne) trouble(kind int, d time.Duration) (undo func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"github.com/tenure-go/tenure/peer"
 )
 
-// scheme begins a LockfilePath that names its bucket.
+// scheme begins a LockfilePath that includes its bucket.
 const scheme = "s3://"
 
-// open makes the election: peers, if the store does not push by itself, and around them the
-// lockfile's format, so that peers serve the same bytes as S3lect's peers.
+// open makes the election. If the store does not push, it adds peers. The translation to the
+// lockfile's format is around the peers, so that they serve the same bytes as S3lect's peers.
 func (e *S3Elector) open(opts S3ElectorOptions) error {
 	store, name, err := opts.store(e.cfg.LockfilePath)
 	if err != nil {
@@ -39,7 +39,7 @@ func (e *S3Elector) open(opts S3ElectorOptions) error {
 	return checkRoom(settings)
 }
 
-// store is where the lockfile is, and its key there.
+// store returns the store of the lockfile, and the lockfile's key in it.
 func (o *S3ElectorOptions) store(path string) (driver.Store, string, error) {
 	switch {
 	case o.Store != nil && o.Storage != nil:
@@ -61,12 +61,12 @@ func (o *S3ElectorOptions) store(path string) (driver.Store, string, error) {
 	return s, key, nil
 }
 
-// withPeers serves and follows over the network. Whether followers follow is the election's
-// NoWatch, which can be changed.
+// withPeers adds peers to a store. The election's NoWatch, which can be changed, decides whether a
+// follower connects to the leader.
 func (e *S3Elector) withPeers(store driver.Store, opts S3ElectorOptions) (*peer.Store, error) {
 	networks := opts.PeerNetworks
 	if networks == nil {
-		networks = near
+		networks = privateNetworks
 	}
 	h := &hostReader{Store: store}
 	return peer.New(h, peer.Config{

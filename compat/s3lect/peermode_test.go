@@ -19,24 +19,24 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// member is an elector with a server of its own.
+// member is an elector with its own server.
 type member struct {
 	*s3lect.S3Elector
 	storage *counted
 	server  *s3lect.HealthServer
 }
 
-// The lease outlasts the stalls of a busy machine: these tests are about pushes.
+// The lease is longer than the stalls of a busy machine, because these tests are about pushes.
 const (
 	longLease = 30 * time.Second
 	interval  = 500 * time.Millisecond
 )
 
-// resigned is the lockfile of an elector of S3lect's that has resigned, after which the first to
-// come leads at once.
+// resigned is the lockfile of an S3lect elector that has resigned. After it the first candidate
+// leads at once.
 const resigned = `{"leaderID":"old","leaderAddr":"","lastUpdated":"0001-01-01T00:00:00Z"}`
 
-// resignedStore holds that lockfile. It does not push.
+// resignedStore returns a store with that lockfile. It does not push.
 func resignedStore() driver.Store {
 	s := memory.NewPolled()
 	s.Put(lockfilePath, []byte(resigned))
@@ -82,8 +82,7 @@ func join(t *testing.T, store driver.Store, id string, cert tls.Certificate, cha
 	return m
 }
 
-// quiet waits until the elector hears of some renewals, one after another, and reads nothing in
-// that time.
+// quiet waits until the elector has received several renewals in a row without a read in between.
 func (m member) quiet(t *testing.T) {
 	t.Helper()
 	ctx := wait.Context(t)
@@ -100,7 +99,7 @@ func (m member) quiet(t *testing.T) {
 	}
 }
 
-// reads waits until the elector has read so many times more, as it does when it hears nothing.
+// reads waits until the elector has read n more times, as it does without pushes.
 func (m member) reads(t *testing.T, n int64) {
 	t.Helper()
 	want := m.storage.gets.Load() + n
@@ -109,7 +108,7 @@ func (m member) reads(t *testing.T, n int64) {
 	})
 }
 
-func TestPeersHearFromTheLeader(t *testing.T) {
+func TestPeersReceivePushesFromTheLeader(t *testing.T) {
 	t.Parallel()
 	store := resignedStore()
 	cert, ca := certified(t)
@@ -129,11 +128,11 @@ func TestPeersHearFromTheLeader(t *testing.T) {
 	began := time.Now()
 	mustStop(t, a.S3Elector)
 	mustLead(t, b.S3Elector, wait.Left())
-	t.Logf("b leads %v after a was told to stop", time.Since(began))
+	t.Logf("b leads %v after a was asked to stop", time.Since(began))
 }
 
-// A follower that cannot trust the leader's certificate reads, and takes over all the same.
-func TestPeersThatAreNotTrustedAreNotHeard(t *testing.T) {
+// A follower that cannot trust the leader's certificate reads, and can still take over.
+func TestPushesOfUntrustedPeersAreIgnored(t *testing.T) {
 	t.Parallel()
 	cert, ca := certified(t)
 	_, other := certified(t)
@@ -162,7 +161,7 @@ func TestPeersThatAreNotTrustedAreNotHeard(t *testing.T) {
 			mustLead(t, a.S3Elector, wait.Left())
 			b := join(t, store, "b", cert, trusting(c.trusted))
 			mustStart(t, b.S3Elector)
-			b.reads(t, 4) // the first may have been on the way before
+			b.reads(t, 4) // the first one may have been in flight
 			mustStop(t, a.S3Elector)
 			mustLead(t, b.S3Elector, wait.Left())
 		})

@@ -8,24 +8,26 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// GetConfig returns a copy of the present settings, defaults filled in.
+// GetConfig returns a copy of the present settings, including the defaults.
 func (e *S3Elector) GetConfig() *ElectorConfig {
 	c := e.config()
 	c.PeerCACert = bytes.Clone(c.PeerCACert)
 	return &c
 }
 
-// EnablePeerMode turns on PeerMode with these authorities (PEM; empty: the system's). It returns an
-// error if they cannot be read. Where the store pushes changes by itself it makes no difference.
+// EnablePeerMode turns on PeerMode; caCert holds the authorities in PEM, and if it is empty, they
+// are those of the system. It returns an error if caCert cannot be parsed. If the store itself
+// pushes changes, PeerMode has no effect.
 func (e *S3Elector) EnablePeerMode(caCert []byte) error {
 	return e.update(func(c *ElectorConfig) { c.PeerMode, c.PeerCACert = true, caCert })
 }
 
-// UpdateConfig changes the settings of an elector, running or not: published fields and
-// LeaderTimeout with the next renewal, intervals with the next read or renewal, hooks with the next
-// call. A promised lease is not shortened, and leadership is not given up. ServerID, LockfilePath,
-// PeerHealthPath and PeerTimeout cannot be changed. For S3lect processes that share the lockfile,
-// the LeaderTimeout with which the elector was made still counts.
+// UpdateConfig changes the settings of an elector, running or not. Published fields, such as
+// ServerAddr, and LeaderTimeout change with the next renewal, intervals with the next read or
+// renewal, and hooks with the next call. The update does not shorten a lease that was already
+// written, and does not give up leadership. ServerID, LockfilePath, PeerHealthPath and PeerTimeout
+// cannot be changed. For S3lect processes that share the lockfile, the LeaderTimeout with which the
+// elector was made still counts.
 //
 // It returns an error that names all problems, and then changes nothing.
 func (e *S3Elector) UpdateConfig(newConfig ElectorConfig) error {
@@ -58,7 +60,8 @@ func (e *S3Elector) update(change func(*ElectorConfig)) error {
 	return e.roots.set(next.PeerCACert)
 }
 
-// fixed names changed fields that other processes rely on, or that the connections were made with.
+// fixed returns an error that names each changed field that cannot change, because other processes
+// or connections depend on it.
 func fixed(old, next *ElectorConfig) error {
 	var problems []error
 	for _, f := range []struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// checkRoom returns an error unless two renewals fit into the lease: then one that is slow, or
-// lost, does not cost leadership. It is for settings that Configure has seen.
+// checkRoom returns an error unless two renewals fit into the lease, so that one slow or lost
+// renewal does not end leadership. The settings are those after Configure.
 func checkRoom(c tenure.Config) error {
 	if need := leastLease(c); c.Lease < need {
 		return fmt.Errorf("s3lect: LeaderTimeout is %v and FrequentInterval %v: two renewals do not fit, "+
@@ -18,7 +18,8 @@ func checkRoom(c tenure.Config) error {
 	return nil
 }
 
-// leastLease is two intervals and the margin of so long a lease, rounded up.
+// leastLease returns the shortest lease with room for two renewals: two intervals and the margin,
+// rounded up.
 func leastLease(c tenure.Config) time.Duration {
 	const unit = 100 * time.Millisecond
 	c.Lease = 2 * c.Tuning.Renew

@@ -9,20 +9,20 @@ import (
 	"sync/atomic"
 )
 
-// near is loopback and the private networks of IPv4 and IPv6. Link-local addresses are not among
-// them, because clouds serve credentials there to every process.
-var near = []netip.Prefix{
+// privateNetworks are loopback and the private networks of IPv4 and IPv6. Link-local addresses are
+// not among them, because clouds serve credentials there to every process.
+var privateNetworks = []netip.Prefix{
 	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("10.0.0.0/8"),
 	netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
 }
 
 var (
 	errNoCertificate = errors.New("s3lect: PeerCACert holds no certificate in PEM")
-	errNoHost        = errors.New("s3lect: it is not known whose certificate to expect")
+	errNoHost        = errors.New("s3lect: the host of the leader is not known, so its certificate cannot be checked")
 )
 
-// roots are the authorities that a leader's certificate must be of. They can be changed while
-// connections are made, which those in a tls.Config cannot.
+// roots are the authorities that may sign a leader's certificate. Unlike those in a tls.Config,
+// they can be changed while connections are made.
 type roots struct{ pool atomic.Pointer[x509.CertPool] }
 
 func (r *roots) check(pem []byte) error {
@@ -38,7 +38,7 @@ func (r *roots) set(pem []byte) error {
 	return err
 }
 
-// parseRoots returns nil, which means the system's, for nothing.
+// parseRoots returns nil for empty input: then the authorities are those of the system.
 func parseRoots(pem []byte) (*x509.CertPool, error) {
 	if len(pem) == 0 {
 		return nil, nil
@@ -50,9 +50,9 @@ func parseRoots(pem []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// client is the configuration for dialing leaders. Verify makes the check that is switched off;
-// crypto/tls calls it for each connection, resumed ones too. For a leader that is dialed by IP
-// address crypto/tls does not pass the address to verify, so it comes from leader.
+// client returns the configuration for dialing leaders. It switches the check of crypto/tls off and
+// calls verify instead, for each connection, resumed ones too. If a leader is dialed by IP address,
+// crypto/tls does not report that address, so the function leader returns it.
 func (r *roots) client(leader func() string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
@@ -69,8 +69,8 @@ func (r *roots) client(leader func() string) *tls.Config {
 	}
 }
 
-// verify makes the same check as crypto/tls: that the certificate is of the authorities, in its
-// time, and for this host.
+// verify makes the same check as crypto/tls: the certificate is signed by one of the authorities,
+// valid now, and for this host.
 func (r *roots) verify(host string, chain []*x509.Certificate) error {
 	opts := x509.VerifyOptions{Roots: r.pool.Load(), DNSName: host, Intermediates: x509.NewCertPool()}
 	for _, c := range chain[1:] {

@@ -18,11 +18,11 @@ var (
 	errBusy    = errors.New("s3lect: a hook has not returned; the lease runs out by itself")
 )
 
-// stopWithin bounds Stop: a hook has hookWithin, and the release 2 s.
+// stopWithin bounds Stop. It is longer than hookWithin for a hook plus 2 s for the release.
 const stopWithin = 10 * time.Second
 
-// S3Elector is S3lect's elector over Tenure. It is made by NewS3Elector, its methods may be called
-// from many goroutines, and it serves for one Start.
+// S3Elector is S3lect's elector over Tenure. It must be made by NewS3Elector, and can be started
+// once. Its methods may be called from many goroutines.
 type S3Elector struct {
 	log       *slog.Logger
 	configure func(*tenure.Config)
@@ -44,8 +44,8 @@ type S3Elector struct {
 
 var _ Elector = (*S3Elector)(nil)
 
-// NewS3Elector returns an elector that was not started. It sends nothing. It returns an error that
-// names missing and wrong options.
+// NewS3Elector returns an elector, which the caller must start. It sends no request. It returns an
+// error that names missing and wrong options.
 func NewS3Elector(opts S3ElectorOptions) (*S3Elector, error) {
 	if opts.Config == nil {
 		return nil, errors.New("s3lect: Config is nil")
@@ -69,7 +69,7 @@ func NewS3Elector(opts S3ElectorOptions) (*S3Elector, error) {
 	return e, nil
 }
 
-// settings are the settings of the election.
+// settings returns the settings of the election.
 func (e *S3Elector) settings(c *ElectorConfig) tenure.Config {
 	t := c.tenure()
 	t.Tuning.NoWatch = e.peers != nil && !c.PeerMode
@@ -93,7 +93,8 @@ func (e *S3Elector) Start(ctx context.Context) error {
 	return nil
 }
 
-// loop goes on where the election gives up, which it does when it may not read from the beginning.
+// loop starts the election again when it ends with an error: it does so if it was never allowed to
+// read.
 func (e *S3Elector) loop(ctx context.Context) {
 	defer e.ended()
 	for {
@@ -118,11 +119,11 @@ func (e *S3Elector) ended() {
 	defer e.mu.Unlock()
 	e.cancel() // frees the resources of a context that ended by itself
 	close(e.done)
-	e.tell()
+	e.broadcast()
 }
 
-// tell wakes the waiters. It is called under the lock.
-func (e *S3Elector) tell() {
+// broadcast wakes the waiters. It is called under the lock.
+func (e *S3Elector) broadcast() {
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
@@ -135,7 +136,8 @@ func (e *S3Elector) config() ElectorConfig {
 
 // Stop gives up leadership, if this process leads, and returns when OnLoseLeadership has returned
 // and the lockfile shows the release. It does nothing if the elector was not started. It returns an
-// error if that takes more than 10 s, as it does from within a hook.
+// error if that takes more than 10 s. From within a hook it always does, since it waits for that
+// hook.
 func (e *S3Elector) Stop() error {
 	e.mu.Lock()
 	cancel := e.cancel

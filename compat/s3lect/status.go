@@ -20,7 +20,8 @@ func leads(t *tenure.Term) bool {
 	return t != nil && t.Soft().Err() == nil && t.Err() == nil
 }
 
-// LeaderID is the ServerID of the leader as far as this process knows; empty while nobody leads.
+// LeaderID returns the ServerID of the leader as far as this process knows; empty while there is no
+// leader.
 func (e *S3Elector) LeaderID() string {
 	s := e.election.Status()
 	return s.Leader.ID
@@ -44,7 +45,7 @@ func (e *S3Elector) GetLeadershipStatus() *LeadershipStatus {
 }
 
 // WaitForLeadership returns nil once this process leads and OnAcquireLeadership has succeeded. It
-// returns ctx's error if that ends first, and another once the elector has stopped.
+// returns ctx's error if ctx ends first, and another error if the elector has stopped.
 func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
 	for {
 		e.mu.Lock()
@@ -66,12 +67,12 @@ func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
 	}
 }
 
-// lookEvery is the time between two looks of WaitForNextElection: a renewal changes nothing else.
+// lookEvery is how often WaitForNextElection checks the status: renewals do not close Changed.
 const lookEvery = 100 * time.Millisecond
 
-// WaitForNextElection returns the status once this process has seen the state of the lockfile after
-// the given time; the zero time means ever. It returns ctx's error if that ends first, and another
-// once the elector has stopped.
+// WaitForNextElection returns the status once this process has seen the lockfile's state at a time
+// after since; with the zero time, at any time. It returns ctx's error if ctx ends first, and
+// another error if the elector has stopped.
 func (e *S3Elector) WaitForNextElection(ctx context.Context, since time.Time) (*LeadershipStatus, error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

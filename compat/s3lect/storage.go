@@ -24,8 +24,8 @@ type Storage interface {
 	PutIfMatch(ctx context.Context, key string, data []byte, etag string) error
 }
 
-// ETagStorage is a Storage that also returns the ETag of its write. Over one that does not, each
-// write costs one more read.
+// ETagStorage is a Storage that also returns the ETag of its write. With a plain Storage each write
+// costs one more read.
 type ETagStorage interface {
 	Storage
 	// PutIfMatchETag is PutIfMatch and returns the new ETag.

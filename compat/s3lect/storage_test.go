@@ -36,7 +36,7 @@ func TestOutcomesOfWrites(t *testing.T) {
 		prev driver.Version
 		put  error
 		get  func(context.Context) ([]byte, string, error)
-		is   error // nil: applied; errOpen: neither refused nor applied for sure
+		is   error // nil: applied; errOpen: the outcome is unknown
 		why  string
 	}{
 		{"applied", "1", nil, found("x", "2", nil), nil, ""},
@@ -88,7 +88,7 @@ func TestReadsOfStorage(t *testing.T) {
 	}
 }
 
-// A storage that heeds no context must not keep an election, nor pile up calls.
+// A storage that ignores contexts must neither block an election nor accumulate calls.
 func TestStorageThatIgnoresContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

@@ -36,8 +36,9 @@ func turn(t *testing.T, e *tenure.Election) uint64 {
 	return term.Token()
 }
 
-// A storage of S3lect has no floor: after the object was deleted, the token of an elected candidate
-// depends on the terms that it has seen itself, not on those that other living members have seen.
+// A storage of S3lect has no floor. After the object was deleted, the token of an elected candidate
+// depends only on the terms that this candidate has seen, not on terms that other living members
+// have seen.
 func TestTokensOverAStorageAfterADeletion(t *testing.T) {
 	bubble(t, func(t *testing.T, inner *memory.Polled) {
 		store := s3lect.FromStorage(plain{s3lect.ToStorage(inner)})

@@ -10,12 +10,12 @@ import (
 
 var errNoData = errors.New("s3lect: a store cannot hold an empty object")
 
-// ToStorage returns S3lect's view of a store, so that S3lect itself can elect over any of Tenure's.
-// It is nil if the store is. The result is an ETagStorage.
+// ToStorage returns a storage for S3lect over a store, so that S3lect itself can use any of
+// Tenure's stores. It returns nil for a nil store. The result is an ETagStorage.
 //
-// An ETag is a version. PutIfMatch with the empty ETag reads first, because a store may name an
-// absence. Empty data and more than driver.MaxValue bytes are refused. Errors of the store other
-// than S3lect's two are passed on.
+// An ETag is a version. PutIfMatch with the empty ETag reads first, because in some stores the
+// absence of a value has a version, too. It refuses empty data and more than driver.MaxValue bytes.
+// Conflicts and absent values become S3lect's two errors; all other errors are those of the store.
 func ToStorage(s driver.Store) Storage {
 	if s == nil {
 		return nil

@@ -1,5 +1,5 @@
-// What the reader may do, where the dashboard allows it: have another leader, and replace a record
-// that stops the election. The server refuses if what was shown has changed since.
+// The actions of the reader, if the dashboard allows them: ask a leader to hand over, and replace a
+// record that stops the election. The server refuses if the state has changed since it was shown.
 import { h } from './dom.js'
 import { leaderOf } from './health.js'
 import { plain, value } from './values.js'
@@ -7,7 +7,7 @@ import { plain, value } from './values.js'
 const usualLease = 15_000 // ms
 
 export class Actions {
-  #outcome = null // of the last one
+  #outcome = null // of the last action
   #busy = false
   #view
 
@@ -46,7 +46,8 @@ export class Actions {
   }
 }
 
-// effect says what is known of an action that failed: the server refuses before it does anything.
+// effect says whether a failed action may have been done: the server refuses before it does
+// anything.
 function effect({ status }) {
   return status >= 400 && status < 500 ? 'Nothing was done: ' : 'It is not known whether this was done. Look at the record. '
 }

@@ -1,4 +1,4 @@
-// The page: which view is shown, when it asks for its data, and what happens if that fails.
+// The page: it chooses the view, loads the data of the view, and shows failures.
 import { h, update } from './dom.js'
 import { Election } from './election.js'
 import { Live } from './live.js'
@@ -7,9 +7,9 @@ import { inUTC, setNow, stamp, switchZone, tick } from './times.js'
 import { plain } from './values.js'
 
 const leastPause = 100 // between two requests, in milliseconds
-const longestPause = 30000 // counts for an hour change without an event
+const longestPause = 30000 // some figures change without an event, such as the changes in an hour
 const failurePause = 5000
-const patience = 10000 // for one answer
+const patience = 10000 // time limit of one request
 
 const main = document.getElementById('main')
 const banner = document.getElementById('banner')
@@ -19,8 +19,8 @@ const announcer = document.getElementById('announcer')
 
 let view = null
 let data = null // the last answer for the view
-let failure = null // of the last request, as a text
-let state = 'connecting' // of the stream
+let failure = null // the failure of the last request, as text
+let state = 'connecting' // the state of the stream
 const live = new Live(streamState, streamEvent)
 
 // --- Which view is shown
@@ -40,7 +40,7 @@ const decode = (text) => {
   try {
     return decodeURIComponent(text)
   } catch {
-    return text // somebody typed it
+    return text // the address was typed, and has an invalid escape
   }
 }
 
@@ -66,7 +66,7 @@ function render() {
   document.getElementById('version').textContent = data.version ? plain(data.version, 30) : ''
 }
 
-// --- When it asks
+// --- When data is loaded
 
 let current = null // the request under way
 let timer = 0
@@ -74,7 +74,7 @@ let due = 0
 let pause = leastPause
 let last = 0
 
-// refreshSoon asks again, but not at once after the last answer, nor while a request is under way.
+// refreshSoon loads again: after a pause since the last answer, and not during a request.
 function refreshSoon(wait = Math.max(0, last + pause - Date.now())) {
   const at = Date.now() + wait
   if (timer && due <= at) return
@@ -101,7 +101,7 @@ async function ask() {
   clearTimeout(impatient)
   current = null
   last = Date.now()
-  pause = Math.max(leastPause, 4 * (last - begun)) // a slow server is left some rest
+  pause = Math.max(leastPause, 4 * (last - begun)) // a slow server gets fewer requests
   if (asked !== view) return refreshSoon(0)
   refreshSoon(controller.again ? pause : longestPause)
   outcome()
@@ -113,7 +113,7 @@ async function get(path, signal) {
   return read(await fetch(path, { signal, cache: 'no-store' }))
 }
 
-// post asks the server to do something.
+// post sends an action to the server.
 async function post(path, request) {
   const signal = AbortSignal.timeout(patience)
   const headers = { 'Content-Type': 'application/json' }
@@ -133,7 +133,7 @@ function take(answer) {
   render()
 }
 
-// fail keeps what is shown, unless the server says that it does not exist.
+// fail keeps the data on the page, unless the server answers that the election does not exist.
 function fail(error) {
   failure = error.status ? `The dashboard answers: ${error.message}.` : 'The connection to the dashboard is lost.'
   if (error.status === 404) data = null

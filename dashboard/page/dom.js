@@ -11,7 +11,7 @@ export const h = (tag, attributes, ...children) =>
 export const svg = (tag, attributes, ...children) =>
   fill(document.createElementNS(namespace, tag), attributes, children)
 
-// head is that of a table. A column is a text, or a text, a class and what it means.
+// head makes the head of a table. A column is a text, or an array of a text, a class and a title.
 export const head = (...columns) => h('thead', null, h('tr', null, columns.map((column) => {
   const [text, kind = null, title = null] = [column].flat()
   return h('th', { scope: 'col', class: kind, title }, text)
@@ -74,7 +74,7 @@ function updateNode(from, to) {
     return
   }
   for (const { name } of [...from.attributes]) {
-    // The reader opens and closes what can be expanded.
+    // The reader opens and closes details elements.
     if (!to.hasAttribute(name) && name !== 'open') from.removeAttribute(name)
   }
   for (const { name, value } of to.attributes) {

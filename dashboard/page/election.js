@@ -1,4 +1,5 @@
-// One election: its leader, the time left, who led when, and how long each change of leader took.
+// One election: its leader, the time left of the lease, the former leaders, and the time that each
+// change of leader took.
 import { Actions } from './actions.js'
 import { h, update } from './dom.js'
 import { badge, healths, leaderOf } from './health.js'
@@ -19,7 +20,7 @@ const mostRenewals = 240 // as the server keeps them
 export class Election {
   root = h('div', { class: 'election' })
   #width = 0
-  #leader = null // that was shown last, to announce the next one
+  #leader = null // the leader that was shown last, to announce a change
   #sources = null
 
   constructor(source, name) {
@@ -53,7 +54,7 @@ export class Election {
       sources: overview.sources.filter((s) => s.name === this.source) }
   }
 
-  // hear takes an event, and reports whether nothing needs to be asked for.
+  // hear applies an event. It reports whether no request is needed.
   hear(kind, event, data) {
     if (kind === 'renewal') {
       this.#renewed(event, data)
@@ -84,9 +85,9 @@ export class Election {
     this.data = data
     const { row } = data
     const actions = this.actions.render(data)
-    const polled = !data.pushed && data.renewals.length === 0 // single renewals are not seen
+    const polled = !data.pushed && data.renewals.length === 0 // the page does not see each renewal
     const all = this.root.clientWidth
-    const width = Math.max(200, all - 2 * 17) // within a panel
+    const width = Math.max(200, all - 2 * 17) // inside a panel
     const half = all >= 950 ? (all - 16) / 2 - 2 * 17 : width
     update(this.root,
       h('a', { class: 'back', href: lastOverview() }, '← All elections'),

@@ -1,4 +1,4 @@
-// Each change of leader beside the least time that it could take.
+// Each change of leader, compared with the shortest time that it could take.
 import { h, head, svg } from './dom.js'
 import { endBadge } from './health.js'
 import { duration, moment } from './times.js'

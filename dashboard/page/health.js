@@ -1,7 +1,7 @@
 // The health of an election, and how a term ended: each as a word, a shape and a color.
 import { h, svg } from './dom.js'
 
-// healths are ordered from the worst, as the server orders rows.
+// healths are in the order of the server's rows, the worst first.
 export const healths = {
   vacant: { word: 'No leader', about: 'no candidate holds the lease' },
   alarm: { word: 'Alarm', about: 'an operator should look' },
@@ -32,7 +32,7 @@ export const badge = (health) =>
   h('span', { class: `health ${known(health)}`, title: healths[known(health)].about },
     healthShape(health), healths[known(health)].word)
 
-// leaderOf returns the present leader: a row without one may name the last.
+// leaderOf returns the present leader, or null. A row without a leader may name the last one.
 export const leaderOf = (row) => (row.health !== 'vacant' && row.leader) || null
 
 // endings are the ways in which a term ends.

@@ -1,11 +1,11 @@
-// The stream of events: one for a tab, closed while the tab is hidden.
+// The stream of events: one for each tab, closed while the tab is hidden.
 
 const firstWait = 2000
 const longestWait = 30000
 const kinds = ['change', 'renewal', 'source', 'reset']
 
 // Live keeps a stream open. It calls onState with live, connecting, lost or paused, and onEvent
-// with each event. After live the caller asks for all that it shows: events may have been missed.
+// with each event. After live the caller must reload its data, because events may have been missed.
 export class Live {
   #url = null
   #source = null

@@ -1,4 +1,4 @@
-// What members say of themselves. Nobody else knows it.
+// The reports of the members. Only a member itself knows these facts.
 import { h, head } from './dom.js'
 import { ago } from './times.js'
 import { value } from './values.js'

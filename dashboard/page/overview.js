@@ -10,7 +10,7 @@ const typingPause = 150
 
 let last = '#/'
 
-// lastOverview returns the address of the overview as it was shown last.
+// lastOverview returns the address of the overview that was shown last.
 export const lastOverview = () => last
 
 export class Overview {
@@ -98,7 +98,7 @@ export class Overview {
     }, typingPause)
   }
 
-  // Arrow keys walk along the rows, and escape empties the search.
+  // Arrow keys move between the rows, and Escape clears the search.
   #key(event) {
     if (event.key === 'Escape' && event.target.id === 'search') {
       event.target.value = ''

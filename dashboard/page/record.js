@@ -1,4 +1,4 @@
-// The record as it is in the store. Any member may have written it.
+// The record in the store. Any member may have written it.
 import { h } from './dom.js'
 import { moment } from './times.js'
 import { lines, value } from './values.js'

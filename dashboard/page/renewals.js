@@ -34,7 +34,7 @@ function chart(points, lease, width, summary) {
     svg('text', { class: 'tick', x: width, y: height + 14, 'text-anchor': 'end' }, clock(points.at(-1).at, 8)))
 }
 
-// line connects renewals of one leader: after a lease without one, there was none.
+// line connects the renewals of one leader. It is interrupted by a gap of more than a lease.
 function line(points, lease, x, y) {
   return points.map((p, i) => {
     const apart = i === 0 || p.at - points[i - 1].at > lease

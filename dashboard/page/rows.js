@@ -6,7 +6,7 @@ import { plain, short, value } from './values.js'
 
 const electionPath = (row) => `#/e/${encodeURIComponent(row.source)}/${encodeURIComponent(row.name)}`
 
-// table names the store of each election if there are several.
+// table makes the table. If there are several stores, it names that of each election.
 export function table(elections, several) {
   return h('table', { class: 'elections' },
     h('caption', { class: 'unseen' }, 'Elections, the worst first'),
@@ -35,7 +35,7 @@ function electionRow(row, several) {
     cell('Least left', '', typeof row.least_left === 'number' && leastLeft(row.least_left)))
 }
 
-// cell has its label for phones, where the table has no head.
+// cell carries its label for phones, where the table has no head.
 const cell = (label, kind, content) => h('td', { class: `${kind} ${content ? '' : 'none'}`, 'data-label': label },
   content || h('span', { class: 'dim' }, '–'))
 

@@ -9,7 +9,7 @@ export const stores = (sources) =>
     h('h2', null, sources.length === 1 ? 'Store' : 'Stores'),
     sources.map(storeLine))
 
-// storeLine is the state of a store in a line.
+// storeLine is the state of a store in one line.
 export function storeLine(source) {
   const health = source.ok ? 'ok' : 'alarm'
   const count = `${source.elections.toLocaleString('en')} ${source.elections === 1 ? 'election' : 'elections'}`

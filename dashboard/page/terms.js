@@ -1,10 +1,10 @@
-// The timeline as a table, for those who cannot use the picture.
+// The timeline as a table, for screen readers.
 import { h, head } from './dom.js'
 import { endBadge } from './health.js'
 import { age, duration, moment, now } from './times.js'
 import { value } from './values.js'
 
-// between returns the times between two terms: without a leader, or unseen.
+// between returns the periods between two terms: without a leader, or not seen by the dashboard.
 export function between(from, end, unseen) {
   const all = []
   for (const gap of unseen) {

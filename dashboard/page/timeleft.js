@@ -1,19 +1,19 @@
-// The time that is left of the lease. An observer knows a range only: the leader counts from before
-// it sent its renewal, and the observer from when it saw that.
+// The time left of the lease. An observer knows only a range: the leader counts from before it sent
+// its renewal, and the observer from when it saw the renewal.
 import { h, svg, update } from './dom.js'
 import { age, now, setting, stamp } from './times.js'
 
-const calm = matchMedia('(prefers-reduced-motion: reduce)')
+const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)')
 
 let drawn = 0
 
 export const timeLeft = (data) =>
   h('section', { class: 'panel wide lease', 'aria-label': 'Time left of the lease', id: 'time-left' }, parts(data))
 
-// updateTimeLeft lets the time run.
+// updateTimeLeft redraws the time left, at most once a second if the reader prefers less motion.
 export function updateTimeLeft(data) {
   const at = Date.now()
-  if (calm.matches && at - drawn < 1000) return
+  if (reducedMotion.matches && at - drawn < 1000) return
   drawn = at
   update(document.getElementById('time-left'), parts(data))
 }

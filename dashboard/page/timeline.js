@@ -14,10 +14,10 @@ export class Timeline {
   zoom = ''
   #root
   #redraw
-  #chosen = null // the key of a part
+  #chosen = null // the key of the chosen part
   #parts = []
   #drawn = 0
-  #step = 1000 // the time that a pixel takes
+  #step = 1000 // the time that one pixel shows
 
   constructor(root, redraw) {
     this.#root = root
@@ -39,7 +39,7 @@ export class Timeline {
     this.#redraw()
   }
 
-  // Arrow keys walk from one part to the next.
+  // Arrow keys move from one part to the next.
   #key(event) {
     const at = this.#parts.findIndex((p) => p.key === event.target.dataset?.part)
     if (at < 0) return
@@ -70,7 +70,7 @@ export class Timeline {
   }
 }
 
-// partsOf returns the terms and the times between them, oldest first: without a leader, or unseen.
+// partsOf returns the terms and the periods between them, oldest first.
 function partsOf(terms, unseen) {
   const all = []
   terms.forEach((term, i) => {
@@ -91,7 +91,7 @@ function picture(parts, all, view) {
   const names = lanesOf(parts, all)
   const height = Math.max(1, names.length) * shape.row + 4
   const x = (at) => shape.left + ((Math.max(at, view.start) - view.start) / (view.end - view.start)) * (view.width - shape.left - 6)
-  const ends = new Map() // where the last mark of a lane is
+  const ends = new Map() // the position of the last mark in each lane
   return svg('svg', { class: 'timeline', width: view.width, height: height + 22, role: 'group',
     'aria-label': 'Timeline: arrow keys walk from one term to the next' },
   axis(shape, x, height), before(all, x, shape, height),
@@ -102,8 +102,8 @@ function picture(parts, all, view) {
 
 const others = Symbol('others')
 
-// lanesOf returns the leaders in the order in which they led first. Beyond a number of lanes, those
-// who led longest ago share one.
+// lanesOf returns the leaders in the order of their first terms. If there are more than mostLanes,
+// the earliest leaders share one lane.
 function lanesOf(parts, all) {
   const recent = new Set(parts.filter((p) => p.term).map((p) => p.term.leader).reverse())
   const kept = new Set([...recent].slice(0, recent.size > mostLanes ? mostLanes - 1 : mostLanes))
@@ -128,7 +128,7 @@ function termShape(part, names, x, view, ends) {
   const y = 4 + lane * row + (narrow ? 14 : 4)
   const from = x(part.from)
   const to = Math.max(from + 2, x(part.to))
-  const marked = part.term.to && to - (ends.get(lane) ?? -9) > 8 // marks over one another cannot be told apart
+  const marked = part.term.to && to - (ends.get(lane) ?? -9) > 8 // overlapping marks cannot be distinguished
   if (marked) ends.set(lane, to)
   return svg('g', focusable(part, view, part.term.to ? 'term' : 'term current'),
     svg('rect', { class: 'reach', x: Math.min(from, to - 12), y: y - 3, width: Math.max(12, to - from), height: bar + 6 }),
@@ -145,13 +145,13 @@ function gapShape(gap, x, view, height) {
       : svg('rect', { class: width < 5 ? 'gone thin' : 'gone', x: from, y: 0, width, height, fill: 'url(#no-leader)' }))
 }
 
-// focusable: the tab key reaches the part that is shown, and arrow keys the others.
+// focusable: the Tab key reaches the part whose details are shown, and arrow keys reach the others.
 const focusable = ({ key, ...part }, { chosen, shown }, kind) => ({
   class: `part ${kind} ${key === chosen ? 'chosen' : ''}`, 'data-key': key, 'data-part': key,
   tabindex: key === shown ? 0 : -1, role: 'img', 'aria-label': sentence(part),
 })
 
-// before is the time before the dashboard saw the election.
+// before is the area for the time before the dashboard saw the election.
 function before(all, x, { left, start }, height) {
   const width = x(all[0].from) - left
   if (all[0].from <= start || width < 1) return null

@@ -1,15 +1,15 @@
-// Times and durations. The clock is that of the server: the reader's may be wrong.
+// Times and durations. The page uses the server's clock, because the reader's may be wrong.
 import { h } from './dom.js'
 
-let ahead = 0 // of the reader's clock
+let serverOffset = 0 // how far the server's clock is ahead of the reader's
 
-// setNow takes the server's time from an answer.
+// setNow sets the server's time from an answer.
 export function setNow(text) {
   const now = Date.parse(text)
-  if (!Number.isNaN(now)) ahead = now - Date.now()
+  if (!Number.isNaN(now)) serverOffset = now - Date.now()
 }
 
-export const now = () => Date.now() + ahead
+export const now = () => Date.now() + serverOffset
 
 let utc = localStorage.getItem('tenure-utc') === 'yes'
 
@@ -51,14 +51,14 @@ const inBothZones = (at) =>
 export const moment = (at, digits = 12) =>
   h('time', { datetime: at, title: inBothZones(at) }, stamp(at, digits))
 
-// ago returns an element with the time that has passed; tick keeps it up to date.
+// ago returns an element with the time since then; tick keeps it up to date.
 export const ago = (at, focus = false) =>
   h('time', { datetime: at, title: inBothZones(at), 'data-ago': true, tabindex: focus ? 0 : null,
     'data-utc': `${iso(at, true).slice(0, 19).replace('T', ' ')} UTC` }, passed(at))
 
 const passed = (at) => age(now() - Date.parse(at))
 
-// tick updates the times that have passed.
+// tick updates the elements of ago.
 export function tick(root) {
   for (const time of root.querySelectorAll('time[data-ago]')) {
     const text = passed(time.dateTime)
@@ -81,14 +81,14 @@ function join(s, large, largeName, small, smallName) {
   return `${Math.floor(s / large)} ${largeName}` + (rest ? ` ${rest} ${smallName}` : '')
 }
 
-// duration returns a measured time, with three figures where it is below a minute.
+// duration returns a measured time, with three digits if it is below a minute.
 export function duration(ms) {
   if (ms < 1000) return `${ms < 10 ? ms.toFixed(1).replace('.0', '') : Math.round(ms)} ms`
   if (ms < 60000) return `${(ms / 1000).toFixed(ms < 10000 ? 2 : 1)} s`
   return age(ms)
 }
 
-// setting returns a configured time, without figures that are zero.
+// setting returns a configured time, without trailing zeros.
 export const setting = (ms) => (ms < 60000 ? `${ms / 1000} s` : age(ms))
 
 export const percent = (part) => `${Math.round(part * 100)} %`

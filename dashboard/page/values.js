@@ -2,9 +2,10 @@
 // text, and characters that hide or reorder text as escapes.
 import { h } from './dom.js'
 
-// Controls, format and bidirectional characters, invisible fillers, spaces that look like others,
-// unassigned and private characters, and the fourth of several marks over one letter: runs of one.
-const odd = /([\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}|(?<=\p{M}{3})\p{M})\1*/gu
+// Runs of one character that hides or reorders text: control, format and bidirectional characters,
+// invisible fillers, spaces other than the usual one, unassigned and private characters, and the
+// fourth and each further mark over one letter.
+const deceptive = /([\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}|(?<=\p{M}{3})\p{M})\1*/gu
 
 function escape(run) {
   const code = run.codePointAt(0).toString(16)
@@ -12,11 +13,11 @@ function escape(run) {
   return (code.length > 4 ? `\\u{${code}}` : '\\u' + code.padStart(4, '0')) + (count > 1 ? `×${count}` : '')
 }
 
-// nodes returns a text, with its odd characters as marked escapes.
+// nodes returns a text, with its deceptive characters as marked escapes.
 function nodes(text, keep = '') {
   const all = []
   let end = 0
-  for (const { 0: run, 1: character, index } of text.matchAll(odd)) {
+  for (const { 0: run, 1: character, index } of text.matchAll(deceptive)) {
     if (keep.includes(character)) continue
     all.push(text.slice(end, index), h('span', { class: 'escape' }, escape(run)))
     end = index + run.length
@@ -24,7 +25,7 @@ function nodes(text, keep = '') {
   return [...all, text.slice(end)].filter((part) => part !== '')
 }
 
-// cut leaves out the middle of a long text: the ends tell names apart.
+// cut leaves out the middle of a long text, because names mostly differ at their ends.
 function cut(text, most) {
   const characters = [...text]
   if (characters.length <= most) return text
@@ -33,7 +34,7 @@ function cut(text, most) {
 }
 
 // plain returns a text for an attribute or for SVG.
-export const plain = (text, most = 200) => cut(text.replace(odd, escape), most)
+export const plain = (text, most = 200) => cut(text.replace(deceptive, escape), most)
 
 // short returns a text that may be cut, for a link.
 export const short = (text, most = 48) => h('bdi', null, nodes(cut(text, most)))

@@ -1,7 +1,7 @@
-// Package abandon gives up calls of client libraries when their contexts end. Use it in adapters:
-// the calls of an adapter must end with their contexts (see package driver), and those of its
-// library may not. Some hold a lock during a handshake with a silent server, some take no context
-// at all.
+// Package abandon gives up calls of client libraries when their contexts end. Use it in adapters: a
+// call of an adapter must end with its context (see package driver), but a call of a client library
+// may go on. Some libraries hold a lock during a handshake with a silent server, some take no
+// context at all.
 package abandon
 
 import (
@@ -20,9 +20,9 @@ var ErrStuck = errors.New("the store hangs: too many calls that were given up ar
 type Calls struct{ abandoned atomic.Int64 }
 
 // Run returns the result of call, or the context's error as soon as the context has ended. An
-// abandoned call goes on in its own goroutine until it returns; then undo is called with its
-// value, unless it failed. Run does not begin the call if the context has ended before or if too
-// many calls hang: then it returns the context's error or ErrStuck.
+// abandoned call goes on in its own goroutine until it returns. If it returns without an error,
+// undo is called with its value. Run does not begin the call if the context has ended before or if
+// too many calls hang: then it returns the context's error or ErrStuck.
 func Run[T any](ctx context.Context, c *Calls, call func() (T, error), undo func(T)) (T, error) {
 	var nothing T
 	if err := ctx.Err(); err != nil {

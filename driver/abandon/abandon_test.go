@@ -10,7 +10,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// TestRun: a call that hangs delays no caller beyond the context, and its later result is undone.
+// TestRun: a call that hangs delays no caller beyond its context. Its later result is undone.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Calls
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunIsBounded: an outage must not pile up goroutines without end.
+// TestRunIsBounded: an outage must not accumulate goroutines without limit.
 func TestRunIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Calls
@@ -62,7 +62,7 @@ func TestRunIsBounded(t *testing.T) {
 			}
 		}
 		if err := leave(); !errors.Is(err, ErrStuck) {
-			t.Errorf("one more: %v; want to hear that too many hang", err)
+			t.Errorf("one more: %v; want an error that too many hang", err)
 		}
 		close(release)
 		synctest.Wait()

@@ -10,11 +10,11 @@ import (
 
 func abilityCases() []testCase {
 	return []testCase{
-		{"denied client learns that it is denied", "waiting does not help it; a person must act, and must be told", denied},
+		{"denied client learns that it is denied", "waiting does not help it: an operator must act, so the error must show it", denied},
 		{"asking for the right to write writes nothing", "a standby asks while another candidate leads", rights},
-		{"bounds are of use", "an election asks them before it starts and believes them", bounds},
-		{"the list has the keys with a value", "a dashboard shows what is there, and no election that was deleted", lists},
-		{"findings say what and how", "an operator who is warned needs the setting, the danger and the remedy", findings},
+		{"bounds are usable", "an election reads them before it starts and relies on them", bounds},
+		{"the list has the keys with a value", "a dashboard shows all elections, and none that was deleted", lists},
+		{"findings are complete", "an operator needs the setting, the problem and the remedy", findings},
 	}
 }
 
@@ -32,7 +32,7 @@ func denied(t *trial) {
 	if _, err := t.Denied.CompareAndSwap(ctx, key, v, []byte("second")); !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("a swap without rights: %v; want one that wraps ErrDenied", err)
 	}
-	t.holds(key, v, []byte("first"))
+	t.requireValue(key, v, []byte("first"))
 }
 
 func rights(t *trial) {
@@ -49,7 +49,7 @@ func rights(t *trial) {
 			t.Errorf("a client with the right to write %q: %v", key, err)
 		}
 	}
-	t.holds(held, v, []byte("first"))
+	t.requireValue(held, v, []byte("first"))
 	if e := t.read(absent); !e.Absent() {
 		t.Errorf("after asking, %q holds %q", absent, e.Value)
 	}
@@ -81,29 +81,29 @@ func lists(t *trial) {
 	}
 	held, absent := t.key("listed"), t.key("nothing")
 	t.create(held, []byte("first"))
-	t.listed(l, held, true)
-	all := t.listed(l, absent, false)
+	t.awaitListed(l, held, true)
+	all := t.awaitListed(l, absent, false)
 	if !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
 		t.Errorf("the list is not sorted, or has a key twice: %q", all)
 	}
 	for _, remove := range t.removals() {
 		key := t.key("removed")
 		t.create(key, []byte("first"))
-		t.listed(l, key, true)
+		t.awaitListed(l, key, true)
 		remove(t, key)
-		t.listed(l, key, false)
+		t.awaitListed(l, key, false)
 	}
 }
 
-// listed waits until the list has a key, or has it no more, and returns the list.
-func (t *trial) listed(l driver.Lister, key string, want bool) []string {
+// awaitListed waits until the list has a key, or has it no more, and returns the list.
+func (t *trial) awaitListed(l driver.Lister, key string, want bool) []string {
 	t.Helper()
 	ctx, cancel := t.context()
 	defer cancel()
 	var all []string
 	var err error
 	if !t.eventually(func() bool { all, err = l.Keys(ctx); return err == nil && slices.Contains(all, key) == want }) {
-		t.Fatalf("that %q is listed should come to be %v: %v, and the list is %q", key, want, err, all)
+		t.Fatalf("%q: listed should become %v; the error is %v, and the list is %q", key, want, err, all)
 	}
 	return all
 }

@@ -8,11 +8,11 @@ import (
 func absentCases() []testCase {
 	return []testCase{
 		{"absent key reads as an entry",
-			"a candidate that finds nothing makes a record; an error would keep it waiting for ever", readAbsent},
+			"a candidate that finds no record writes one; after an error it would never do so", readAbsent},
 		{"create from absent applies", "it is the first write of every election", createFromAbsent},
-		{"second create conflicts", "two candidates that both found nothing must not both go on", createTwice},
+		{"second create conflicts", "two candidates that both found no record must not both lead", createTwice},
 		{"empty version is never that of a live cell",
-			"it means absent; a writer who thinks so must not overwrite", emptyOverLive},
+			"it means absent, so a writer that uses it must not overwrite a value", emptyOverLive},
 		{"pristine is claimed once", "such a cell is claimed without waiting, so two claims are two leaders", pristineOnce},
 		{"pristine ends with the first write",
 			"after a record was removed its leader may still lead: a claim without waiting makes a second one",
@@ -29,22 +29,22 @@ func readAbsent(t *trial) {
 func createFromAbsent(t *trial) {
 	key := t.key("create")
 	v := t.create(key, []byte("first"))
-	t.holds(key, v, []byte("first"))
+	t.requireValue(key, v, []byte("first"))
 }
 
 func createTwice(t *trial) {
 	key := t.key("create")
 	absent := t.read(key).Version
-	v := t.apply(key, absent, []byte("first"))
-	t.refuse(key, absent, []byte("second"))
-	t.holds(key, v, []byte("first"))
+	v := t.requireSwap(key, absent, []byte("first"))
+	t.requireConflict(key, absent, []byte("second"))
+	t.requireValue(key, v, []byte("first"))
 }
 
 func emptyOverLive(t *trial) {
 	key := t.key("live")
 	v := t.create(key, []byte("first"))
-	t.refuse(key, "", []byte("second"))
-	t.holds(key, v, []byte("first"))
+	t.requireConflict(key, "", []byte("second"))
+	t.requireValue(key, v, []byte("first"))
 }
 
 // pristine returns a fresh key with the version that only a pristine cell has.
@@ -63,9 +63,9 @@ func (t *trial) pristine() (string, driver.Version) {
 
 func pristineOnce(t *trial) {
 	key, fresh := t.pristine()
-	v := t.apply(key, fresh, []byte("first"))
-	t.refuse(key, fresh, []byte("second"))
-	t.holds(key, v, []byte("first"))
+	v := t.requireSwap(key, fresh, []byte("first"))
+	t.requireConflict(key, fresh, []byte("second"))
+	t.requireValue(key, v, []byte("first"))
 }
 
 func pristineAfterRemoval(t *trial) {
@@ -76,10 +76,10 @@ func pristineAfterRemoval(t *trial) {
 	t.create(key, []byte("first"))
 	for _, remove := range t.removals() {
 		remove(t, key)
-		t.refuse(key, fresh, []byte("second"))
+		t.requireConflict(key, fresh, []byte("second"))
 		// A stale read may still report pristine. It matters only that no such claim works.
 		if e := t.read(key); e.Pristine {
-			t.refuse(key, e.Version, []byte("third"))
+			t.requireConflict(key, e.Version, []byte("third"))
 		}
 	}
 }

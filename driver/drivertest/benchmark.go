@@ -34,7 +34,7 @@ func benchmarkRead(b *testing.B, h Harness) {
 	t := newTrial(b, h, kit.RealTime(b))
 	key := t.key("bench")
 	v := t.create(key, bytes.Repeat([]byte("r"), recordSize))
-	t.settle(key, "written", func(e driver.Entry) bool { return e.Version == v })
+	t.awaitState(key, "written", func(e driver.Entry) bool { return e.Version == v })
 	for b.Loop() {
 		if _, err := h.Store.Read(b.Context(), key); err != nil {
 			b.Fatal(err)

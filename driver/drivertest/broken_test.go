@@ -27,7 +27,7 @@ type store struct {
 	purge func(key string)
 	// rights answers CheckRights.
 	rights func(ctx context.Context, key string) error
-	// list changes the answer of Keys; nil: not at all.
+	// list changes the answer of Keys unless it is nil.
 	list func(keys []string) []string
 
 	denied   driver.Store
@@ -126,7 +126,7 @@ func (deniedStore) CheckRights(context.Context, string) error {
 	return fmt.Errorf("check: %w", driver.ErrDenied)
 }
 
-// breakage is a fault that real adapters have, and the cases that must notice it.
+// breakage is a fault that real adapters have, with the cases that must notice it.
 type breakage struct {
 	name   string
 	fails  []string
@@ -153,19 +153,21 @@ func brokenCalls() []breakage {
 		{"some writes are not applied",
 			[]string{"one swap wins a race", "versions never recur", "swap from the current version applies"}, forgetsWrites},
 		{"hasty writes are not applied",
-			[]string{"deadlines do not lose acknowledged writes", "ended context ends a swap honestly"}, forgetsHastyWrites},
+			[]string{"deadlines do not lose acknowledged writes", "swap after the end of its context applies nothing"}, forgetsHastyWrites},
+		{"swaps ignore that their context has ended",
+			[]string{"swap after the end of its context applies nothing"}, ignoresEnd},
 		{"calls ignore their context",
-			[]string{"ended context ends a read", "ended context ends a swap honestly"}, ignoresContext},
+			[]string{"ended context ends a read", "swap after the end of its context applies nothing"}, ignoresContext},
 		{"calls ignore the context in an outage",
 			[]string{"calls end with their context when the network is gone"}, ignoresContextWhenCut},
 		{"calls leave work behind", []string{"calls leave nothing behind when the network is gone"}, leavesWork},
 		{"an open outcome is a conflict",
-			[]string{"ended context ends a swap honestly", "calls end with their context when the network is gone"}, openIsConflict},
+			[]string{"swap after the end of its context applies nothing", "calls end with their context when the network is gone"}, openIsConflict},
 		{"values are trimmed", []string{"values are kept byte for byte"}, trimsValues},
 		{"values are cut short", []string{"values are kept byte for byte"}, shortensValues},
 		{"values are shared", []string{"values are copied in and out"}, sharesValues},
-		{"keys end at a dot", []string{"keys are apart", "watch is of one key"}, keysEndAtDot},
-		{"keys have no case", []string{"keys are apart"}, keysWithoutCase},
+		{"keys end at a dot", []string{"keys are distinct", "watch is of one key"}, keysEndAtDot},
+		{"keys have no case", []string{"keys are distinct"}, keysWithoutCase},
 	}
 }
 
@@ -195,7 +197,7 @@ func conflictIsSomeError(s *store) {
 	}
 }
 
-// renamed gives a store other names for its versions, and takes any that has the right name.
+// renamed gives a store other names for its versions. It accepts any version with the right name.
 func renamed(s *store, name func(driver.Entry) driver.Version) {
 	s.read = func(ctx context.Context, key string) (driver.Entry, error) {
 		e, err := s.Store.Read(ctx, key)
@@ -261,6 +263,17 @@ func ignoresContext(s *store) {
 			time.Sleep(time.Minute)
 		}
 		return s.Store.CompareAndSwap(context.WithoutCancel(ctx), key, prev, value)
+	}
+}
+
+// ignoresEnd applies a write even if its context has ended, and hides that it did.
+func ignoresEnd(s *store) {
+	s.swap = func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+		v, err := s.Store.CompareAndSwap(context.WithoutCancel(ctx), key, prev, value)
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return v, err
 	}
 }
 
@@ -340,7 +353,7 @@ func sharesValues(s *store) {
 	}
 }
 
-// alias gives several keys one cell.
+// alias maps several keys to one cell.
 func alias(s *store, name func(key string) string) {
 	s.read = func(ctx context.Context, key string) (driver.Entry, error) { return s.Store.Read(ctx, name(key)) }
 	s.swap = func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {

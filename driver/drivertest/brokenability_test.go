@@ -29,7 +29,7 @@ func brokenAbilities() []breakage {
 		{"rights are always missing", []string{writesNothing}, func(s *store) {
 			s.rights = func(context.Context, string) error { return driver.ErrDenied }
 		}},
-		{"no shortest lease", []string{"bounds are of use"}, func(s *store) { s.minLease = 0 }},
+		{"no shortest lease", []string{"bounds are usable"}, func(s *store) { s.minLease = 0 }},
 		{"a list in no order", []string{listsKeys}, func(s *store) {
 			s.list = func(keys []string) []string { return append(keys, "a") }
 		}},
@@ -40,8 +40,8 @@ func brokenAbilities() []breakage {
 			s.list = func(keys []string) []string { return keys[:max(len(keys)-1, 0)] }
 		}},
 		{"a list with keys that were deleted", []string{listsKeys}, listsAllEver},
-		{"a finding without remedy", []string{"findings say what and how"}, func(s *store) { s.findings[0].Remedy = "" }},
-		{"refused keys end up elsewhere", []string{"refused keys harm nobody"}, refusedKeysElsewhere},
+		{"a finding without remedy", []string{"findings are complete"}, func(s *store) { s.findings[0].Remedy = "" }},
+		{"refused keys end up elsewhere", []string{"refused keys change no other cell"}, refusedKeysElsewhere},
 	}
 }
 

@@ -18,7 +18,7 @@ func brokenAbsences() []breakage {
 			"no old version fits a deleted cell", "no old version fits a purged cell", "pristine ends with the first write",
 			"no old version fits a recreated cell",
 		}, absenceFitsAll},
-		{"eras are not told", []string{"recreated store has another history"}, noEras},
+		{"eras are missing", []string{"recreated store has another history"}, noEras},
 		{"the era stays", []string{"recreated store has another history"}, oneEra},
 		{"a write over a marker is lost", []string{"empty version over a delete marker loses nothing"}, losesOverMarker},
 		{"floor is that of the cell", []string{"floor survives a delete", "floor survives a purge"}, floorOfCell},

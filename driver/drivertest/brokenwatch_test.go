@@ -30,7 +30,7 @@ func brokenWatches() []breakage {
 	}
 }
 
-// pushing changes the pushes. A nil from change pushes nothing.
+// pushing changes the pushes. A nil result of change pushes nothing.
 func pushing(s *store, change func(driver.Entry) *driver.Entry) {
 	s.watch = func(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
 		return s.Store.Watch(ctx, key, func(e driver.Entry) {
@@ -69,7 +69,8 @@ func hidesRemovals(s *store) {
 	})
 }
 
-// endsWithSetUp ends at once: a goroutine that stops the watch might come after the next push.
+// endsWithSetUp ends the watch at once. If a goroutine stopped it, it might stop after the next
+// push.
 func endsWithSetUp(s *store) {
 	s.watch = func(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
 		return s.Store.Watch(ctx, key, func(e driver.Entry) {
@@ -127,7 +128,7 @@ func pushesAllKeys(s *store) {
 	}
 }
 
-// onKey is a see that gets the entries of one key.
+// onKey returns a see that gets only the entries of one key.
 func onKey(key string, see func(driver.Entry)) func(string, driver.Entry) {
 	return func(k string, e driver.Entry) {
 		if k == key {
@@ -190,7 +191,7 @@ func secondStopHangs(s *store) {
 	}
 }
 
-// stopWaitsForSee has a lock around see and takes it in stop.
+// stopWaitsForSee holds a lock during see and takes it in stop.
 func stopWaitsForSee(s *store) {
 	s.watch = func(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
 		lock := make(chan struct{}, 1)

@@ -35,7 +35,8 @@ type Harness struct {
 	// Denied is a client of the same cells that has no rights to them.
 	Denied driver.Store
 
-	// Delete removes a cell as an operator would, with a delete marker if the store has such.
+	// Delete removes a cell as an operator would, with a delete marker if the store has delete
+	// markers.
 	Delete func(ctx context.Context, key string) error
 	// Purge removes a cell and any marker.
 	Purge func(ctx context.Context, key string) error
@@ -53,13 +54,14 @@ type Harness struct {
 	// Lease is the lease of the elections in package electiontest. Zero: two seconds, or more if
 	// the store needs it. A machine that stalls for longer costs time and does not fail a case.
 	Lease time.Duration
-	// Rounds is how often the cases that repeat themselves do so; the races write 16 times as much.
-	// Zero: 25.
+	// Rounds is how often a case repeats its steps, if it does; each round of a race has 16
+	// writers. Zero: 25.
 	Rounds int
-	// Watches is how many watches must be cheap. Zero: 1,000.
+	// Watches is how many watches the store must serve with a fixed number of goroutines. Zero:
+	// 1,000.
 	Watches int
-	// FloorTick is the step of a Floor that is a clock: such a floor need not have risen before.
-	// Zero: a counter.
+	// FloorTick is the resolution of a Floor that is a clock. The kit waits for it before it
+	// expects a higher floor. Zero: Floor is a counter.
 	FloorTick time.Duration
 	// ContentVersions says that a version follows from the bytes, as many an ETag does, so that
 	// equal bytes have equal versions. Elections never write the same bytes twice; the case that
@@ -82,17 +84,17 @@ func (h Harness) withDefaults() Harness {
 	return h
 }
 
-// Run runs every case as a subtest, one after another, each with a harness of its own from open. It
-// may be one store for all. Open registers its clean-up with t.Cleanup.
+// Run runs every case as a subtest, one after another, each with a harness of its own from open.
+// All harnesses may have the same store. Open registers its clean-up with t.Cleanup.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { kit.Try(t, c.why, c.on(open)) })
 	}
 }
 
-// RunInBubbles is Run in virtual time: each case has a bubble of testing/synctest to itself, in
-// which no machine is too slow for a limit of the kit. Open is called in the bubble. The store it
-// returns and the network to it must work there.
+// RunInBubbles is Run in virtual time: each case has a bubble of testing/synctest to itself, so a
+// slow machine exceeds no time limit of the kit. Open is called in the bubble. The store it returns
+// and the network to it must work there.
 func RunInBubbles(t *testing.T, open func(t testing.TB) Harness) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { kit.TryInBubble(t, c.why, c.on(open)) })

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
-// try runs one case in a goroutine that it may end.
+// try runs one case in a goroutine, because the case may end it.
 func try(c testCase, h Harness) *kit.Recorder { return tryIn(kit.VirtualTime(), c, h) }
 
 func tryIn(time kit.Timing, c testCase, h Harness) *kit.Recorder {
@@ -38,7 +38,7 @@ func TestCasesExplainThemselves(t *testing.T) {
 	}
 }
 
-// Every case must run and pass on a sound store: one that is always skipped would prove nothing.
+// Every case must run and pass on a sound store. A case that is always skipped would prove nothing.
 func TestSoundStorePasses(t *testing.T) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestStoreWithoutAbilitiesIsSkipped(t *testing.T) {
 	for _, c := range cases() {
 		var r *kit.Recorder
 		synctest.Test(t, func(*testing.T) { r = try(c, Harness{Store: plain{memory.NewPolled()}, Rounds: 1}) })
-		// Without bounds it would have to hold any key.
-		if len(r.Failures) > 0 && c.name != "keys are apart" {
+		// Without a limit it would have to accept any key.
+		if len(r.Failures) > 0 && c.name != "keys are distinct" {
 			t.Errorf("%s: %q", c.name, r.Failures)
 		}
 		if r.Skipped != "" {
@@ -71,7 +71,8 @@ func TestStoreWithoutAbilitiesIsSkipped(t *testing.T) {
 	}
 }
 
-// In a bubble the patience of the kit costs no time. Stores that hang on do so for an hour of it.
+// In a bubble the kit's time limits cost no real time. A store that hangs does so for an hour of
+// virtual time.
 func TestBrokenStoresFail(t *testing.T) {
 	for _, b := range broken() {
 		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {

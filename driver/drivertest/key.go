@@ -8,13 +8,13 @@ import (
 
 func keyCases() []testCase {
 	return []testCase{
-		{"keys are apart", "elections that share a cell depose each other, or lead with each other's terms", keysApart},
-		{"refused keys harm nobody", "a key that the store cannot hold must not end up as another's", keysRefused},
+		{"keys are distinct", "elections that share a cell depose each other, or use each other's terms", keysApart},
+		{"refused keys change no other cell", "a key that the store cannot hold must not be stored as another key", keysRefused},
 	}
 }
 
-// kin are keys that a careless adapter confuses with base.
-func kin(base string) []string {
+// similarKeys returns keys that a faulty adapter could confuse with base.
+func similarKeys(base string) []string {
 	return []string{
 		base + "x",
 		base[:len(base)-1],
@@ -39,7 +39,7 @@ func kin(base string) []string {
 	}
 }
 
-// accepts reports whether the store can hold the key. A store that is not Bounded can hold any.
+// accepts reports whether the store can hold the key. A store that is not Bounded can hold any key.
 func (t *trial) accepts(key string) bool {
 	b, ok := t.Store.(driver.Bounded)
 	return !ok || b.CheckKey(key) == nil
@@ -48,7 +48,7 @@ func (t *trial) accepts(key string) bool {
 func keysApart(t *trial) {
 	versions := map[string]driver.Version{}
 	base := t.key("key")
-	for _, key := range append(kin(base), base) {
+	for _, key := range append(similarKeys(base), base) {
 		if !t.accepts(key) {
 			t.Logf("not held: %q", key)
 			continue
@@ -56,16 +56,16 @@ func keysApart(t *trial) {
 		versions[key] = t.create(key, []byte(key))
 	}
 	for key, v := range versions {
-		t.holds(key, v, []byte(key))
+		t.requireValue(key, v, []byte(key))
 	}
 }
 
-// keysRefused still writes to them. The store decides whether that fails.
+// keysRefused writes to refused keys. Such a write may fail, but must not change another cell.
 func keysRefused(t *trial) {
 	base := t.key("key")
 	v := t.create(base, []byte(base))
 	refused := 0
-	for _, key := range append(kin(base), "", ".", "..", "/", "*", ">", strings.Repeat("k", 1<<16)) {
+	for _, key := range append(similarKeys(base), "", ".", "..", "/", "*", ">", strings.Repeat("k", 1<<16)) {
 		if t.accepts(key) {
 			continue
 		}
@@ -76,5 +76,5 @@ func keysRefused(t *trial) {
 	if refused == 0 {
 		t.Skipf("the store refuses no key")
 	}
-	t.holds(base, v, []byte(base))
+	t.requireValue(base, v, []byte(base))
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// racers is how many writers there are in a race.
-const racers = 16
+// raceWriters is the number of writers in a race.
+const raceWriters = 16
 
 func raceCases() []testCase {
 	return []testCase{
 		{"one swap wins a race",
-			"a check that is followed by a write lets two candidates win, though never one at a time", raceSwaps},
-		{"one create wins a race", "stores that compare versions well may still create twice", raceCreates},
+			"with a check followed by a write, two candidates can win, but only in a race", raceSwaps},
+		{"one create wins a race", "a store that compares versions correctly may still create a cell twice", raceCreates},
 		{"no update is lost",
-			"of two writes from one version at most one may be acknowledged, however they meet", raceRegister},
+			"of two writes from one version, at most one may be acknowledged", raceRegister},
 	}
 }
 
@@ -31,8 +31,8 @@ type attempt struct {
 }
 
 func (t *trial) race(key string, prev driver.Version, round int) []attempt {
-	all := make([]attempt, racers)
-	together(racers, func(i int) {
+	all := make([]attempt, raceWriters)
+	together(raceWriters, func(i int) {
 		ctx, cancel := t.context()
 		defer cancel()
 		a := &all[i]
@@ -57,8 +57,8 @@ func raceCreates(t *trial) {
 	}
 }
 
-// settleRace requires one winner and returns the version that the cell has now. If not certain, the
-// cell may have another one.
+// settleRace requires at most one winner and returns the version of the cell now. If certain is
+// false, an unknown outcome may still change that version.
 func (t *trial) settleRace(key string, certain bool, all []attempt) (driver.Version, bool) {
 	t.Helper()
 	var won []attempt
@@ -75,7 +75,7 @@ func (t *trial) settleRace(key string, certain bool, all []attempt) (driver.Vers
 	case len(won) > 1:
 		t.Fatalf("%d of %d writes to %q from one version were acknowledged", len(won), len(all), key)
 	case len(won) == 1:
-		t.holds(key, won[0].version, won[0].value)
+		t.requireValue(key, won[0].version, won[0].value)
 		return won[0].version, true
 	case unknown == 0 && certain:
 		t.Fatalf("%d writes to %q from its version all conflicted: one of them must have been applied first", len(all), key)
@@ -84,13 +84,13 @@ func (t *trial) settleRace(key string, certain bool, all []attempt) (driver.Vers
 	return t.read(key).Version, false
 }
 
-// raceRegister counts up from many clients. Every acknowledged write must have replaced a version
-// of its own.
+// raceRegister increments a number from many writers. No two acknowledged writes may have replaced
+// the same version.
 func raceRegister(t *trial) {
 	key := t.key("register")
 	t.create(key, []byte("0"))
 	r := register{t: t, key: key, replaced: map[driver.Version]int{}}
-	together(racers, func(i int) {
+	together(raceWriters, func(i int) {
 		for range t.Rounds {
 			r.increment(t.writer(i), i)
 		}
@@ -103,9 +103,9 @@ func raceRegister(t *trial) {
 		}
 	}
 	if acknowledged == 0 {
-		t.Fatalf("none of %d writes to %q was acknowledged", racers*t.Rounds, key)
+		t.Fatalf("none of %d writes to %q was acknowledged", raceWriters*t.Rounds, key)
 	}
-	t.settle(key, fmt.Sprintf("at %d", acknowledged), func(e driver.Entry) bool { return count(e) >= acknowledged })
+	t.awaitState(key, fmt.Sprintf("at %d", acknowledged), func(e driver.Entry) bool { return count(e) >= acknowledged })
 }
 
 type register struct {

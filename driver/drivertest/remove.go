@@ -17,7 +17,7 @@ func removeCases() []testCase {
 		{"no old version fits a purged cell",
 			"a leader whose record was purged must learn of it, not write on", removeThenRefuse((*trial).purge)},
 		{"empty version over a delete marker loses nothing",
-			"a store may take a marker for absence or not, but must do what it says", emptyOverMarker},
+			"a store may accept or refuse this, but its answer must be true", emptyOverMarker},
 	}
 }
 
@@ -34,7 +34,7 @@ func (t *trial) purge(key string) driver.Entry {
 	return t.remove("purge", t.Purge, key)
 }
 
-// removals are the ways of removing that the harness has.
+// removals returns the ways to remove a cell that the harness has.
 func (t *trial) removals() []removal {
 	var all []removal
 	if t.Delete != nil {
@@ -46,8 +46,8 @@ func (t *trial) removals() []removal {
 	return all
 }
 
-// needs skips the case if the harness lacks this way of removing.
-func (t *trial) needs(name string, do func(context.Context, string) error) {
+// skipWithout skips the case if the harness lacks this way to remove a cell.
+func (t *trial) skipWithout(name string, do func(context.Context, string) error) {
 	t.Helper()
 	if do == nil {
 		t.Skipf("the harness cannot %s", name)
@@ -56,13 +56,13 @@ func (t *trial) needs(name string, do func(context.Context, string) error) {
 
 func (t *trial) remove(name string, do func(context.Context, string) error, key string) driver.Entry {
 	t.Helper()
-	t.needs(name, do)
+	t.skipWithout(name, do)
 	ctx, cancel := t.context()
 	defer cancel()
 	if err := do(ctx, key); err != nil {
 		t.Fatalf("%s of %q: %v", name, key, err)
 	}
-	return t.settle(key, "absent", driver.Entry.Absent)
+	return t.awaitState(key, "absent", driver.Entry.Absent)
 }
 
 func removeThenCreate(remove removal) func(*trial) {
@@ -70,12 +70,12 @@ func removeThenCreate(remove removal) func(*trial) {
 		key := t.key("remove")
 		first := t.create(key, []byte("first"))
 		absent := remove(t, key).Version
-		second := t.apply(key, absent, []byte("second"))
+		second := t.requireSwap(key, absent, []byte("second"))
 		if second == first {
 			t.Errorf("the write after the removal has version %q again", first)
 		}
-		t.holds(key, second, []byte("second"))
-		t.refuse(key, absent, []byte("third"))
+		t.requireValue(key, second, []byte("second"))
+		t.requireConflict(key, absent, []byte("third"))
 	}
 }
 
@@ -83,11 +83,11 @@ func removeThenRefuse(remove removal) func(*trial) {
 	return func(t *trial) {
 		key := t.key("remove")
 		first := t.create(key, []byte("first"))
-		second := t.apply(key, first, []byte("second"))
+		second := t.requireSwap(key, first, []byte("second"))
 		remove(t, key)
-		t.refuse(key, first, []byte("late"))
-		t.refuse(key, second, []byte("late"))
-		t.settle(key, "absent still", driver.Entry.Absent)
+		t.requireConflict(key, first, []byte("late"))
+		t.requireConflict(key, second, []byte("late"))
+		t.awaitState(key, "absent still", driver.Entry.Absent)
 	}
 }
 
@@ -96,8 +96,8 @@ func emptyOverMarker(t *trial) {
 	t.create(key, []byte("first"))
 	t.delete(key)
 	if v, err := t.swap(key, "", []byte("second")); err == nil {
-		t.holds(key, v, []byte("second"))
+		t.requireValue(key, v, []byte("second"))
 	} else {
-		t.settle(key, "absent still", driver.Entry.Absent)
+		t.awaitState(key, "absent still", driver.Entry.Absent)
 	}
 }

@@ -9,14 +9,14 @@ import (
 func swapCases() []testCase {
 	return []testCase{
 		{"swap from the current version applies", "it is how a leader renews", swapCurrent},
-		{"swap from an old version conflicts", "a leader that was followed must not renew over its successor", swapOld},
+		{"swap from an old version conflicts", "a former leader must not overwrite its successor", swapOld},
 		{"swap from the version of another key conflicts",
 			"a version must not fit a cell that it does not name", swapForeign},
-		{"swap from an unknown version is not applied", "what names no state of the cell must not match one", swapUnknown},
+		{"swap from an unknown version is not applied", "a version that names no state of the cell must not match one", swapUnknown},
 		{"versions never recur",
-			"a write that was delayed since an older state would be applied to a newer one", versionsUnique},
+			"a delayed write from an older state would be applied to a newer one", versionsUnique},
 		{"the same bytes again are another version",
-			"a write that was delayed since the first state would be applied to the third", versionsOfSameBytes},
+			"a delayed write from the first state would be applied to the third", versionsOfSameBytes},
 	}
 }
 
@@ -25,33 +25,33 @@ func swapCurrent(t *trial) {
 	v := t.create(key, []byte("0"))
 	for i := range 3 {
 		value := fmt.Appendf(nil, "%d", i+1)
-		next := t.apply(key, v, value)
+		next := t.requireSwap(key, v, value)
 		if next == v {
 			t.Errorf("a write to %q left its version at %q", key, v)
 		}
 		v = next
-		t.holds(key, v, value)
+		t.requireValue(key, v, value)
 	}
 }
 
 func swapOld(t *trial) {
 	key := t.key("swap")
 	first := t.create(key, []byte("first"))
-	second := t.apply(key, first, []byte("second"))
-	t.refuse(key, first, []byte("late"))
-	third := t.apply(key, second, []byte("third"))
-	t.refuse(key, first, []byte("late"))
-	t.refuse(key, second, []byte("late"))
-	t.holds(key, third, []byte("third"))
+	second := t.requireSwap(key, first, []byte("second"))
+	t.requireConflict(key, first, []byte("late"))
+	third := t.requireSwap(key, second, []byte("third"))
+	t.requireConflict(key, first, []byte("late"))
+	t.requireConflict(key, second, []byte("late"))
+	t.requireValue(key, third, []byte("third"))
 }
 
-// swapForeign writes the cell twice, so that versions counted per key differ too.
+// swapForeign writes the cell twice, so that versions that count the writes of a key differ too.
 func swapForeign(t *trial) {
 	key, other := t.key("swap"), t.key("other")
-	v := t.apply(key, t.create(key, []byte("first")), []byte("second"))
+	v := t.requireSwap(key, t.create(key, []byte("first")), []byte("second"))
 	foreign := t.create(other, []byte("other"))
-	t.refuse(key, foreign, []byte("late"))
-	t.holds(key, v, []byte("second"))
+	t.requireConflict(key, foreign, []byte("late"))
+	t.requireValue(key, v, []byte("second"))
 }
 
 func swapUnknown(t *trial) {
@@ -62,13 +62,13 @@ func swapUnknown(t *trial) {
 			t.Errorf("swap of %q from version %q, which was never given out: applied as version %q", key, unknown, got)
 		}
 	}
-	t.holds(key, v, []byte("first"))
+	t.requireValue(key, v, []byte("first"))
 }
 
 func versionsUnique(t *trial) {
 	key := t.key("versions")
 	v := t.read(key).Version
-	t.distinct(key, v, 4*t.Rounds, func(i int) []byte { return fmt.Appendf(nil, "value %d", i) })
+	t.requireDistinct(key, v, 4*t.Rounds, func(i int) []byte { return fmt.Appendf(nil, "value %d", i) })
 }
 
 func versionsOfSameBytes(t *trial) {
@@ -77,15 +77,16 @@ func versionsOfSameBytes(t *trial) {
 	}
 	key := t.key("versions")
 	v := t.read(key).Version
-	t.distinct(key, v, 6, func(i int) []byte { return []byte{"AB"[i%2]} })
+	t.requireDistinct(key, v, 6, func(i int) []byte { return []byte{"AB"[i%2]} })
 }
 
-// distinct writes n times, and requires n versions; a swap succeeds only from the last.
-func (t *trial) distinct(key string, v driver.Version, n int, value func(i int) []byte) {
+// requireDistinct writes n times. It requires n different versions, and that only the last one can
+// be swapped from.
+func (t *trial) requireDistinct(key string, v driver.Version, n int, value func(i int) []byte) {
 	t.Helper()
 	seen := map[driver.Version]int{v: -1}
 	for i := range n {
-		v = t.apply(key, v, value(i))
+		v = t.requireSwap(key, v, value(i))
 		if before, again := seen[v]; again {
 			t.Fatalf("writes %d and %d to %q both have version %q", before, i, key, v)
 		}
@@ -93,6 +94,6 @@ func (t *trial) distinct(key string, v driver.Version, n int, value func(i int) 
 	}
 	delete(seen, v)
 	for old := range seen {
-		t.refuse(key, old, []byte("late"))
+		t.requireConflict(key, old, []byte("late"))
 	}
 }

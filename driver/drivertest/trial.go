@@ -23,22 +23,23 @@ func newTrial(r kit.Reporter, h Harness, time kit.Timing) *trial {
 	return &trial{Reporter: r, Harness: h.withDefaults(), time: time}
 }
 
-// left returns how long an expected event may still take.
-func (t *trial) left() time.Duration {
+// timeLeft returns how long the kit may still wait for an expected event.
+func (t *trial) timeLeft() time.Duration {
 	if t.Patience > 0 {
 		return t.Patience
 	}
 	return t.time.Left()
 }
 
-// key draws a key that was never used.
+// key returns a random key that was never used.
 func (t *trial) key(name string) string { return kit.Key(name) }
 
 func (t *trial) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), t.left())
+	return context.WithTimeout(context.Background(), t.timeLeft())
 }
 
-// writer returns the i-th of the clients in turn, so that a lock within one does not hide a race.
+// writer returns the client of the i-th writer: Store or Peer in turn, so that a lock within one
+// client does not hide a race.
 func (t *trial) writer(i int) driver.Store {
 	if t.Peer != nil && i%2 == 1 {
 		return t.Peer
@@ -63,8 +64,8 @@ func (t *trial) swap(key string, prev driver.Version, value []byte) (driver.Vers
 	return t.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
-// apply is a swap that must be applied.
-func (t *trial) apply(key string, prev driver.Version, value []byte) driver.Version {
+// requireSwap swaps, and requires that the swap is applied.
+func (t *trial) requireSwap(key string, prev driver.Version, value []byte) driver.Version {
 	t.Helper()
 	v, err := t.swap(key, prev, value)
 	switch {
@@ -76,8 +77,8 @@ func (t *trial) apply(key string, prev driver.Version, value []byte) driver.Vers
 	return v
 }
 
-// refuse is a swap that must conflict.
-func (t *trial) refuse(key string, prev driver.Version, value []byte) {
+// requireConflict swaps, and requires a conflict.
+func (t *trial) requireConflict(key string, prev driver.Version, value []byte) {
 	t.Helper()
 	v, err := t.swap(key, prev, value)
 	switch {
@@ -91,11 +92,11 @@ func (t *trial) refuse(key string, prev driver.Version, value []byte) {
 // create writes the first value of a fresh key.
 func (t *trial) create(key string, value []byte) driver.Version {
 	t.Helper()
-	return t.apply(key, t.read(key).Version, value)
+	return t.requireSwap(key, t.read(key).Version, value)
 }
 
-// settle reads until the cell is in a state, and returns it.
-func (t *trial) settle(key, state string, reached func(driver.Entry) bool) driver.Entry {
+// awaitState reads until the entry has reached a state, and returns it.
+func (t *trial) awaitState(key, state string, reached func(driver.Entry) bool) driver.Entry {
 	t.Helper()
 	var e driver.Entry
 	if !t.eventually(func() bool { e = t.read(key); return reached(e) }) {
@@ -104,21 +105,20 @@ func (t *trial) settle(key, state string, reached func(driver.Entry) bool) drive
 	return e
 }
 
-// holds requires that the cell comes to hold the value in this version.
-func (t *trial) holds(key string, v driver.Version, value []byte) driver.Entry {
+// requireValue waits until the cell has this version, and requires that it holds the value.
+func (t *trial) requireValue(key string, v driver.Version, value []byte) driver.Entry {
 	t.Helper()
-	e := t.settle(key, "at version "+string(v), func(e driver.Entry) bool { return e.Version == v })
+	e := t.awaitState(key, "at version "+string(v), func(e driver.Entry) bool { return e.Version == v })
 	if !bytes.Equal(e.Value, value) {
 		t.Errorf("%q holds %s in version %q; want %s", key, kit.Brief(e.Value), v, kit.Brief(value))
 	}
 	return e
 }
 
-func (t *trial) eventually(ok func() bool) bool { return wait.Within(t.left(), ok) }
+func (t *trial) eventually(ok func() bool) bool { return wait.Within(t.timeLeft(), ok) }
 
-// within reports whether do returns within d of a machine that does not stall. If not, do is left
-// behind. Time is counted in ticks, which a ticker drops while the machine stalls: a stall counts
-// as one of them.
+// within reports whether do returns within d. If not, do goes on in its goroutine. Time is counted
+// in ticks. A ticker drops ticks while the machine stalls, so a stall counts as one tick.
 func within(d time.Duration, do func()) bool {
 	const tick = 20 * time.Millisecond
 	done := make(chan struct{})

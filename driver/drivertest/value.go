@@ -9,9 +9,9 @@ import (
 func valueCases() []testCase {
 	return []testCase{
 		{"values are kept byte for byte",
-			"a record that comes back changed is a stranger's, and nobody leads any more", valuesExact},
+			"a changed record is foreign, so no candidate can lead any more", valuesExact},
 		{"values are copied in and out",
-			"whoever reuses a buffer would rewrite the record behind everybody's back", valuesCopied},
+			"otherwise a caller that reuses a buffer would change the record", valuesCopied},
 	}
 }
 
@@ -19,8 +19,8 @@ func valuesExact(t *trial) {
 	key := t.key("values")
 	v := t.read(key).Version
 	for _, value := range values() {
-		v = t.apply(key, v, value)
-		t.holds(key, v, value)
+		v = t.requireSwap(key, v, value)
+		t.requireValue(key, v, value)
 	}
 }
 
@@ -52,7 +52,7 @@ func valuesCopied(t *trial) {
 	buffer := bytes.Clone(want)
 	v := t.create(key, buffer)
 	copy(buffer, "XXXX")
-	e := t.holds(key, v, want)
+	e := t.requireValue(key, v, want)
 	copy(e.Value, "YYYY")
-	t.holds(key, v, want)
+	t.requireValue(key, v, want)
 }

@@ -14,12 +14,12 @@ import (
 func watchCases() []testCase {
 	return []testCase{
 		{"watch pushes a change as a read shows it",
-			"a push starts and ends waiting like a read, so it must not say anything else", watchPushes},
+			"a push has the same effects as a read, so both must show the same entry", watchPushes},
 		{"pushed version can be swapped from", "a follower that is pushed a release claims on it without reading", watchSwap},
-		{"watch pushes a removal", "a leader whose record is removed must hear of it before it renews", watchRemoval},
+		{"watch pushes a removal", "a leader whose record was removed must learn of it before it renews", watchRemoval},
 		{"watch outlives the context of its set-up",
-			"that context is cancelled as soon as the watch stands", watchOutlivesSetUp},
-		{"watch is of one key", "news of another election would start and end waiting in this one", watchIsolated},
+			"that context is canceled as soon as the watch has begun", watchOutlivesSetUp},
+		{"watch is of one key", "a push of another election would start and end timers in this one", watchIsolated},
 		{"pushed values are copies", "two elections that watch one key must not share a buffer", watchCopies},
 		{"watches cost no goroutine each", "one process follows thousands of elections", watchesCheap},
 	}
@@ -35,8 +35,8 @@ func (t *trial) watcher() driver.Watcher {
 	return w
 }
 
-// heard records the pushes to one watch.
-type heard struct {
+// pushes records the entries that are pushed to one watch.
+type pushes struct {
 	stop func()
 
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ type heard struct {
 	more    chan struct{} // closed and replaced with each entry
 }
 
-func (h *heard) see(e driver.Entry) {
+func (h *pushes) see(e driver.Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.entries = append(h.entries, e)
@@ -52,16 +52,16 @@ func (h *heard) see(e driver.Entry) {
 	h.more = make(chan struct{})
 }
 
-func (h *heard) all() ([]driver.Entry, <-chan struct{}) {
+func (h *pushes) all() ([]driver.Entry, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.entries), h.more
 }
 
-// watch sets up a watch, under a context that ends right afterwards.
-func (t *trial) watch(key string) *heard {
+// watch begins a watch, with a context that ends right afterwards.
+func (t *trial) watch(key string) *pushes {
 	t.Helper()
-	h := &heard{more: make(chan struct{})}
+	h := &pushes{more: make(chan struct{})}
 	h.stop = t.watchWith(key, h.see)
 	return h
 }
@@ -77,8 +77,8 @@ func (t *trial) watchWith(key string, see func(driver.Entry)) (stop func()) {
 	return stop
 }
 
-// pushed waits for an entry.
-func (t *trial) pushed(h *heard, what string, is func(driver.Entry) bool) driver.Entry {
+// awaitPush waits for the push of an entry.
+func (t *trial) awaitPush(h *pushes, what string, is func(driver.Entry) bool) driver.Entry {
 	t.Helper()
 	ctx, cancel := t.context()
 	defer cancel()
@@ -95,10 +95,10 @@ func (t *trial) pushed(h *heard, what string, is func(driver.Entry) bool) driver
 	}
 }
 
-// pushedVersion waits for the entry of a write.
-func (t *trial) pushedVersion(h *heard, v driver.Version) driver.Entry {
+// awaitPushOf waits for the push of a version.
+func (t *trial) awaitPushOf(h *pushes, v driver.Version) driver.Entry {
 	t.Helper()
-	return t.pushed(h, fmt.Sprintf("version %q", v), func(e driver.Entry) bool { return e.Version == v })
+	return t.awaitPush(h, fmt.Sprintf("version %q", v), func(e driver.Entry) bool { return e.Version == v })
 }
 
 func versions(entries []driver.Entry) string {
@@ -118,8 +118,8 @@ func watchPushes(t *trial) {
 	for range 8 {
 		top = max(top, t.read(key).Floor) + 1
 		value := fmt.Appendf(nil, "term %d", top)
-		v = t.apply(key, v, value)
-		e := t.pushedVersion(h, v)
+		v = t.requireSwap(key, v, value)
+		e := t.awaitPushOf(h, v)
 		if string(e.Value) != string(value) {
 			t.Errorf("version %q of %q was pushed as %s; it is %s", v, key, kit.Brief(e.Value), kit.Brief(value))
 		}
@@ -127,7 +127,7 @@ func watchPushes(t *trial) {
 			t.Errorf("version %q of %q was pushed as pristine", v, key)
 		}
 		if t.FloorTick == 0 {
-			t.above(e, top)
+			t.requireFloor(e, top)
 		}
 	}
 }
@@ -137,12 +137,12 @@ func watchSwap(t *trial) {
 	h := t.watch(key)
 	defer h.stop()
 	t.create(key, []byte("released"))
-	e := t.pushed(h, "the first write", func(e driver.Entry) bool { return string(e.Value) == "released" })
-	v := t.apply(key, e.Version, []byte("claimed"))
-	t.holds(key, v, []byte("claimed"))
+	e := t.awaitPush(h, "the first write", func(e driver.Entry) bool { return string(e.Value) == "released" })
+	v := t.requireSwap(key, e.Version, []byte("claimed"))
+	t.requireValue(key, v, []byte("claimed"))
 }
 
-// watchRemoval uses only Delete: watches may not see a purge.
+// watchRemoval uses only Delete, since a store need not push a purge.
 func watchRemoval(t *trial) {
 	t.watcher()
 	if t.Delete == nil {
@@ -151,19 +151,19 @@ func watchRemoval(t *trial) {
 	key := t.key("watch")
 	h := t.watch(key)
 	defer h.stop()
-	t.pushedVersion(h, t.create(key, []byte("first")))
-	before := len(first(h.all()))
+	t.awaitPushOf(h, t.create(key, []byte("first")))
+	before := len(firstOf(h.all()))
 	t.delete(key)
-	t.pushed(h, "the removal", func(e driver.Entry) bool {
-		return e.Absent() && len(first(h.all())) > before
+	t.awaitPush(h, "the removal", func(e driver.Entry) bool {
+		return e.Absent() && len(firstOf(h.all())) > before
 	})
 }
 
-func first[A, B any](a A, _ B) A { return a }
+func firstOf[A, B any](a A, _ B) A { return a }
 
 func watchOutlivesSetUp(t *trial) {
 	w, key := t.watcher(), t.key("watch")
-	h := &heard{more: make(chan struct{})}
+	h := &pushes{more: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	stop, err := w.Watch(ctx, key, h.see)
 	cancel()
@@ -172,11 +172,11 @@ func watchOutlivesSetUp(t *trial) {
 	}
 	defer stop()
 	v := t.create(key, []byte("start"))
-	for i := range t.Rounds { // a watch that hangs on the context ends in this time
+	for i := range t.Rounds { // a watch that depends on the context ends in this time
 		runtime.Gosched()
-		v = t.apply(key, v, fmt.Appendf(nil, "value %d", i))
+		v = t.requireSwap(key, v, fmt.Appendf(nil, "value %d", i))
 	}
-	t.pushedVersion(h, v)
+	t.awaitPushOf(h, v)
 }
 
 func watchIsolated(t *trial) {
@@ -184,13 +184,13 @@ func watchIsolated(t *trial) {
 	key := t.key("watch")
 	h := t.watch(key)
 	defer h.stop()
-	for _, other := range kin(key) {
+	for _, other := range similarKeys(key) {
 		if t.accepts(other) {
 			t.create(other, []byte(other))
 		}
 	}
-	t.pushedVersion(h, t.create(key, []byte(key)))
-	for _, e := range first(h.all()) {
+	t.awaitPushOf(h, t.create(key, []byte(key)))
+	for _, e := range firstOf(h.all()) {
 		if !e.Absent() && string(e.Value) != key {
 			t.Errorf("the watch of %q was pushed %s", key, kit.Brief(e.Value))
 		}
@@ -203,11 +203,11 @@ func watchCopies(t *trial) {
 	defer a.stop()
 	defer b.stop()
 	v := t.create(key, []byte("first"))
-	copy(t.pushedVersion(a, v).Value, "XXXXX")
-	if e := t.pushedVersion(b, v); string(e.Value) != "first" {
+	copy(t.awaitPushOf(a, v).Value, "XXXXX")
+	if e := t.awaitPushOf(b, v); string(e.Value) != "first" {
 		t.Errorf("what one watch of %q wrote into its entry is in another's: %s", key, kit.Brief(e.Value))
 	}
-	t.holds(key, v, []byte("first"))
+	t.requireValue(key, v, []byte("first"))
 }
 
 // fixedGoroutines is how many goroutines a store may start for all its watches together.
@@ -215,10 +215,10 @@ const fixedGoroutines = 64
 
 func watchesCheap(t *trial) {
 	t.watcher()
-	// Everything that all watches share exists now.
+	// From here on, everything that all watches share exists.
 	defer t.watch(t.key("watch")).stop()
 	before := runtime.NumGoroutine()
-	all := map[string]*heard{}
+	all := map[string]*pushes{}
 	for range t.Watches {
 		key := t.key("watch")
 		all[key] = t.watch(key)
@@ -229,7 +229,7 @@ func watchesCheap(t *trial) {
 	}
 	sample := 0
 	for key, h := range all {
-		t.pushedVersion(h, t.create(key, []byte("value")))
+		t.awaitPushOf(h, t.create(key, []byte("value")))
 		if sample++; sample == 8 {
 			break
 		}

@@ -10,31 +10,31 @@ import (
 
 func watchStopCases() []testCase {
 	return []testCase{
-		{"nothing is pushed after stop", "an election that is over has nobody left to take it", stopEnds},
-		{"stop may be called twice", "the caller that gives up and the one that cleans up are two", stopTwice},
-		{"stop may be called from see", "what a watch waits for is often the first thing that it sees", stopFromSee},
+		{"nothing is pushed after stop", "an election that has ended cannot use it", stopEnds},
+		{"stop may be called twice", "two callers may stop the same watch: one gives up, one cleans up", stopTwice},
+		{"stop may be called from see", "the first entry is often the one that the watch waited for", stopFromSee},
 		{"stop ends one watch alone", "the other elections of the process go on", stopOne},
-		{"watches may start and stop while others write", "elections come and go all the time", stopConcurrently},
+		{"watches may start and stop while others write", "elections begin and end at any time", stopConcurrently},
 	}
 }
 
-// stopEnds compares versions, not times. A call of see that had begun when stop was called may
-// still be under way, but cannot carry a later write. If a second watch saw that write, the first
+// stopEnds compares versions, not times. A call of see that began before stop may still be under
+// way, but cannot carry a later write. Once a second watch has seen a later write, the first watch
 // would have seen it, too.
 func stopEnds(t *trial) {
 	key := t.key("stop")
 	stopped, other := t.watch(key), t.watch(key)
 	defer other.stop()
 	v := t.create(key, []byte("before"))
-	t.pushedVersion(stopped, v)
+	t.awaitPushOf(stopped, v)
 	stopped.stop()
 	var late []driver.Version
 	for i := range 4 {
-		v = t.apply(key, v, fmt.Appendf(nil, "after %d", i))
-		t.pushedVersion(other, v)
+		v = t.requireSwap(key, v, fmt.Appendf(nil, "after %d", i))
+		t.awaitPushOf(other, v)
 		late = append(late, v)
 	}
-	for _, e := range first(stopped.all()) {
+	for _, e := range firstOf(stopped.all()) {
 		if slices.Contains(late, e.Version) {
 			t.Errorf("version %q, written after stop, was pushed", e.Version)
 		}
@@ -44,7 +44,7 @@ func stopEnds(t *trial) {
 func stopTwice(t *trial) {
 	h := t.watch(t.key("stop"))
 	h.stop()
-	if !within(t.left(), h.stop) {
+	if !within(t.timeLeft(), h.stop) {
 		t.Errorf("the second stop does not return")
 	}
 }
@@ -62,7 +62,7 @@ func stopFromSee(t *trial) {
 	})
 	stop.Store(&f)
 	absent := t.read(key).Version
-	if !within(t.left(), func() {
+	if !within(t.timeLeft(), func() {
 		_, _ = t.swap(key, absent, []byte("first"))
 		<-returned
 	}) {
@@ -78,8 +78,8 @@ func stopOne(t *trial) {
 	defer c.stop()
 	b.stop()
 	v := t.create(key, []byte("first"))
-	t.pushedVersion(a, v)
-	t.pushedVersion(c, v)
+	t.awaitPushOf(a, v)
+	t.awaitPushOf(c, v)
 }
 
 func stopConcurrently(t *trial) {
@@ -97,7 +97,7 @@ func stopConcurrently(t *trial) {
 			t.watchBriefly(key)
 		}
 	})
-	t.pushedVersion(last, v)
+	t.awaitPushOf(last, v)
 }
 
 // overwrite may also run outside the test's own goroutine, so it reports an error without ending

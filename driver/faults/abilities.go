@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// assemble gives the wrapper exactly the abilities of the store inside: callers find them by type
-// assertion, so each combination is a type of its own.
+// assemble returns a wrapper with the interfaces Watcher, Bounded and Inspector of the inner store.
+// Callers find them by type assertion, so each combination is a type of its own.
 func assemble(c *core, inner driver.Store) Store {
 	w, watches := inner.(driver.Watcher)
 	b, bounds := inner.(driver.Bounded)
@@ -59,14 +59,14 @@ func assemble(c *core, inner driver.Store) Store {
 	return c
 }
 
-// inspector asks the inner store. Only a partition blocks it.
+// inspector calls the inner store. Only a partition blocks it.
 type inspector struct {
 	c     *core
 	inner driver.Inspector
 }
 
 func (i inspector) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	if i.c.cut.Load() {
+	if i.c.partitioned.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

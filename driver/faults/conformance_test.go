@@ -16,7 +16,7 @@ type operated interface {
 	Purge(key string)
 }
 
-// harness wraps a store without faults, and gives the kit a partition and a client without rights.
+// harness wraps a store without faults. It gives the kit a partition and a client without rights.
 func harness(inner operated) drivertest.Harness {
 	f := faults.New(inner, 1, faults.Plan{})
 	return drivertest.Harness{

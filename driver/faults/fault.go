@@ -54,11 +54,11 @@ const (
 	// LandLate hangs until the context of a write ends, and sends it to the store some time after
 	// the call returned.
 	LandLate
-	// Replay sends a write twice, as a proxy may, and returns the second answer: of a write that
-	// was applied, a conflict.
+	// Replay sends a write twice, as a proxy may, and returns the second answer. If the first
+	// attempt was applied, that is a conflict.
 	Replay
-	// Stale answers a read with an entry of that key which this wrapper saw earlier, read or
-	// pushed, and not last. Where there is none the read passes.
+	// Stale answers a read with an older entry of that key, which this wrapper has read or pushed
+	// before. If there is none, the read passes.
 	Stale
 	// Drop loses a push.
 	Drop
@@ -66,16 +66,16 @@ const (
 	Delay
 	// Double delivers a push twice.
 	Double
-	// Reorder delays a push until the next one to the same watch is through. If none comes it is
-	// lost.
+	// Reorder delays a push until the next one to the same watch is delivered. If none comes, the
+	// push is lost.
 	Reorder
 
 	faultCount = int(Reorder) + 1
 )
 
 const (
-	anyCall = 1<<Read | 1<<Write | 1<<Watch
-	inStore = 1<<Read | 1<<Write
+	allCalls      = 1<<Read | 1<<Write | 1<<Watch
+	answeredCalls = 1<<Read | 1<<Write
 )
 
 // kinds has, for each fault, its name and the operations that it can strike, as a set of bits.
@@ -83,15 +83,15 @@ var kinds = [faultCount]struct {
 	name string
 	ops  int
 }{
-	None:        {"none", anyCall | 1<<Push},
-	Fail:        {"fail", anyCall},
-	Deny:        {"deny", anyCall},
-	LoseRequest: {"lose request", anyCall},
-	LoseAnswer:  {"lose answer", inStore},
-	DelayBefore: {"delay before", anyCall},
-	DelayAfter:  {"delay after", inStore},
-	HangBefore:  {"hang before", anyCall},
-	HangAfter:   {"hang after", inStore},
+	None:        {"none", allCalls | 1<<Push},
+	Fail:        {"fail", allCalls},
+	Deny:        {"deny", allCalls},
+	LoseRequest: {"lose request", allCalls},
+	LoseAnswer:  {"lose answer", answeredCalls},
+	DelayBefore: {"delay before", allCalls},
+	DelayAfter:  {"delay after", answeredCalls},
+	HangBefore:  {"hang before", allCalls},
+	HangAfter:   {"hang after", answeredCalls},
 	LandLate:    {"land late", 1 << Write},
 	Replay:      {"replay", 1 << Write},
 	Stale:       {"stale", 1 << Read},

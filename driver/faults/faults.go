@@ -6,14 +6,14 @@
 //		MaxDelay: 200 * time.Millisecond,
 //	})
 //
-// The result is a store with the same abilities as the one inside: it pushes, bounds or inspects if
-// that one does. Faults come by chance, from the [Plan]; by script, from [Store.Next]; and all at
-// once, from [Store.Partition]. At most one strikes an operation. For more, wrap twice: for
-// example, one store per candidate over a common one.
+// The result is a driver.Watcher, driver.Bounded or driver.Inspector if the store inside is one,
+// and has no other optional interface. Faults come by chance, from the [Plan]; by script, from
+// [Store.Next]; and for all operations, from [Store.Partition]. At most one fault strikes an
+// operation. For more, wrap twice: for example, one store per candidate over a common one.
 //
-// Chance is decided only by the seed, the kind of the operation and its number among its kind. If
-// the operations come in the same order, so do the faults. A failing test should print the store:
-// seed, plan, and the faults that struck.
+// The random choice depends only on the seed, on the kind of the operation and on how many
+// operations of that kind came before. The same order of operations gives the same faults. A
+// failing test should print the store: seed, plan, and the faults that struck.
 //
 // Time is that of packages time and context, so that a wrapped store can be used within
 // testing/synctest.
@@ -48,42 +48,42 @@ type Store interface {
 	// chance.
 	SetPlan(plan Plan)
 	// Partition cuts the store off: calls hang until their context ends, answers under way are
-	// lost, and nothing is pushed. Late writes still land: they are past the cut.
+	// lost, and nothing is pushed. Late writes still land: they have passed the cut already.
 	Partition()
 	// Heal ends a partition. Calls that already hang go on hanging: their packets are lost.
 	Heal()
-	// Wait returns once all late writes have landed and all delayed pushes are through. Call it
+	// Wait returns once all late writes have landed and all delayed pushes are delivered. Call it
 	// when no operation is under way any more. Each takes at most the plan's MaxDelay and, for a
 	// write, 10 s for the store inside.
 	Wait()
-	// Log returns the faults that struck, oldest first; of very many the latest 1,000.
+	// Log returns the latest 1,000 faults that struck, oldest first.
 	Log() []Event
 	// String is the seed, the plan and the log, one line each.
 	String() string
 }
 
 // New wraps a store. The same seed and plan over the same operations give the same faults. With
-// synctest, call it inside the bubble, so that the log counts the bubble's time, and pick the seed
-// outside, where it is not always the same.
+// synctest, call it inside the bubble, so that the log counts the bubble's time, and pick a random
+// seed outside: inside, the clock always starts at the same time.
 func New(inner driver.Store, seed uint64, plan Plan) Store {
-	c := &core{inner: inner, seed: seed, plan: plan, past: past{}}
+	c := &core{inner: inner, seed: seed, plan: plan, seenStates: seenStates{}}
 	c.log.start = time.Now()
 	return assemble(c, inner)
 }
 
 // core is the common part of all wrapped stores.
 type core struct {
-	inner driver.Store
-	seed  uint64
-	cut   atomic.Bool
-	late  pending
+	inner       driver.Store
+	seed        uint64
+	partitioned atomic.Bool
+	lateActions pending
 
-	mu      sync.Mutex // guards the fields below; never held across a call
-	plan    Plan
-	counts  [opCount]uint64
-	scripts [opCount][]Fault
-	past    past
-	log     log
+	mu         sync.Mutex // guards the fields below; never held across a call
+	plan       Plan
+	counts     [opCount]uint64
+	scripts    [opCount][]Fault
+	seenStates seenStates
+	log        log
 }
 
 func (c *core) Next(op Op, faults ...Fault) {
@@ -103,17 +103,17 @@ func (c *core) SetPlan(plan Plan) {
 	c.plan = plan
 }
 
-func (c *core) Partition() { c.switchCut(true, "partition") }
+func (c *core) Partition() { c.setPartition(true, "partition") }
 
-func (c *core) Heal() { c.switchCut(false, "heal") }
+func (c *core) Heal() { c.setPartition(false, "heal") }
 
-func (c *core) switchCut(cut bool, note string) {
-	if c.cut.Swap(cut) != cut {
+func (c *core) setPartition(cut bool, note string) {
+	if c.partitioned.Swap(cut) != cut {
 		c.note(operation{}, note)
 	}
 }
 
-func (c *core) Wait() { c.late.wait() }
+func (c *core) Wait() { c.lateActions.wait() }
 
 // Read is the inner store's, under faults.
 func (c *core) Read(ctx context.Context, key string) (driver.Entry, error) {
@@ -125,7 +125,7 @@ func (c *core) Read(ctx context.Context, key string) (driver.Entry, error) {
 		return o.older, nil
 	}
 	var e driver.Entry
-	err := c.carry(ctx, o, func() (err error) {
+	err := c.call(ctx, o, func() (err error) {
 		e, err = c.inner.Read(ctx, key)
 		return err
 	})
@@ -146,7 +146,7 @@ func (c *core) CompareAndSwap(ctx context.Context, key string, prev driver.Versi
 		return "", c.landLate(ctx, o, prev, value)
 	}
 	var v driver.Version
-	err := c.carry(ctx, o, func() (err error) {
+	err := c.call(ctx, o, func() (err error) {
 		v, err = c.inner.CompareAndSwap(ctx, key, prev, value)
 		return err
 	})

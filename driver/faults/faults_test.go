@@ -20,7 +20,7 @@ const (
 	limit = time.Second // of the context of every call
 )
 
-// fixed is a plan without chances whose delays are all the same.
+// fixed is a plan without chances, in which all delays are the same.
 var fixed = faults.Plan{MinDelay: delay, MaxDelay: delay}
 
 func TestFaultsOfWrites(t *testing.T) {
@@ -130,7 +130,7 @@ func TestFaultsOfReads(t *testing.T) {
 	}
 }
 
-func TestStaleReadNeedsAPast(t *testing.T) {
+func TestStaleReadNeedsAnEarlierValue(t *testing.T) {
 	inner := memory.New()
 	f := faults.New(inner, 1, faults.Plan{Chances: faults.Chances{faults.Stale: 1}})
 	inner.Put(key, []byte("first"))
@@ -144,7 +144,7 @@ func TestStaleReadNeedsAPast(t *testing.T) {
 	}
 }
 
-func TestLateWriteLandsAfterItsCall(t *testing.T) {
+func TestLateWriteIsAppliedAfterItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.New()
 		f := faults.New(inner, 1, fixed)
@@ -170,8 +170,8 @@ func TestLateWriteLandsAfterItsCall(t *testing.T) {
 	})
 }
 
-// A late write must be refused like any other if the cell has changed since. If it is not, the
-// store inside is broken.
+// A late write must be refused like any other if the cell has changed since. Otherwise the inner
+// store is broken.
 func TestLateWriteIsCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.New()
@@ -225,7 +225,7 @@ func TestDelayBeyondTheContext(t *testing.T) {
 	}
 }
 
-func TestEndedContextReachesNothing(t *testing.T) {
+func TestEndedContextCallsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	inner := memory.New()

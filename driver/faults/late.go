@@ -9,15 +9,15 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// lateTimeout bounds a late write: its caller's context is over, and it must end by itself.
+// lateTimeout bounds a late write, because the context of its caller has ended.
 const lateTimeout = 10 * time.Second
 
-// landLate blocks the caller as if the request were lost and sends it afterwards. This is the only
-// action in a driver that may outlive its call: networks do the same.
+// landLate blocks the caller as if the request was lost, and sends the request afterwards. Only
+// here may work of a driver outlive its call, because networks do the same.
 func (c *core) landLate(ctx context.Context, o operation, prev driver.Version, value []byte) error {
 	value = bytes.Clone(value)
 	err := o.lose(ctx)
-	c.late.after(o.delay, func() {
+	c.lateActions.after(o.delay, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
 		defer cancel()
 		v, err := c.inner.CompareAndSwap(ctx, o.key, prev, value)
@@ -33,11 +33,11 @@ func landing(v driver.Version, err error) string {
 	return "landed: version " + string(v)
 }
 
-// pending counts the actions after their calls. It keeps no goroutine while waiting.
+// pending counts the late writes and delayed pushes. It needs no goroutine for them.
 type pending struct {
 	mu    sync.Mutex
 	count int
-	idle  chan struct{} // closed when count falls to 0; made by the goroutine that waits
+	idle  chan struct{} // closed when count falls to 0; made by wait
 }
 
 func (p *pending) after(d time.Duration, do func()) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// logLength is how many events are kept: enough to follow a failure, few enough for a long run.
+// logLength bounds the kept events: enough to explain a failure, and few enough for a long run.
 const logLength = 1000
 
 // Event is a fault that struck, the landing of a late write, or the beginning or end of a
@@ -14,7 +14,7 @@ const logLength = 1000
 type Event struct {
 	At    time.Duration // since New
 	Op    Op
-	N     uint64 // number of the operation among its kind, from 1; 0 for a partition
+	N     uint64 // number of the operation within its kind, from 1; 0 for a partition
 	Key   string
 	Fault Fault
 	Note  string // the outcome of a late write; "partition" or "heal"

@@ -14,7 +14,7 @@ import (
 // operation is one call or push and its fault.
 type operation struct {
 	op      Op
-	n       uint64 // among its kind, from 1
+	n       uint64 // within its kind, from 1
 	key     string
 	fault   Fault
 	delay   time.Duration
@@ -22,8 +22,8 @@ type operation struct {
 	older   driver.Entry // the answer of a stale read
 }
 
-// begin numbers an operation and decides its fault. In a partition, scripts are kept for later, and
-// only the partition itself is logged: its victims would fill the log.
+// begin numbers an operation and decides its fault. In a partition, it uses no script. It logs only
+// the partition itself, because the failed operations would fill the log.
 func (c *core) begin(op Op, key string) operation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,12 +31,12 @@ func (c *core) begin(op Op, key string) operation {
 	o := operation{op: op, n: c.counts[op], key: key, timeout: c.plan.Timeout}
 	r := rand.New(rand.NewPCG(c.seed, uint64(op)<<56|o.n))
 	o.fault, o.delay = c.plan.draw(op, r), c.plan.delay(r)
-	if c.cut.Load() {
-		o.fault = severed(op)
+	if c.partitioned.Load() {
+		o.fault = partitionFault(op)
 		return o
 	}
 	o.fault = c.scripted(op, o.fault)
-	if o.fault == Stale && !c.past.older(&o, r) {
+	if o.fault == Stale && !c.seenStates.older(&o, r) {
 		o.fault = None
 	}
 	if o.fault != None {
@@ -45,8 +45,8 @@ func (c *core) begin(op Op, key string) operation {
 	return o
 }
 
-// severed returns the effect of a partition on every operation of a kind.
-func severed(op Op) Fault {
+// partitionFault returns the fault of every operation of a kind in a partition.
+func partitionFault(op Op) Fault {
 	if op == Push {
 		return Drop
 	}
@@ -64,12 +64,12 @@ func (c *core) scripted(op Op, drawn Fault) Fault {
 	return script[0]
 }
 
-// carry takes a call to the store and back.
-func (c *core) carry(ctx context.Context, o operation, send func() error) error {
-	if err := o.there(ctx); err != nil {
+// call sends a call to the store, with the faults before and after it.
+func (c *core) call(ctx context.Context, o operation, send func() error) error {
+	if err := o.beforeCall(ctx); err != nil {
 		return err
 	}
-	if c.cut.Load() {
+	if c.partitioned.Load() {
 		o.fault = HangBefore
 		return o.hang(ctx)
 	}
@@ -77,18 +77,19 @@ func (c *core) carry(ctx context.Context, o operation, send func() error) error 
 	if o.fault == Replay {
 		err = send()
 	}
-	if lost := o.back(ctx); lost != nil {
+	if lost := o.afterCall(ctx); lost != nil {
 		return lost
 	}
-	if c.cut.Load() {
+	if c.partitioned.Load() {
 		o.fault = HangAfter
 		return o.hang(ctx)
 	}
 	return err
 }
 
-// there is the way of a request to the store. An error means that it did not arrive.
-func (o operation) there(ctx context.Context) error {
+// beforeCall applies a fault on the way to the store. An error means that the request did not
+// arrive.
+func (o operation) beforeCall(ctx context.Context) error {
 	switch o.fault {
 	case Fail:
 		return o.err(io.ErrUnexpectedEOF)
@@ -104,8 +105,8 @@ func (o operation) there(ctx context.Context) error {
 	return nil
 }
 
-// back is the way of an answer to the caller. An error means that it did not arrive.
-func (o operation) back(ctx context.Context) error {
+// afterCall applies a fault on the way back. An error means that the answer did not arrive.
+func (o operation) afterCall(ctx context.Context) error {
 	switch o.fault {
 	case LoseAnswer:
 		return o.err(io.ErrUnexpectedEOF)

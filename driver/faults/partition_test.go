@@ -53,7 +53,7 @@ func TestPartitionHangsEveryCall(t *testing.T) {
 	}
 }
 
-// A script must strike the operation that its test intended, not one that a partition swallows
+// A scripted fault must affect the operation that its test means, not one that a partition swallows
 // anyway.
 func TestPartitionKeepsScripts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestPartitionKeepsScripts(t *testing.T) {
 	})
 }
 
-func TestPartitionCatchesCallsUnderWay(t *testing.T) {
+func TestPartitionHangsCallsInFlight(t *testing.T) {
 	tests := []struct {
 		fault   faults.Fault
 		why     string

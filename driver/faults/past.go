@@ -7,36 +7,36 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// pastLength is how many states of a key a stale read can go back.
-const pastLength = 8
+// maxSeenStates is how many states of a key are kept for stale reads.
+const maxSeenStates = 8
 
-// past holds the states seen of each key, oldest first. No two states of a key there have the same
-// version.
-type past map[string][]driver.Entry
+// seenStates holds the latest states of each key that were seen, oldest first. No two of them have
+// the same version.
+type seenStates map[string][]driver.Entry
 
 func (c *core) remember(key string, e driver.Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.past.add(key, e)
+	c.seenStates.add(key, e)
 }
 
-func (p past) add(key string, e driver.Entry) {
+func (p seenStates) add(key string, e driver.Entry) {
 	seen := p[key]
 	for _, old := range seen {
 		if old.Version == e.Version {
 			return
 		}
 	}
-	if len(seen) == pastLength {
+	if len(seen) == maxSeenStates {
 		seen = seen[1:]
 	}
 	e.Value = bytes.Clone(e.Value)
 	p[key] = append(seen, e)
 }
 
-// older gives the operation a state that was seen before the last, and reports whether there is
-// one.
-func (p past) older(o *operation, r *rand.Rand) bool {
+// older sets the answer of a stale read: a state that was seen before the last one. It reports
+// whether there is one.
+func (p seenStates) older(o *operation, r *rand.Rand) bool {
 	seen := p[o.key]
 	if len(seen) < 2 {
 		return false

@@ -11,15 +11,15 @@ import (
 const defaultDelay = 100 * time.Millisecond
 
 // Chances says how often each fault strikes, from 0 to 1 of the operations that it can strike. If
-// those of one kind of operation add up to more than 1, the faults that are declared last strike
-// less often.
+// the chances for one kind of operation add up to more than 1, the faults that are declared last
+// strike less often.
 type Chances map[Fault]float64
 
 // Plan sets the faults by chance. The zero Plan lets everything pass.
 type Plan struct {
 	Chances Chances
-	// MinDelay and MaxDelay bound every delay, also that of a late landing. Equal: the delay is
-	// always that one. MaxDelay below MinDelay counts as MinDelay. Both zero: up to 100 ms.
+	// MinDelay and MaxDelay bound every delay, also that of a late write. If they are equal, every
+	// delay has that length. MaxDelay below MinDelay counts as MinDelay. Both zero: up to 100 ms.
 	MinDelay, MaxDelay time.Duration
 	// Timeout is how long LoseRequest and LandLate block their caller. Zero: until the context
 	// ends.
@@ -58,8 +58,8 @@ func (p Plan) delay(r *rand.Rand) time.Duration {
 	return low + time.Duration(r.Int64N(int64(high-low)+1))
 }
 
-// draw picks the fault of an operation of this kind. It uses the order of the constants, since that
-// of a map differs each time.
+// draw picks the fault of an operation of this kind. It goes through the faults in the order of the
+// constants, because the order of a map differs each time.
 func (p Plan) draw(op Op, r *rand.Rand) Fault {
 	left := r.Float64()
 	for f := range Fault(faultCount) {

@@ -53,7 +53,8 @@ func TestSeedDecides(t *testing.T) {
 	}
 }
 
-// Faults at one chance in n that struck always or never would test nothing.
+// Faults with a chance of one in n must not happen always or never: such a test would prove
+// nothing.
 func TestChancesAreKept(t *testing.T) {
 	const reads = 4000
 	for _, chance := range []float64{0, 0.01, 0.1, 0.5, 1} {
@@ -100,7 +101,7 @@ func TestDelaysStayInBounds(t *testing.T) {
 	}
 }
 
-func TestScriptGoesBeforeChance(t *testing.T) {
+func TestScriptOverridesChances(t *testing.T) {
 	f := faults.New(memory.New(), 1, faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
 	f.Next(faults.Write, faults.None, faults.None)
 	for i := range 3 {
@@ -113,7 +114,7 @@ func TestScriptGoesBeforeChance(t *testing.T) {
 	read(t, f)
 }
 
-func TestNextRefusesWhatCannotStrike(t *testing.T) {
+func TestNextRefusesImpossibleFaults(t *testing.T) {
 	tests := []struct {
 		op    faults.Op
 		fault faults.Fault
@@ -147,7 +148,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-func TestAbilitiesAreThoseOfTheStoreInside(t *testing.T) {
+func TestAbilitiesAreThoseOfTheInnerStore(t *testing.T) {
 	m := memory.New()
 	type (
 		s = driver.Store

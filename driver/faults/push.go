@@ -19,9 +19,9 @@ func (w watcher) Watch(ctx context.Context, key string, see func(driver.Entry)) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t := &tap{c: w.c, key: key, see: see}
+	t := &faultyWatch{c: w.c, key: key, see: see}
 	stop := func() {}
-	err := w.c.carry(ctx, w.c.begin(Watch, key), func() error {
+	err := w.c.call(ctx, w.c.begin(Watch, key), func() error {
 		inner, err := w.inner.Watch(ctx, key, t.push)
 		if err == nil {
 			stop = inner
@@ -38,18 +38,18 @@ func (w watcher) Watch(ctx context.Context, key string, see func(driver.Entry)) 
 	}, nil
 }
 
-// tap is one watch.
-type tap struct {
+// faultyWatch is one watch, under faults.
+type faultyWatch struct {
 	c       *core
 	key     string
 	see     func(driver.Entry)
 	stopped atomic.Bool
 
 	mu   sync.Mutex
-	held *driver.Entry // by Reorder, until the next is through
+	held *driver.Entry // held back by Reorder until the next push is delivered
 }
 
-func (t *tap) push(e driver.Entry) {
+func (t *faultyWatch) push(e driver.Entry) {
 	if t.stopped.Load() {
 		return
 	}
@@ -58,31 +58,31 @@ func (t *tap) push(e driver.Entry) {
 	switch o.fault {
 	case Drop:
 	case Delay:
-		t.c.late.after(o.delay, func() { t.hand(e) })
+		t.c.lateActions.after(o.delay, func() { t.deliver(e) })
 	case Reorder:
-		t.handHeld(&e)
+		t.deliverHeld(&e)
 	case Double:
-		t.hand(e)
+		t.deliver(e)
 		fallthrough
 	default:
-		t.hand(e)
-		t.handHeld(nil)
+		t.deliver(e)
+		t.deliverHeld(nil)
 	}
 }
 
-// handHeld delivers the held entry, if there is one, and holds next instead.
-func (t *tap) handHeld(next *driver.Entry) {
+// deliverHeld delivers the held entry, if there is one, and holds next instead.
+func (t *faultyWatch) deliverHeld(next *driver.Entry) {
 	t.mu.Lock()
 	held := t.held
 	t.held = next
 	t.mu.Unlock()
 	if held != nil {
-		t.hand(*held)
+		t.deliver(*held)
 	}
 }
 
-func (t *tap) hand(e driver.Entry) {
-	if t.stopped.Load() || t.c.cut.Load() {
+func (t *faultyWatch) deliver(e driver.Entry) {
+	if t.stopped.Load() || t.c.partitioned.Load() {
 		return
 	}
 	e.Value = bytes.Clone(e.Value)

@@ -14,19 +14,19 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// ear keeps the values that are pushed to it.
-type ear struct {
+// pushed collects the values that a watch receives.
+type pushed struct {
 	mu     sync.Mutex
 	values []string
 }
 
-func (h *ear) see(e driver.Entry) {
+func (h *pushed) see(e driver.Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.values = append(h.values, string(e.Value))
 }
 
-func (h *ear) heard() string {
+func (h *pushed) text() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.values, " ")
@@ -61,15 +61,15 @@ func TestFaultsOfPushes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner := memory.New()
 				f := faults.New(inner, 1, fixed)
-				var h ear
+				var h pushed
 				defer watch(t, f, h.see)()
 				f.Next(faults.Push, tt.script...)
 				for _, value := range []string{"1", "2", "3", "4"} {
 					inner.Put(key, []byte(value))
 				}
 				f.Wait()
-				if got := h.heard(); got != tt.want {
-					t.Errorf("heard %q, want %q", got, tt.want)
+				if got := h.text(); got != tt.want {
+					t.Errorf("received %q, want %q", got, tt.want)
 				}
 			})
 		})
@@ -80,7 +80,7 @@ func TestNothingIsPushedAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.New()
 		f := faults.New(inner, 1, fixed)
-		var h ear
+		var h pushed
 		stop := watch(t, f, h.see)
 		f.Next(faults.Push, faults.Delay, faults.Reorder)
 		inner.Put(key, []byte("delayed"))
@@ -89,8 +89,8 @@ func TestNothingIsPushedAfterStop(t *testing.T) {
 		stop()
 		inner.Put(key, []byte("after"))
 		f.Wait()
-		if got := h.heard(); got != "" {
-			t.Errorf("heard %q", got)
+		if got := h.text(); got != "" {
+			t.Errorf("received %q", got)
 		}
 	})
 }
@@ -99,7 +99,7 @@ func TestPartitionSilencesWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := memory.New()
 		f := faults.New(inner, 1, fixed)
-		var h ear
+		var h pushed
 		defer watch(t, f, h.see)()
 		f.Next(faults.Push, faults.Delay)
 		inner.Put(key, []byte("under way"))
@@ -108,8 +108,8 @@ func TestPartitionSilencesWatches(t *testing.T) {
 		f.Wait()
 		f.Heal()
 		inner.Put(key, []byte("healed"))
-		if got := h.heard(); got != "healed" {
-			t.Errorf("heard %q", got)
+		if got := h.text(); got != "healed" {
+			t.Errorf("received %q", got)
 		}
 	})
 }
@@ -133,15 +133,15 @@ func TestSetUpOfWatchFails(t *testing.T) {
 				f.Next(faults.Watch, tt.fault)
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
-				var h ear
+				var h pushed
 				start := time.Now()
 				_, err := f.(driver.Watcher).Watch(ctx, key, h.see)
 				if took := time.Since(start); !errors.Is(err, tt.err) || took != tt.after {
 					t.Errorf("error %v after %v, want %v after %v", err, took, tt.err, tt.after)
 				}
 				inner.Put(key, []byte("x"))
-				if heard := h.heard() != ""; heard != (err == nil) {
-					t.Errorf("heard %v with error %v", heard, err)
+				if received := h.text() != ""; received != (err == nil) {
+					t.Errorf("pushed: %v, with error %v", received, err)
 				}
 			})
 		})

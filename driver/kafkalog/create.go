@@ -48,8 +48,8 @@ func (s *Store) create(ctx context.Context, replicas int) error {
 func topicOf(name string) broker.Topic { return broker.Topic{Name: name, Settings: safely} }
 
 // CreateCommand returns the command line of Kafka's own tools that makes a topic with the settings
-// that Open gives it. If at is not empty, it comes first: it says how to reach the brokers, such as
-// "--bootstrap-server kafka-1:9092".
+// that Open gives it. The parameter at, if not empty, is put before the other options. It says how
+// to reach the brokers, such as "--bootstrap-server kafka-1:9092".
 func CreateCommand(topic, at string) string { return topicOf(topic).Recipe(at) }
 
 // appear waits until the brokers know the topic.

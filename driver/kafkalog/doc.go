@@ -13,19 +13,19 @@
 //
 //   - A record takes no effect if more than 4,096 records stand between the last one that its
 //     writer had read and itself.
-//   - A record that replaces another takes effect if that one is the last record of its key that
-//     took effect, or if none is known.
+//   - A record that replaces another takes effect if that other one is the last record of its key
+//     that took effect, or if no record of the key is known to have taken effect.
 //   - A record that replaces none takes effect if no record of its key, effective or not, stands
 //     between the last record that its writer had read and itself.
 //
-// So a write has no effect if it is late, repeated, or sent by a client that is behind, whether a
-// proxy or a client repeats it. An acknowledgment does not mean success: a write counts when it was
-// read back. A lost acknowledgment costs nothing.
+// So a write has no effect if it is late, if a proxy or a client repeats it, or if its client is
+// behind. An acknowledgment does not mean success: a write counts when it was read back. A lost
+// acknowledgment costs nothing.
 //
-// The version of a cell is the offset of its record with a random number of its writer. The floor
-// of the terms is the end of the log. All elections of a topic are in its partition 0, even if it
-// has others. docs/adr/0008-kafka-log.md explains why, and why a new reader need not read the whole
-// log.
+// The version of a cell is the offset of its record, together with a random number that the writer
+// drew. The floor of the terms is the end of the log. All elections of a topic are in its partition
+// 0, even if it has others. docs/adr/0008-kafka-log.md explains why, and why a new reader need not
+// read the whole log.
 //
 // # The topic
 //
@@ -38,14 +38,14 @@
 // these and lesser faults, with the remedy.
 //
 // The log stays below retention.bytes plus two segments. The record of a live election stays near
-// the end, since its leader renews it. Kafka removes the record of an idle election after that many
-// bytes of other elections' renewals. Then its cell is absent, so candidates wait for a lease, and
-// its terms go on above the floor. A lease must be short compared with the time in which 64 MiB are
-// written: at 450 bytes a record, a thousand elections that renew every 5 s take 12 minutes.
-// Inspect compares them.
+// the end, since its leader renews it. Kafka removes the record of an idle election when renewals
+// of other elections have filled that space. Then its cell is absent, so candidates wait for a
+// lease, and its terms go on above the floor. A lease must be short compared with the time in which
+// 64 MiB are written: at 450 bytes a record, a thousand elections that renew every 5 s take 12
+// minutes. Inspect compares them.
 //
 // A candidate may claim a new election at once, until the partition's leader changes for the first
-// time. Later it first waits for a lease: no broker can vouch for the records of other brokers.
+// time. After that, it first waits one lease: no broker can vouch for the records of other brokers.
 //
 // # What it costs
 //
@@ -65,11 +65,11 @@
 // # Calls
 //
 // A call is one attempt, and ends with its context. A write that is on its way by then may still be
-// appended; it takes effect only if no other write came first. If a topic was recreated or lost its
-// end, all calls under way fail. Then the store reads the log again and trusts nothing of the old
-// one. The floor never falls within one topic. In a recreated topic, candidates that knew the old
-// one go on above its terms. A new process cannot, so stop all candidates for a lease before you
-// delete a topic.
+// appended; it takes effect only if no other write came first. If a topic was recreated or
+// truncated, all calls under way fail. Then the store reads the log again and trusts nothing of the
+// old one. A Store's floor never falls within one topic. In a recreated topic, candidates that knew
+// the old one go on above its terms. A new process cannot, so before you delete a topic, stop all
+// candidates and wait for the length of a lease.
 //
 // # Limits
 //

@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The topic must exist; kafkalog.CreateCommand returns the command that makes it. It needs brokers,
-// so it does not run as a test.
+// The topic must exist; kafkalog.CreateCommand returns the command that makes it. The example needs
+// brokers, so it does not run as a test.
 func Example() {
 	ctx := context.Background()
 	connection := []kgo.Opt{kgo.SeedBrokers("kafka-1:9092", "kafka-2:9092")}

@@ -10,9 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestEndOfATransaction: the mark with which a broker ends another program's transaction is not a
-// record, but the log goes to its end, and has its epoch there. After a fetch that named an earlier
-// epoch, the broker would report that the log diverged, again and again.
+// TestEndOfATransaction: the marker with which a broker ends another program's transaction is not a
+// record. But the log ends with it, and has its epoch there. After a fetch with an earlier epoch
+// the broker would report again and again that the log diverged.
 func TestEndOfATransaction(t *testing.T) {
 	data := encodeBatch([]post{{mark: mark{id: 1}, key: "k", first: true}}, "tag", time.Unix(1, 0))
 	mark := encodeBatch([]post{{key: "k", first: true}}, "tag", time.Unix(1, 0))

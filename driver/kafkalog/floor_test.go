@@ -2,8 +2,8 @@ package kafkalog
 
 import "testing"
 
-// TestFloorStays: a log that lost its end is shorter, although terms above its end were led.
-// Another topic begins again.
+// TestFloorStays: a log that lost its end is shorter, although leaders had terms above its end.
+// Another topic starts again.
 func TestFloorStays(t *testing.T) {
 	var s Store
 	one, two := &stretch{at: place{id: [16]byte{1}}}, &stretch{at: place{id: [16]byte{2}}}

@@ -8,7 +8,7 @@ import (
 )
 
 // world is a log with writers that are honest and slow. Each writes the true result of its reading,
-// at a place of the log that it reached some time ago. Its post lands late, twice, out of order or
+// at a position that it reached some time ago. Its post is appended late, twice, out of order or
 // never.
 type world struct {
 	t       *testing.T
@@ -16,8 +16,8 @@ type world struct {
 	window  int64
 	keys    int
 	log     []*post // nil: a foreign record
-	start   int64   // the part that retention has left begins here
-	full    *fold   // has read all from the beginning
+	start   int64   // the first offset that retention has left
+	full    *fold   // has read everything from the beginning
 	writers []*fold
 	flying  []post
 	ids     uint64
@@ -35,7 +35,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// read lets a reader go on to an offset.
+// read lets a reader continue to an offset.
 func (w *world) read(f *fold, until int64) {
 	for f.next < until {
 		at := f.next
@@ -47,8 +47,8 @@ func (w *world) read(f *fold, until int64) {
 	}
 }
 
-// knew reports whether the reader had to be right about a post: the post's writer had read no less
-// than the reader has.
+// knew reports whether the reader must decide correctly about a post: it has read at least as much
+// as the post's writer.
 func (f *fold) knew(p post) bool { return f.from == 0 || p.offset >= f.from+2*f.window }
 
 func (w *world) land(p *post) {
@@ -106,22 +106,22 @@ func (w *world) step(retention bool) {
 	}
 }
 
-// arrive lets a post land that is on its way: usually the last one sent.
+// arrive appends a post that is in flight, usually the last one sent.
 func (w *world) arrive() {
 	i := len(w.flying) - 1
 	if w.rng.IntN(3) == 0 {
 		i = w.rng.IntN(len(w.flying))
 	}
 	p := w.flying[i]
-	if w.rng.IntN(5) > 0 { // or it comes once more
+	if w.rng.IntN(5) > 0 { // otherwise it arrives once more
 		w.flying = append(w.flying[:i], w.flying[i+1:]...)
 	}
-	if w.rng.IntN(10) > 0 { // or it is lost
+	if w.rng.IntN(10) > 0 { // otherwise it is lost
 		w.land(&p)
 	}
 }
 
-// trim removes the head of the log and lets some writers know. A new writer without memory replaces
+// trim removes the head of the log and notifies some writers. A new writer without memory replaces
 // one of them.
 func (w *world) trim(f *fold) {
 	if keep := int64(len(w.log)) - 4*w.window; keep > w.start {
@@ -146,7 +146,7 @@ func (w *world) fresh() *fold {
 }
 
 // TestFreshReaderEqualsFullReplay: a reader that begins near the end has the same state of every
-// key as one that read all.
+// key as a reader that read everything.
 func TestFreshReaderEqualsFullReplay(t *testing.T) {
 	partial := 0
 	for seed := range uint64(*histories) {
@@ -170,9 +170,9 @@ func TestFreshReaderEqualsFullReplay(t *testing.T) {
 	}
 }
 
-// TestRetentionMakesAbsence: where the head of the log is gone, a reader has the full reader's
-// state of a key, or none; and none only where the post was near the head.
-func TestRetentionMakesAbsence(t *testing.T) {
+// TestRetentionMakesKeysAbsent: where the head of the log is gone, a reader has the full reader's
+// state of a key, or none. It has none only if the post was near the head.
+func TestRetentionMakesKeysAbsent(t *testing.T) {
 	gone, known := 0, 0
 	for seed := range uint64(*histories) {
 		w := newWorld(t, seed)
@@ -198,7 +198,7 @@ func TestRetentionMakesAbsence(t *testing.T) {
 	}
 }
 
-// same compares a reader with the full one. Must reports whether the reader has to know a post in
+// same compares a reader with the full one. must reports whether the reader has to know a post in
 // force.
 func (w *world) same(f *fold, must func(*post) bool) {
 	w.t.Helper()
@@ -217,8 +217,8 @@ func (w *world) same(f *fold, must func(*post) bool) {
 	}
 }
 
-// TestOneSuccessor: of all posts that name one post, one at most is in force, after any behavior of
-// the network.
+// TestOneSuccessor: of all posts that name one post as their predecessor, at most one is in force,
+// after any behavior of the network.
 func TestOneSuccessor(t *testing.T) {
 	for seed := range uint64(*histories) {
 		w := newWorld(t, seed)
@@ -243,10 +243,10 @@ func TestOneSuccessor(t *testing.T) {
 
 var histories = flag.Int("histories", 250, "how many random histories a test of the fold plays")
 
-// TestBlockedRivalBeforeTheBase is a case that random histories hardly ever find. A late first
-// record, by a writer that takes the key for absent, lands between the record in force and the one
-// that it replaced. It is void because of another record before it, which came even later. A reader
-// that did not read that one cannot tell.
+// TestBlockedRivalBeforeTheBase is a case that random histories hardly ever find. A writer takes
+// the key for absent. Its first record arrives late, between the record in force and the one that
+// it replaced. It is void because of another record before it, which came even later. A reader that
+// did not read this other record cannot tell.
 func TestBlockedRivalBeforeTheBase(t *testing.T) {
 	w := newWorld(t, 0)
 	w.window, w.keys = 10, 1
@@ -273,8 +273,8 @@ func TestBlockedRivalBeforeTheBase(t *testing.T) {
 	w.same(f, func(*post) bool { return true })
 }
 
-// TestOffsetsMayRecur: after a truncation another record stands in the place of one that a reader
-// has seen.
+// TestOffsetsMayRecur: after a truncation another record has the offset of one that a reader has
+// seen.
 func TestOffsetsMayRecur(t *testing.T) {
 	f := newFold(0, 0, window)
 	f.apply(post{mark: mark{0, 1}, key: "k", first: true})
@@ -286,7 +286,7 @@ func TestOffsetsMayRecur(t *testing.T) {
 	}
 }
 
-// TestBaseIsTheOldest: a post may turn out to be in force after a later one of another key did.
+// TestBaseIsTheOldest: a post may turn out to be in force after a later post of another key did.
 func TestBaseIsTheOldest(t *testing.T) {
 	f := newFold(4, 0, window)
 	f.apply(post{mark: mark{5, 5}, key: "k", at: 2, prev: mark{1, 1}})
@@ -296,8 +296,9 @@ func TestBaseIsTheOldest(t *testing.T) {
 	}
 }
 
-// TestForgets: keys without a post in force, and records without effect, are not kept without end.
-func TestForgets(t *testing.T) {
+// TestVoidRecordsAreForgotten: a reader forgets keys without a post in force, and records without
+// effect.
+func TestVoidRecordsAreForgotten(t *testing.T) {
 	const window = 10
 	f := newFold(0, 0, window)
 	f.apply(post{mark: mark{0, 1}, key: "live", first: true})
@@ -316,9 +317,10 @@ func TestForgets(t *testing.T) {
 	}
 }
 
-// TestUnknownPastIsTakenAtItsWord, also by a reader that has read from the beginning. Otherwise
-// readers would differ after a truncation, when a late record replaces one that is gone.
-func TestUnknownPastIsTakenAtItsWord(t *testing.T) {
+// TestRecordWithUnknownPredecessorIsAccepted: a reader that has read from the beginning accepts it,
+// too. Otherwise readers would differ after a truncation, when a late record replaces one that is
+// gone.
+func TestRecordWithUnknownPredecessorIsAccepted(t *testing.T) {
 	for _, from := range []int64{0, 3} {
 		f := newFold(from, 0, window)
 		if !f.apply(post{mark: mark{5, 5}, key: "k", at: 4, prev: mark{2, 9}}) {

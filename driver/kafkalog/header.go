@@ -52,7 +52,7 @@ func decode(header []byte, tag string, offset int64) (post, bool) {
 			return post{}, false
 		}
 	}
-	// It settles format, topic and spelling.
+	// The comparison also checks the format, the topic's tag and the spelling of the numbers.
 	return p, p.honest() && bytes.Equal(p.encode(tag), header)
 }
 

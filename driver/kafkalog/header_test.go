@@ -30,8 +30,8 @@ func TestHeaderGolden(t *testing.T) {
 	}
 }
 
-// TestHeaderRefused: each breaks one rule. A record that one reader takes and another does not
-// would separate them permanently.
+// TestHeaderRefused: each record breaks one rule. A record that one reader accepts and another
+// refuses would divide them permanently.
 func TestHeaderRefused(t *testing.T) {
 	for name, header := range map[string]string{
 		"empty":                     "",

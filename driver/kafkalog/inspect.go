@@ -113,8 +113,7 @@ func (v survey) atCleanup() []driver.Finding {
 	if !strings.Contains(v.values["cleanup.policy"], "compact") {
 		return nil
 	}
-	return v.find(driver.Unsafe, "cleanup.policy", "compaction removes records that decide which others count, and refuses "+
-		"those of elections, which have no key", "delete")
+	return v.find(driver.Unsafe, "cleanup.policy", "compaction refuses the records of elections, since they have no key, and removes records by which readers judge others", "delete")
 }
 
 // atAge: a leader's record lives only as long as its renewals; but a quiet topic is emptied below
@@ -157,8 +156,8 @@ func (v survey) atReplicas() []driver.Finding {
 			Remedy:  "three brokers, and kafka-reassign-partitions.sh to give partition 0 of " + v.topic + " two replicas more",
 		}}
 	case ok && inSync < 2:
-		return v.find(driver.Warning, "min.insync.replicas", "a write may count that one broker alone has: when that is lost "+
-			"the topic is unavailable, or a term repeats", "2")
+		return v.find(driver.Warning, "min.insync.replicas", "a write may be acknowledged while one broker alone has it: if that broker is lost, "+
+			"the topic is unavailable or a term repeats", "2")
 	case ok && int(inSync) >= v.replicas:
 		return v.find(driver.Warning, "min.insync.replicas", "all replicas are needed for a write: any broker that is down "+
 			"stops all elections", fmt.Sprint(v.replicas-1))
@@ -171,7 +170,7 @@ func (v survey) atUnclean() []driver.Finding {
 		return nil
 	}
 	return v.find(driver.Unsafe, "unclean.leader.election.enable", "a broker that lacks the latest records may become the "+
-		"partition's leader: they are undone, with terms that were led", "false")
+		"partition's leader: the latest records are lost, and terms that candidates have led may repeat", "false")
 }
 
 func (v survey) atBatches() []driver.Finding {
@@ -188,6 +187,6 @@ func (v survey) atTimestamps() []driver.Finding {
 	if v.values["message.timestamp.type"] != "CreateTime" {
 		return nil
 	}
-	return v.find(driver.Advice, "message.timestamp.type", "records have the times of their writers, and brokers refuse those of one "+
-		"whose clock is further ahead than message.timestamp.after.max.ms, 1 h if not set: it can never lead", "LogAppendTime")
+	return v.find(driver.Advice, "message.timestamp.type", "records have the times of their writers; brokers refuse the records of a candidate whose clock is "+
+		"further ahead than message.timestamp.after.max.ms (1 h if not set), so that candidate can never lead", "LogAppendTime")
 }

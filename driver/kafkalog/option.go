@@ -44,7 +44,7 @@ func settle(opts []Option) (settings, error) {
 		bad = append(bad, fmt.Errorf("a timeout of %v is not between %v and %v", s.timeout, shortTimeout, longTimeout))
 	}
 	if s.replicas < 0 {
-		bad = append(bad, fmt.Errorf("%d replicas are none", s.replicas))
+		bad = append(bad, fmt.Errorf("%d replicas: the number must not be negative", s.replicas))
 	}
 	return s, errors.Join(bad...)
 }

@@ -12,9 +12,9 @@ import (
 // endings are the answers after which reading cannot continue from the present state.
 var endings = []error{kerr.OffsetOutOfRange, errDiverged}
 
-// mishap turns the error of a caller's own request into its result. Unless the caller gave up, the
-// leader may be another by now, and the follower of the log looks for it.
-func (s *Store) mishap(ctx context.Context, err error) error {
+// requestFailed returns the error of a call whose own request failed. Unless the caller gave up,
+// the partition may have another leader now, so the follower of the log looks for it.
+func (s *Store) requestFailed(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// TestCreateThatWaitedForAnother: of two creates of one process, one waits until the other is read
-// back. If it was sent unchanged, it would state that its writer has read the log up to there and
-// found nothing, and both would be in force.
-func TestCreateThatWaitedForAnother(t *testing.T) {
+// TestCreateThatWaitedForAnotherIsResent: of two creates in one process, the second waits until the
+// first is read back. If it were sent unchanged, it would state that its writer has read the log up
+// to there and found nothing. Then both would be in force.
+func TestCreateThatWaitedForAnotherIsResent(t *testing.T) {
 	for _, absent := range []driver.Version{never, ""} {
 		t.Run("from "+string(absent), func(t *testing.T) {
 			st := &stretch{fold: newFold(0, 0, window), epoch: -1, drafts: map[uint64]*draft{}, lost: make(chan struct{})}
@@ -26,7 +26,7 @@ func TestCreateThatWaitedForAnother(t *testing.T) {
 			}
 			first := create("first")
 			s.sends(t, st, 1)
-			second := create("second") // nothing is known of the first yet
+			second := create("second") // the first one is not known yet
 			s.lands(st, first)
 			if err := <-first.done; err != nil {
 				t.Fatalf("the first create: %v", err)
@@ -43,7 +43,7 @@ func TestCreateThatWaitedForAnother(t *testing.T) {
 	}
 }
 
-// sends requires that so many posts are ready to be sent now.
+// sends requires that n posts are ready to be sent now.
 func (s *Store) sends(t *testing.T, st *stretch, n int) {
 	t.Helper()
 	_, b := s.nextBatch()

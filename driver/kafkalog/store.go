@@ -41,8 +41,8 @@ type Store struct {
 }
 
 // Read returns the state of the cell at the time of the call, or later. It asks the partition's
-// leader where the log ends, and waits until the store has read so far. The caller may keep the
-// value.
+// leader where the log ends, and waits until the store has read up to there. The caller may keep
+// the value.
 //
 // It returns an error that wraps driver.ErrDenied if a right is missing, the error of CheckKey, and
 // any other error if the state is not known: the network failed, the topic was recreated or
@@ -74,15 +74,15 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	return s.entry(st, key), nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version is still prev, and returns
-// the version of the new state. An empty value is a delete marker. The call returns when the store
-// has read the write back from the log; an acknowledgment does not matter. The caller may reuse the
-// value.
+// CompareAndSwap replaces the state of the cell with value if its version is still prev, and
+// returns the version of the new state. An empty value is a delete marker. The call returns when
+// the store has read the write back from the log; an acknowledgment does not matter. The caller may
+// reuse the value.
 //
-// It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps
-// driver.ErrDenied if the right to write is missing. After an error of CheckKey, for a version that
-// is not from this store, or for a value longer than driver.MaxValue, nothing was sent. Any other
-// error leaves open whether the value was or will be written.
+// It returns an error that wraps driver.ErrConflict if the version was different, and one that
+// wraps driver.ErrDenied if the right to write is missing. After an error of CheckKey, for a
+// version that is not from this store, or for a value longer than driver.MaxValue, nothing was
+// sent. Any other error leaves open whether the value was or will be written.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	v, err := s.swap(ctx, key, prev, value)
 	if err != nil {

@@ -108,7 +108,7 @@ func (s *Store) readToEnd(ctx context.Context, st *stretch) error {
 	s.mu.Unlock()
 	end, err := s.wire.bound(ctx, at, atEnd)
 	if err != nil {
-		return s.mishap(ctx, err)
+		return s.requestFailed(ctx, err)
 	}
 	return s.reach(ctx, st, end)
 }

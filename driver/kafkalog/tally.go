@@ -52,8 +52,8 @@ func (s *Store) tally() tally {
 // nuisance that Inspect reports.
 func (t tally) refuseForeign() error {
 	if t.later {
-		return errors.New("it holds records of a later release, which decides otherwise what counts: give all candidates and " +
-			"observers of the topic the same release, or this one a topic of its own")
+		return errors.New("it holds records of a later release of Tenure, which has other rules for valid records: run the same release in all candidates and " +
+			"observers of the topic, or give this process another topic")
 	}
 	if t.foreign == 0 || t.posts > 0 {
 		return nil
@@ -103,8 +103,8 @@ func (v survey) atPace() []driver.Finding {
 	}
 	return []driver.Finding{{
 		Severity: severity, Setting: "retention.bytes",
-		Problem: fmt.Sprintf("as fast as records were written, each is removed about %v later, which is less than %d leases of %v: that "+
-			"of a leader may be removed while it leads", stays.Round(time.Second), fewLeases, v.lease),
+		Problem: fmt.Sprintf("at the present rate of writes a record is removed about %v after it was written, which is less than %d leases of %v: the "+
+			"record of a leader may be removed while it leads", stays.Round(time.Second), fewLeases, v.lease),
 		Remedy: fmt.Sprintf("more retention.bytes, fewer elections in topic %s, or a shorter lease", v.topic),
 	}}
 }

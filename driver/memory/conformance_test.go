@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/electiontest"
 )
 
-// operated is either kind of store, with an operator's methods.
+// operated is either kind of store, with the methods of an operator.
 type operated interface {
 	driver.Store
 	Delete(key string) driver.Version

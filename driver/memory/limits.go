@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// minLease leaves room for timers that fire late, the only delay of this store.
+	// minLease allows for timers that fire late, the only delay of this store.
 	minLease = 50 * time.Millisecond
 	maxKey   = 512
 )

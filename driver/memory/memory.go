@@ -10,12 +10,12 @@
 //   - deleted: the version is that of the delete marker;
 //   - purged: the version is empty, and the cell is not pristine.
 //
-// A compare-and-swap from "never" succeeds only on the first kind, one from the empty version on
-// the first and third.
+// A compare-and-swap from "never" succeeds only on a cell that was never written. A
+// compare-and-swap from the empty version succeeds on such a cell and on a purged one.
 //
 // [New] makes a store that pushes changes, [NewPolled] one that does not, so that both ways of
-// following an election can be tested. No method blocks, so an ended context only makes a call fail
-// that has not begun. To try a program in an outage, wrap the store with package driver/faults;
+// following an election can be tested. No method blocks. A call fails if its context has ended
+// before the call begins. To try a program in an outage, wrap the store with package driver/faults;
 // package tenuretest decides which candidate is elected.
 package memory
 
@@ -33,7 +33,7 @@ import (
 const never driver.Version = "never"
 
 // Polled is a store without watch. It must be made by NewPolled. Its methods may be called from
-// many goroutines. It implements driver.Store, driver.Bounded and driver.Inspector.
+// many goroutines. It implements driver.Store, driver.Bounded, driver.Inspector and driver.Lister.
 type Polled struct {
 	mu    sync.Mutex
 	seq   uint64
@@ -86,7 +86,7 @@ func (p *Polled) Read(ctx context.Context, key string) (driver.Entry, error) {
 
 // CompareAndSwap replaces the state of the cell by a copy of value if its version still is prev,
 // and returns the version of the new state. An empty value is a delete marker. It returns an error
-// that wraps driver.ErrConflict if the version was another. Every other error means here that
+// that wraps driver.ErrConflict if the version was different. Every other error means here that
 // nothing was applied: those of CheckKey, the context's if it has ended, and a plain one if value
 // is longer than driver.MaxValue.
 func (p *Polled) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
@@ -106,7 +106,7 @@ func (p *Polled) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 // swap pushes after it has released the lock.
 func (p *Polled) swap(key string, prev driver.Version, value []byte) (driver.Version, bool) {
 	p.mu.Lock()
-	if !p.is(key, prev) {
+	if !p.hasVersion(key, prev) {
 		p.mu.Unlock()
 		return "", false
 	}
@@ -116,7 +116,7 @@ func (p *Polled) swap(key string, prev driver.Version, value []byte) (driver.Ver
 	return version, true
 }
 
-// admit returns why a call cannot begin.
+// admit returns an error if the context has ended or the key is invalid.
 func (p *Polled) admit(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,14 +133,14 @@ func (p *Polled) entry(key string) driver.Entry {
 	return driver.Entry{Value: bytes.Clone(c.value), Version: c.version(), Floor: p.seq, Era: p.era}
 }
 
-// is reports whether the cell has this version. It is called under the lock.
-func (p *Polled) is(key string, version driver.Version) bool {
+// hasVersion reports whether the cell has this version. It is called under the lock.
+func (p *Polled) hasVersion(key string, version driver.Version) bool {
 	c, written := p.cells[key]
 	return version == c.version() || version == never && !written
 }
 
-// write gives the cell the next sequence and queues the entry; the caller pushes it after
-// unlocking. It is called under the lock.
+// write writes the cell with the next sequence and queues the entry. It is called under the lock;
+// the caller pushes after it has released the lock.
 func (p *Polled) write(key string, value []byte) (driver.Version, *feed) {
 	p.seq++
 	c := cell{value: bytes.Clone(value), seq: p.seq}

@@ -38,12 +38,12 @@ func TestSwapFromAbsence(t *testing.T) {
 	}{
 		{"never written, from never", "the claim that need not wait", func(*memory.Store) {}, "never", true},
 		{"never written, from empty", "empty means absent, and it is", func(*memory.Store) {}, "", true},
-		{"live, from never", "somebody leads", func(s *memory.Store) { s.Put(key, []byte("x")) }, "never", false},
-		{"live, from empty", "somebody leads", func(s *memory.Store) { s.Put(key, []byte("x")) }, "", false},
-		{"deleted, from never", "somebody led", func(s *memory.Store) { s.Delete(key) }, "never", false},
+		{"live, from never", "there is a leader", func(s *memory.Store) { s.Put(key, []byte("x")) }, "never", false},
+		{"live, from empty", "there is a leader", func(s *memory.Store) { s.Put(key, []byte("x")) }, "", false},
+		{"deleted, from never", "there was a leader", func(s *memory.Store) { s.Delete(key) }, "never", false},
 		{"deleted, from empty", "a marker has a version of its own", func(s *memory.Store) { s.Delete(key) }, "", false},
 		{"deleted, from the marker", "that is its version", func(s *memory.Store) { s.Delete(key) }, "1", true},
-		{"purged, from never", "somebody led", func(s *memory.Store) { s.Delete(key); s.Purge(key) }, "never", false},
+		{"purged, from never", "there was a leader", func(s *memory.Store) { s.Delete(key); s.Purge(key) }, "never", false},
 		{"purged, from empty", "it is absent", func(s *memory.Store) { s.Delete(key); s.Purge(key) }, "", true},
 		{"purged, from its old version",
 			"that state is gone", func(s *memory.Store) { s.Delete(key); s.Purge(key) }, "1", false},
@@ -126,7 +126,7 @@ func TestRefusals(t *testing.T) {
 		{"no key", "a name was forgotten", t.Context(), "", []byte("x"), false},
 		{"too long a key", "no other store holds it", t.Context(), strings.Repeat("k", 513), []byte("x"), false},
 		{"key of other bytes", "it could not be printed", t.Context(), "\xff", []byte("x"), false},
-		{"ended context", "whoever asked is gone", over, "k", []byte("x"), false},
+		{"ended context", "the caller is gone", over, "k", []byte("x"), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestEndedContextIsNamed(t *testing.T) {
+func TestErrorWrapsTheEndOfTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := memory.New()

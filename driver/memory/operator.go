@@ -6,8 +6,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// This file has the actions of an operator, a backup or a foreign program on a store, of which an
-// election is not notified.
+// This file has the actions of an operator, a backup or a foreign program on a store.
 
 // Put writes a copy of value whatever the version of the cell, as a foreign program might: it
 // checks neither the key nor the length. It returns the version of the new state.
@@ -62,7 +61,7 @@ func (p *Polled) Restore(s Snapshot) {
 	maps.Copy(p.cells, s.cells)
 }
 
-// Recreate removes all cells and begins the sequence again, as where an operator deletes a bucket
+// Recreate removes all cells and begins the sequence again, as when an operator deletes a bucket
 // and recreates it. Versions and sequences recur, in another era, and no cell is pristine. Watches
 // stay, but are not notified.
 func (p *Polled) Recreate() {

@@ -10,12 +10,12 @@ import (
 )
 
 // feed carries the changes of one key to its watches. All fields are guarded by the store's lock.
-// There is no goroutine behind it: each writer also pushes, unless another goroutine already pushes
-// on this feed and takes the new entry along. That keeps the entries of a key in the order of its
-// writes.
+// It has no goroutine of its own: each writer also pushes, unless another goroutine already pushes
+// on this feed, which then pushes the new entry, too. That keeps the entries of a key in the order
+// of its writes.
 type feed struct {
 	watches []*watch // replaced, never changed in place: a push iterates over it without the lock
-	news    []driver.Entry
+	queued  []driver.Entry
 	pushing bool
 }
 
@@ -25,9 +25,9 @@ type watch struct {
 }
 
 // Watch calls see for every later change of the cell, in order, until stop is called. It does not
-// call it for the present state. The caller of a writing method calls see, before that method
-// returns or, when several write at once, soon after. See may keep the value that it is given. The
-// errors are as for Read.
+// call it for the present state. Each writing method calls see before it returns. If several
+// methods write at once, one of them calls see for all their writes, so another may return before
+// see is called. See may keep the value that it is given. The errors are as for Read.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := s.admit(ctx, key); err != nil {
 		return nil, err
@@ -61,14 +61,14 @@ func (s *Store) unwatch(key string, f *feed, w *watch) {
 func (p *Polled) queue(key string, c cell) *feed {
 	f := p.feeds[key]
 	if f != nil {
-		f.news = append(f.news, driver.Entry{Value: c.value, Version: c.version(), Floor: p.seq, Era: p.era})
+		f.queued = append(f.queued, driver.Entry{Value: c.value, Version: c.version(), Floor: p.seq, Era: p.era})
 	}
 	return f
 }
 
 // push delivers the queued entries. It is called without the lock, so that see may use the store.
 func (p *Polled) push(f *feed) {
-	if !p.begin(f) {
+	if !p.mustPush(f) {
 		return
 	}
 	for {
@@ -82,28 +82,28 @@ func (p *Polled) push(f *feed) {
 	}
 }
 
-// begin reports whether the caller must push this feed.
-func (p *Polled) begin(f *feed) bool {
+// mustPush reports whether the caller must push on this feed.
+func (p *Polled) mustPush(f *feed) bool {
 	if f == nil {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	mine := !f.pushing
+	idle := !f.pushing
 	f.pushing = true
-	return mine
+	return idle
 }
 
-// next takes the oldest entry. When there is none, the push ends under the same lock: a writer that
-// queues an entry later finds that no goroutine pushes.
+// next removes and returns the oldest entry. If there is none, it clears pushing under the same
+// lock, so a writer that queues an entry later pushes itself.
 func (p *Polled) next(f *feed) (e driver.Entry, watches []*watch, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(f.news) == 0 {
+	if len(f.queued) == 0 {
 		f.pushing = false
 		return driver.Entry{}, nil, false
 	}
-	e, f.news = f.news[0], f.news[1:]
+	e, f.queued = f.queued[0], f.queued[1:]
 	return e, f.watches, true
 }
 

@@ -21,7 +21,7 @@ func mustWatch(t *testing.T, s *Store, key string, see func(driver.Entry)) (stop
 	return stop
 }
 
-// collector keeps the entries that it sees. It locks, because any writer may push.
+// collector collects the entries that it sees. It locks, because any writer may push.
 type collector struct {
 	mu      sync.Mutex
 	entries []driver.Entry
@@ -55,7 +55,7 @@ func TestWritesPushBeforeTheyReturn(t *testing.T) {
 	}
 }
 
-// A watch that stays one entry behind would be a push that two writers left to each other.
+// A watch must not stay one entry behind because each of two writers leaves the push to the other.
 func TestPushesKeepTheOrderOfWrites(t *testing.T) {
 	s := New()
 	var c collector
@@ -97,7 +97,7 @@ func TestSeeMayUseTheStore(t *testing.T) {
 	}
 }
 
-func TestStopStopsTheOthersTooIfAsked(t *testing.T) {
+func TestCallbackMayStopAnotherWatch(t *testing.T) {
 	s := New()
 	var second func()
 	calls := 0
@@ -131,10 +131,10 @@ func TestWatchesLeaveNothing(t *testing.T) {
 func TestStoreFromOutsideWorksInBubble(t *testing.T) {
 	s := New()
 	synctest.Test(t, func(t *testing.T) {
-		heard := make(chan driver.Entry, 1)
-		defer mustWatch(t, s, "k", func(e driver.Entry) { heard <- e })()
+		pushed := make(chan driver.Entry, 1)
+		defer mustWatch(t, s, "k", func(e driver.Entry) { pushed <- e })()
 		go s.Put("k", []byte("x"))
-		if e := <-heard; e.Version != "1" {
+		if e := <-pushed; e.Version != "1" {
 			t.Errorf("pushed %+v", e)
 		}
 	})

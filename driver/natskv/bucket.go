@@ -89,8 +89,8 @@ type message struct {
 	Header   []byte `json:"hdrs"`
 }
 
-// headers returns the headers of a message that a person may have written; unreadable headers are
-// empty.
+// headers returns the headers of a message. An operator may have written the message by hand, so
+// unreadable headers count as empty.
 func (m message) headers() nats.Header {
 	h, _ := nats.DecodeHeadersMsg(m.Header)
 	return h

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestCheckRights: a user without the right to write gets that error, without a write.
+// TestCheckRights: a user without the right to write gets an error, and nothing is written.
 func TestCheckRights(t *testing.T) { inBubble(t, checkRights) }
 
 func checkRights(t *testing.T) {
@@ -34,7 +34,7 @@ func checkRights(t *testing.T) {
 	}
 }
 
-// TestCheckRightsChangesNothing: no setting of the bucket makes it store a message.
+// TestCheckRightsChangesNothing: with no setting of the bucket does the check store a message.
 func TestCheckRightsChangesNothing(t *testing.T) {
 	for name, change := range map[string]func(*jetstream.StreamConfig){
 		"as it is":         func(*jetstream.StreamConfig) {},
@@ -88,7 +88,8 @@ func changesNothing(t *testing.T, change func(*jetstream.StreamConfig)) {
 	}
 }
 
-// TestStandbyWithoutTheRightToWrite: the election reports it while another leads.
+// TestStandbyWithoutTheRightToWrite: the election reports the missing right while another candidate
+// leads.
 func TestStandbyWithoutTheRightToWrite(t *testing.T) { inBubble(t, standbyWithoutTheRightToWrite) }
 
 func standbyWithoutTheRightToWrite(t *testing.T) {

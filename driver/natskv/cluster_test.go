@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestInspectInCluster checks for a cluster's abilities that a bucket does not use. It also checks
-// the findings about several ways to one bucket, one of them closed.
+// TestInspectInCluster checks for abilities of a cluster that a bucket does not use. It also checks
+// the findings about several servers for one bucket, one of them closed.
 func TestInspectInCluster(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestInspectInCluster(t *testing.T) {
 	}
 }
 
-// TestCreateInCluster: the sequences go on from the first one, under any leader of the stream.
+// TestCreateInCluster: the sequences continue from the first one, under any leader of the stream.
 func TestCreateInCluster(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestCreateInCluster(t *testing.T) {
 			if err == nil && v != versionOf(e.Floor+1) {
 				t.Fatalf("version %s after %+v", v, e)
 			}
-			// a write without an answer may be there
+			// A write without an answer may have been applied.
 			now, failed := s.Read(wait.Context(t), testKey)
 			if failed == nil && now.Floor < e.Floor {
 				t.Fatalf("%+v after %+v", now, e)

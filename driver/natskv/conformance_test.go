@@ -37,14 +37,14 @@ func variants() []variant {
 	}
 }
 
-// TestConformance is within the process; TestConformanceOnSockets has all variants.
+// TestConformance runs in this process. TestConformanceOnSockets has all variants.
 func TestConformance(t *testing.T) {
 	v := variant{"memory", inMemory, opened, true, false, true}
-	s := startServer(t, withNobody)
+	s := startServer(t, withLimitedUser)
 	drivertest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
 }
 
-// TestElections is in virtual time; TestElectionsOnSockets is not.
+// TestElections runs in virtual time. TestElectionsOnSockets does not.
 func TestElections(t *testing.T) {
 	inBubbles(t, variant{"memory", inMemory, opened, true, false, false})
 }
@@ -54,14 +54,14 @@ func inBubbles(t *testing.T, v variant) {
 	defer natstest.EmptyPools()
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		natstest.EmptyPools()
-		return v.harness(t, startServer(t, withNobody))
+		return v.harness(t, startServer(t, withLimitedUser))
 	})
 }
 
 func BenchmarkStore(b *testing.B) {
 	for _, v := range variants() {
 		b.Run(v.name, func(b *testing.B) {
-			s := startServer(b, withNobody)
+			s := startServer(b, withLimitedUser)
 			open := func(t testing.TB) drivertest.Harness { return v.harness(t, s) }
 			drivertest.Benchmark(b, open)
 			electiontest.Benchmark(b, open)
@@ -69,8 +69,8 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// withNobody adds a user that may only receive answers, beside one that may do everything.
-func withNobody(o *server.Options) {
+// withLimitedUser adds a user that may only receive answers, and a user that may do everything.
+func withLimitedUser(o *server.Options) {
 	o.Users = []*server.User{
 		{Username: "all", Password: "x"},
 		{Username: "nobody", Password: "x", Permissions: permissions(nil, "_INBOX.>")},
@@ -87,7 +87,7 @@ func permissions(publish []string, subscribe ...string) *server.Permissions {
 	}
 }
 
-// harness makes a harness on a bucket of its own, so that each case starts with an empty one.
+// harness returns a harness on its own bucket, so that each case starts with an empty one.
 func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 	t.Helper()
 	operator := connect(t, s.ClientURL(), nats.UserInfo("all", "x"))
@@ -108,7 +108,7 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 	h.Store = v.open(t, nc, kv.Bucket())
 	h.Cut = func() (heal func()) {
 		mend, over := p.Cut(), nc.Stats().Reconnects
-		// A request that is sent before the loss is noticed is lost, and waited for.
+		// A request that is sent before the loss is noticed is lost, and the caller waits for it.
 		return func() {
 			mend()
 			wait.Until(t, "the connection is recreated", func() bool { return nc.Stats().Reconnects > over })
@@ -155,7 +155,7 @@ func created(t testing.TB, js jetstream.JetStream, name string, opts ...CreateOp
 	return kv
 }
 
-// purge removes the messages of a key, also the marker, which "nats kv purge" leaves.
+// purge removes the messages of a key, including the marker, which "nats kv purge" leaves.
 func purge(js jetstream.JetStream, bucket string) func(context.Context, string) error {
 	return func(ctx context.Context, key string) error {
 		stream, err := js.Stream(ctx, "KV_"+bucket)
@@ -170,7 +170,7 @@ func opened(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
 	return openStore(t, newJetStream(t, nc), bucket)
 }
 
-// vouched makes the first election in a bucket begin at once.
+// vouched lets the first election in a bucket begin at once.
 func vouched(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
 	return openStore(t, newJetStream(t, nc), bucket, Pristine())
 }

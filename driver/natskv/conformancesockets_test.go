@@ -20,7 +20,7 @@ func TestConformanceOnSockets(t *testing.T) {
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
 			v.skip(t)
-			s := startServer(t, withNobody)
+			s := startServer(t, withLimitedUser)
 			drivertest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
 		})
 	}
@@ -31,7 +31,7 @@ func TestElectionsOnSockets(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			v.skip(t)
 			t.Parallel()
-			s := startServer(t, withNobody)
+			s := startServer(t, withLimitedUser)
 			electiontest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
 		})
 	}

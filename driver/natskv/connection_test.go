@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestForcedReconnect: a request without an answer, from a server without a sign of life, is reason
-// enough to try another server. Without that the write would fail until its own lease was over.
+// TestForcedReconnect: if a request has no answer and the server gives no sign of life, the store
+// tries another server. Otherwise the write would fail until its own lease was over.
 func TestForcedReconnect(t *testing.T) {
 	inBubble(t, forcedReconnect)
 }
@@ -49,8 +49,8 @@ func forcedReconnect(t *testing.T) {
 	}
 }
 
-// TestVanishedRequest: a stream without a leader never answers a request that it did not answer in
-// time, and there is time for more tries.
+// TestVanishedRequest: a stream without a leader never answers a request that it has not answered
+// in time. There is time for more tries.
 func TestVanishedRequest(t *testing.T) {
 	for what, call := range map[string]func(t *testing.T, s *Store) error{
 		"read": func(t *testing.T, s *Store) error { _, err := s.Read(wait.Context(t), testKey); return err },
@@ -80,8 +80,8 @@ func vanishedRequest(t *testing.T, call func(t *testing.T, s *Store) error) {
 	}
 }
 
-// TestReadsQueue: the reads of thousands of followers must not wait in the server's queue before
-// the leaders' renewals.
+// TestReadsQueue: the reads of thousands of followers must not delay the leaders' renewals in the
+// server's queue.
 func TestReadsQueue(t *testing.T) { inBubble(t, readsQueue) }
 
 func readsQueue(t *testing.T) {
@@ -124,13 +124,12 @@ func readsQueue(t *testing.T) {
 			t.Errorf("asked on %s", m.Subject)
 		}
 	case <-wait.Context(t).Done():
-		t.Error("after those who have left nobody may read")
+		t.Error("after callers have left, no read gets through")
 	}
 }
 
-// TestBorrowedIsNotTouched: the store never changes the handlers, the options or the connection
-// itself.
-func TestBorrowedIsNotTouched(t *testing.T) { inBubble(t, borrowedIsNotTouched) }
+// The store never changes the handlers, the options or the connection itself.
+func TestBorrowedConnectionIsUnchanged(t *testing.T) { inBubble(t, borrowedIsNotTouched) }
 
 func borrowedIsNotTouched(t *testing.T) {
 	f := newFixture(t)
@@ -169,7 +168,7 @@ func borrowedIsNotTouched(t *testing.T) {
 	}
 }
 
-// handlersOf returns the addresses of a connection's functions.
+// handlersOf returns the addresses of a connection's handlers.
 func handlersOf(nc *nats.Conn) [5]uintptr {
 	return [5]uintptr{
 		reflect.ValueOf(nc.ErrorHandler()).Pointer(), reflect.ValueOf(nc.DisconnectErrHandler()).Pointer(),

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,6 +30,9 @@ type consumer struct {
 	deliver func(key string, e driver.Entry)
 	count   uint64 // messages received; the server numbers them for this consumer
 	quiet   *time.Timer
+	// resumes reports whether the next link begins after the last message delivered, or where this
+	// link began. Messages may arrive before open knows that.
+	resumes atomic.Bool
 
 	once sync.Once
 	lost chan struct{}
@@ -42,6 +46,7 @@ func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, dr
 		return nil, err
 	}
 	c := &consumer{stored: b.stored, life: info.life(), deliver: deliver, lost: make(chan struct{})}
+	c.resumes.Store(after > 0)
 	c.quiet = time.AfterFunc(silence, c.lose)
 	inbox := b.conn.NATS().NewInbox()
 	sub, err := b.conn.NATS().Subscribe(inbox, c.receive)
@@ -58,6 +63,9 @@ func (b *bucket) open(ctx context.Context, after uint64, deliver func(string, dr
 	if l.after, err = b.bind(ctx, inbox, info, after); err != nil {
 		stop()
 		return nil, err
+	}
+	if l.after > 0 {
+		c.resumes.Store(true)
 	}
 	return l, nil
 }
@@ -91,8 +99,8 @@ func (b *bucket) bind(ctx context.Context, inbox string, was streamInfo, after u
 // links that the bucket is another one.
 func (i streamInfo) resumable(after uint64) uint64 { return i.life().sequence(after, i.State.LastSeq) }
 
-// reconnects matters because the server forgets a consumer without a subscription, and a restarted
-// server has none.
+// reconnects signals each new connection, because the server removes a consumer without a
+// subscription, and a restarted server has none.
 func (b *bucket) reconnects() (again <-chan nats.Status, stop func()) {
 	nc := b.conn.NATS()
 	statuses := nc.StatusChanged(nats.CONNECTED)
@@ -100,8 +108,8 @@ func (b *bucket) reconnects() (again <-chan nats.Status, stop func()) {
 }
 
 // addConsumer returns the sequence after which the consumer starts, 0 if the server gives none.
-// First it tries whether flow control may be answered. Without that right everything works until
-// one day so many messages are pending that the server waits for the answer.
+// First it checks the right to answer flow control. Without that right everything works until so
+// many messages are pending that the server waits for the answer.
 func (b *bucket) addConsumer(ctx context.Context, inbox string, after uint64) (uint64, error) {
 	name := inbox[strings.LastIndexByte(inbox, '.')+1:] // as unique as the inbox
 	request := map[string]any{
@@ -149,7 +157,8 @@ func (b *bucket) consumerConfig(name, inbox string, after uint64) map[string]any
 	return c
 }
 
-// lose may be called more than once. Messages that still arrive count nevertheless.
+// lose reports the loss of the link. It may be called more than once. Messages that still arrive
+// without a gap are delivered.
 func (c *consumer) lose() { c.once.Do(func() { close(c.lost) }) }
 
 // receive is called by one goroutine of the library, for one message at a time.
@@ -165,7 +174,12 @@ func (c *consumer) receive(m *nats.Msg) {
 	}
 }
 
-// message counts messages, because the library drops those that its queue cannot take.
+// message counts messages, because the library drops those that its queue cannot take, and a
+// connection that breaks loses those that were on their way. After a gap it leaves all messages to
+// the next link, which also brings the missing ones. A message delivered here would let the next
+// link begin after it, and the changes of other keys in the gap would never be delivered. That can
+// still happen to the first messages of a bucket that counts from 1: before them there is no
+// sequence to resume after. Elections then notice the change when they next read.
 func (c *consumer) message(m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -174,8 +188,12 @@ func (c *consumer) message(m *nats.Msg) {
 	c.count++
 	if meta.Sequence.Consumer != c.count {
 		c.lose()
+		if c.resumes.Load() {
+			return
+		}
 	}
 	c.deliver(strings.TrimPrefix(m.Subject, c.stored), c.life.entry(meta.Sequence.Stream, m.Data))
+	c.resumes.Store(true)
 }
 
 // control answers flow control and checks by heartbeats whether the last messages were missed. The

@@ -35,13 +35,13 @@ func TestConsumer(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		pushes  []*nats.Msg
-		told    []uint64 // floors
+		want    []uint64 // floors
 		lost    bool
 		answers int
 		why     string
 	}{
 		{"messages", []*nats.Msg{pushed(1, 4), pushed(2, 9)}, []uint64{4, 9}, false, 0, "numbered without a gap"},
-		{"gap", []*nats.Msg{pushed(1, 4), pushed(3, 9)}, []uint64{4, 9}, true, 0, "one was dropped on the way"},
+		{"gap", []*nats.Msg{pushed(1, 4), pushed(3, 9)}, []uint64{4}, true, 0, "the next link begins after the first"},
 		{"gap at the start", []*nats.Msg{pushed(2, 9)}, []uint64{9}, true, 0, "one was dropped on the way"},
 		{"heartbeat", []*nats.Msg{pushed(1, 4), status("100", "", "Nats-Last-Consumer", "1")}, []uint64{4}, false, 0,
 			"nothing is missing"},
@@ -54,13 +54,13 @@ func TestConsumer(t *testing.T) {
 		{"stranger", []*nats.Msg{{Data: []byte("v")}}, nil, false, 0, "anybody may publish to an inbox"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var told []uint64
+			var got []uint64
 			con := &consumer{stored: "$KV.B.", lost: make(chan struct{}), quiet: time.AfterFunc(time.Hour, func() {})}
 			con.deliver = func(key string, e driver.Entry) {
 				if key != testKey {
 					t.Errorf("key %q", key)
 				}
-				told = append(told, e.Floor)
+				got = append(got, e.Floor)
 			}
 			var answers atomic.Int32
 			sub, err := nc.Subscribe("answers", func(*nats.Msg) { answers.Add(1) })
@@ -77,11 +77,32 @@ func TestConsumer(t *testing.T) {
 				lost = true
 			default:
 			}
-			if !slices.Equal(told, c.told) || lost != c.lost {
-				t.Errorf("told %d, lost %v; want %d, %v: %s", told, lost, c.told, c.lost, c.why)
+			if !slices.Equal(got, c.want) || lost != c.lost {
+				t.Errorf("got %d, lost %v; want %d, %v: %s", got, lost, c.want, c.lost, c.why)
 			}
 			wait.Until(t, c.why, func() bool { return int(answers.Load()) == c.answers })
 			_ = sub.Unsubscribe()
 		})
+	}
+}
+
+// The next link begins after the last message that was delivered. If it began after 10, it would
+// miss the change in the gap, which may be of another key.
+func TestConsumerLeavesAGapToTheNextLink(t *testing.T) {
+	var got []uint64
+	c := &consumer{stored: "$KV.B.", lost: make(chan struct{}), quiet: time.AfterFunc(time.Hour, func() {})}
+	c.deliver = func(_ string, e driver.Entry) { got = append(got, e.Floor) }
+	c.resumes.Store(true)
+	for _, m := range []*nats.Msg{pushed(1, 4), pushed(3, 9), pushed(4, 10)} {
+		m.Sub = &nats.Subscription{}
+		c.receive(m)
+	}
+	select {
+	case <-c.lost:
+	default:
+		t.Error("the link goes on")
+	}
+	if !slices.Equal(got, []uint64{4}) {
+		t.Errorf("got %d; want only 4", got)
 	}
 }

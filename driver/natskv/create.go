@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// markerTTL keeps the news of an expired key for longer than any lease.
+// markerTTL keeps the marker of an expired key for longer than any lease.
 const markerTTL = 2 * time.Hour
 
 // CreateOption changes the bucket that Create makes. A program may define its own.

@@ -16,7 +16,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// The rights that the package's documentation gives to a candidate and to an observer on bucket B.
+// These are the rights that the package's documentation gives to a candidate and to an observer on
+// bucket B.
 var (
 	candidateRights = append([]string{"$KV.B.>"}, observerRights...)
 	observerRights  = []string{
@@ -27,13 +28,13 @@ var (
 	}
 )
 
-// rightsFixture is a server with bucket B on which a user has some rights, with the errors that the
-// user's connection got.
+// rightsFixture is a server with bucket B, on which a user has some rights. It collects the errors
+// of the user's connection.
 type rightsFixture struct {
 	*fixture // of the operator
 	user     *nats.Conn
 	store    *Store
-	told     func() []string
+	errors   func() []string
 }
 
 func newRightsFixture(t *testing.T, publish []string, subscribe ...string) *rightsFixture {
@@ -48,21 +49,21 @@ func newRightsFixture(t *testing.T, publish []string, subscribe ...string) *righ
 	js := newJetStream(t, nc)
 	f := &fixture{TB: t, server: s, nc: nc, js: js, kv: addBucket(t, js, named("B"))}
 	var mu sync.Mutex
-	var told []string
+	var refused []string
 	user := connect(t, s.ClientURL(), nats.UserInfo("user", "x"),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, err.Error())
+			refused = append(refused, err.Error())
 		}))
 	return &rightsFixture{
 		fixture: f,
 		user:    user,
 		store:   closedAfter(t, unopened(t, user)),
-		told: func() []string {
+		errors: func() []string {
 			mu.Lock()
 			defer mu.Unlock()
-			return slices.Clone(told)
+			return slices.Clone(refused)
 		},
 	}
 }
@@ -77,9 +78,9 @@ func (f *rightsFixture) expectDenied(what, subject string, call func(context.Con
 	}
 }
 
-// TestMuted: a user that may ask but gets no answers. A write may have been applied all the same,
-// so it stays open.
-func TestMuted(t *testing.T) { inBubble(t, muted) }
+// TestUserThatGetsNoAnswers: a user may send requests but gets no answers. A write may have been
+// applied, so its outcome is unknown.
+func TestUserThatGetsNoAnswers(t *testing.T) { inBubble(t, muted) }
 
 func muted(t *testing.T) {
 	f := newRightsFixture(t, candidateRights, "elsewhere.>")
@@ -97,9 +98,9 @@ func muted(t *testing.T) {
 	}
 }
 
-// TestOthersRefusals: the connection is shared, and other refusals of the program do not concern a
-// request.
-func TestOthersRefusals(t *testing.T) { inBubble(t, othersRefusals) }
+// TestRefusalsOfOtherRequests: the connection is shared. Refusals of the program's other requests
+// do not affect this one.
+func TestRefusalsOfOtherRequests(t *testing.T) { inBubble(t, othersRefusals) }
 
 func othersRefusals(t *testing.T) {
 	f := newRightsFixture(t, append([]string{"slow"}, candidateRights...), "_INBOX.>")
@@ -118,7 +119,7 @@ func othersRefusals(t *testing.T) {
 		}
 		_, _ = user.SubscribeSync("forbidden")
 		_ = user.Flush()
-		time.Sleep(12 * time.Millisecond) // long enough for a look
+		time.Sleep(12 * time.Millisecond) // long enough for a check
 		_ = m.Respond([]byte(`{"stream":"KV_B","seq":7}`))
 	})
 	f.must(err)

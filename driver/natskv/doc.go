@@ -20,21 +20,24 @@
 // sequence in the stream KV_<bucket>. A compare-and-swap is one publish, which the stream's leader
 // accepts only if that sequence is still the last one of the subject. Reads also go to the stream's
 // leader. They never use a Direct Get, which any replica may answer from its past. The sequence
-// counts every write to the bucket and never goes back while the stream lives, so the floor of the
-// terms follows from it. In a bucket of [Create] on a recent server the sequence begins at a time
-// in microseconds, and is the floor. In any other bucket it begins at 1, and the floor is the
-// sequence plus the time at which the stream was created, in microseconds.
+// counts every write to the bucket and never goes back while the stream lives. So it gives the
+// floor of the terms, an upper bound on all earlier ones:
+//
+//   - In a bucket that [Create] made on a recent server, the sequence begins at the time of
+//     creation as a number of microseconds, and the sequence is the floor.
+//   - In any other bucket it begins at 1, and the floor is the sequence plus the time at which the
+//     stream was created, in microseconds.
 //
 // A bucket may hold other keys, and may have a TTL, as one made by "nats kv add --ttl" has. The TTL
 // only removes old records: servers apply it by their own clocks, and no lease depends on it.
 //
-// # What it does not rely on
+// # What a bucket cannot promise
 //
 // Memory storage forgets the sequence when the server restarts, and terms may then be lower than
 // before. In a bucket that counts from 1, sequences recur when it is deleted and recreated; terms
 // do not. A server syncs its files every two minutes unless set to "sync_interval: always", so a
 // power failure of all replicas at once may take back acknowledged writes. [Store.Inspect] reports
-// the first two for a bucket. A server does not show its sync_interval.
+// memory storage and a bucket that counts from 1. A server does not show its sync_interval.
 //
 // # Rights
 //
@@ -44,23 +47,24 @@
 //	$JS.API.STREAM.MSG.GET.KV_B
 //	$JS.API.STREAM.INFO.KV_B
 //	$JS.API.CONSUMER.CREATE.KV_B.*.$KV.B.>       to be notified of changes at once
-//	$JS.FC.KV_B.>                                likewise
+//	$JS.FC.KV_B.>                                the same (flow control)
 //
 // and to subscribe to
 //
 //	_INBOX.>                                     or the prefix given by nats.CustomInboxPrefix
 //
 // An observer needs the same without the first line. [Create] also needs to publish to $JS.API.INFO
-// and to $JS.API.STREAM.CREATE.KV_B. In a JetStream domain D, servers outside of it need $JS.D.API
-// in place of $JS.API, and $JS.D.API.$KV.B.> in place of $KV.B.>; those in the domain need the
-// rights as listed here. docs/nats.md has all this as the configuration of a server.
+// and to $JS.API.STREAM.CREATE.KV_B. If the bucket is in a JetStream domain D, users on servers
+// outside of the domain need $JS.D.API in place of $JS.API, and $JS.D.API.$KV.B.> in place of
+// $KV.B.>; users on servers in the domain need the rights as listed here. docs/nats.md has all this
+// as the configuration of a server.
 //
 // A server does not answer a request that it refuses because rights are missing. It sends an error
 // to the connection, and the client library keeps it as the connection's last error. While a
 // request waits, the store checks that error. So a missing right comes back as driver.ErrDenied
 // after a few milliseconds, with the subject in its text. The store changes no handler of the
 // connection. If the server refuses many requests within the same milliseconds, the store sees only
-// the last refusal; the others end without a reason, and show when they are tried again. Over a
+// the last refusal; the other calls end without the reason, which a later attempt shows. Over a
 // connection of its own, see [OwnConnection], the store sees each.
 //
 // # Calls
@@ -68,10 +72,11 @@
 // A call is one attempt: a publish, or one or two requests. The first write after a reconnect takes
 // one request more. The store sends nothing while the connection is down. A call whose connection
 // is lost ends with an error at once, though its write may have been applied. Every call ends with
-// its context, even while the client library holds its lock to wait for a frozen server. A read or
-// write also ends when no request like it was answered for 2 s. Over a connection of the store's
-// own that is 1 s, or four times the last round trip if that is longer.
+// its context, even while the client library holds its lock to wait for a frozen server. A read
+// also ends if the server has answered no read of the store for 2 s, and a write if it has answered
+// no write for 2 s. Over a connection of the store's own the limit is 1 s, or four times the last
+// round trip if that is longer.
 //
-// A store that finds another bucket of the same name after a reconnect does nothing there: see
-// [ErrTwoClusters].
+// After a reconnect to another cluster's bucket of the same name, or to an older bucket that was
+// put back, a store does nothing there: see [ErrTwoClusters].
 package natskv

@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// A bucket with three copies, and a connection that leaves a server which does not answer. It needs
-// servers, so it does not run as a test.
+// The bucket has three copies, and the connection leaves a server that does not answer. The example
+// needs servers, so it does not run as a test.
 func Example() {
 	ctx := context.Background()
 	nc, err := nats.Connect("nats://nats-1:4222,nats://nats-2:4222", nats.MaxReconnects(-1))

@@ -35,7 +35,7 @@ type link struct {
 	after uint64 // the floor after which it begins; 0 if not known
 	life  life   // the life of the bucket whose messages it brings; 0 if not known
 	floor uint64 // of an absent key when the link begins; 0 if not known
-	// it does not go on from where it should: the bucket was recreated or put back
+	// it does not resume after the given floor: the bucket was recreated or put back
 	recreated bool
 	lost      <-chan struct{} // closed when the link is lost
 	stop      func()          // ends the link and does not block; to be called once, lost or not

@@ -18,15 +18,15 @@ import (
 // fakeSource is a source whose links the test breaks.
 type fakeSource struct {
 	mu        sync.Mutex
-	fail      int      // so many attempts to open fail
+	fail      int      // this many attempts to open fail
 	asked     []uint64 // the floors that links were requested from
 	times     []time.Time
 	news      func(key string, e driver.Entry)
 	lose      func()
 	links     int // links that were not stopped
 	starts    uint64
-	recreated bool   // the links do not go on from where they should
-	floor     uint64 // of an absent key then
+	recreated bool   // links do not continue from the requested floor
+	floor     uint64 // the floor of an absent key then
 	again     chan nats.Status
 }
 
@@ -92,9 +92,8 @@ func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
 	}
 }
 
-// TestFeedTellsThatTheBucketWasPutBack: it is the same bucket, so no message shows that a key
-// vanished.
-func TestFeedTellsThatTheBucketWasPutBack(t *testing.T) {
+// TestFeedReportsARestoredBucket: it is the same bucket, so no message shows that a key vanished.
+func TestFeedReportsARestoredBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{starts: 5}
 		h, seen := startHub(t, s)
@@ -143,7 +142,8 @@ func TestFeedResumes(t *testing.T) {
 	}
 }
 
-// TestFeedKeepsTrying more and more slowly, and at once when the connection is back.
+// TestFeedKeepsTrying: the feed tries again at growing intervals, and at once when the connection
+// is back.
 func TestFeedKeepsTrying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{again: make(chan nats.Status)}
@@ -195,7 +195,7 @@ func TestFeedReconnect(t *testing.T) {
 	})
 }
 
-// TestHubSetUp: the first watch sets the feed up and gets the error if that fails; the next one
+// TestHubSetUp: the first watch sets the feed up, and gets the error if that fails. The next watch
 // tries again.
 func TestHubSetUp(t *testing.T) {
 	s := &fakeSource{fail: 1}
@@ -216,7 +216,7 @@ func TestHubSetUp(t *testing.T) {
 	h.close()
 }
 
-// TestHubEndsWithLastWatch and begins again with the next.
+// TestHubEndsWithLastWatch: the hub ends with the last watch, and begins again with the next one.
 func TestHubEndsWithLastWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{}
@@ -245,7 +245,8 @@ func TestHubEndsWithLastWatch(t *testing.T) {
 	})
 }
 
-// TestHubWaitsForItsTurn: a set-up that hangs delays another no longer than its context.
+// TestHubWaitsForItsTurn: a set-up that hangs delays another one only until the other's context
+// ends.
 func TestHubWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(&fakeSource{}, &abandon.Calls{})
@@ -261,8 +262,8 @@ func TestHubWaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// TestHubFanOut delivers in order and only to the watches of the key, each with a value of its own,
-// and not after stop.
+// TestHubFanOut: the hub delivers in order, only to the watches of the key, each with its own
+// value, and not after stop.
 func TestHubFanOut(t *testing.T) {
 	s := &fakeSource{}
 	h := newHub(s, &abandon.Calls{})

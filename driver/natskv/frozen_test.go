@@ -14,11 +14,11 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestFrozenServer: a stopped server still accepts connections, in its kernel. The library then
-// holds its lock until its own timeout, which is too late for any test here: each call ends with
-// its context, or not at all.
+// TestFrozenServer: a stopped server still accepts connections, in its kernel. The client library
+// then holds its lock until its own timeout, which is too late for every test here. Each call must
+// end with its context.
 //
-// This cannot be in a bubble, where time stands still while a goroutine waits for a lock.
+// This test cannot run in a bubble, where time stands still while a goroutine waits for a lock.
 func TestFrozenServer(t *testing.T) {
 	for name, reach := range map[string]func(testing.TB, *nats.Conn, string) driver.Store{
 		"store": opened, "handle": handled, "legacy handle": handledLegacy,
@@ -35,7 +35,7 @@ func frozenServer(t *testing.T, reach func(testing.TB, *nats.Conn, string) drive
 	s := reach(t, nc, kv.Bucket())
 	before := runtime.NumGoroutine()
 	heal := p.Cut()
-	p.Drop() // so that the library connects again and waits for the server's first word
+	p.Drop() // so that the library connects again and waits for the server's greeting
 	wait.Until(t, "the library is at it", func() bool { return p.Connections() > 0 })
 	for what, call := range map[string]func(context.Context) error{
 		"read": func(ctx context.Context) error {

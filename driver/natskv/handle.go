@@ -20,15 +20,16 @@ import (
 //     markers otherwise;
 //   - the store notices a recreated bucket only when it reads it;
 //   - the store does not recognize an empty bucket, so the very first election waits out one lease;
-//   - the client library sends a write without a responder up to twice more, 250 ms apart, and has
-//     no option against that;
+//   - if nobody responds to a write, the client library sends it again up to twice, 250 ms apart,
+//     and has no option against that;
 //   - a missing right looks like silence: errors never wrap driver.ErrDenied, and calls end with
 //     their context;
 //   - changes during an outage of the connection are not pushed afterwards;
 //   - the rights are those that the client library needs, which are more than this package's.
 //
-// A handle that wraps one of the client library may not describe the stream. Then Inspect returns
-// an error, and entries of absent keys have no floor.
+// If the program has wrapped the client library's handle in its own type, that handle possibly
+// cannot describe the stream. Then Inspect returns an error, and entries of absent keys have no
+// floor.
 //
 // Of the options only Translating has an effect here.
 func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
@@ -36,8 +37,9 @@ func FromKeyValue(kv jetstream.KeyValue, opts ...Option) *Store {
 }
 
 // FromLegacyKeyValue is FromKeyValue for a handle of the older JetStream API. Its calls take no
-// context. So a call that the store gives up with its context goes on in the background, at most
-// for the JetStream context's MaxWait (default 5 s) and two pauses of 250 ms.
+// context. So when the context of a call ends, the store gives the call up, but the call goes on in
+// the background, at most for the JetStream context's MaxWait (default 5 s) and two pauses of 250
+// ms.
 func FromLegacyKeyValue(kv nats.KeyValue, opts ...Option) *Store {
 	return newStore(settle(opts).overHandle(&handle{kv: legacyKeyValue{kv}}))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestHandleRefusesMarker: the client's own Create would overwrite the marker, though the caller
+// TestHandleRefusesMarker: the client's own Create would overwrite the marker, although the caller
 // has not seen it.
 func TestHandleRefusesMarker(t *testing.T) {
 	t.Parallel()
@@ -34,8 +34,8 @@ func TestHandleRefusesMarker(t *testing.T) {
 	}
 }
 
-// TestHandleTellsHowAKeyVanished, as far as the client libraries show it.
-func TestHandleTellsHowAKeyVanished(t *testing.T) {
+// TestHandleReportsHowAKeyVanished, as far as the client libraries show it.
+func TestHandleReportsHowAKeyVanished(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -54,13 +54,14 @@ func TestHandleTellsHowAKeyVanished(t *testing.T) {
 			"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()),
 		} {
 			if e := f.read(s, testKey); !e.Absent() || !errors.Is(e.Notice, c.want) {
-				t.Errorf("%s, after %s: %+v; want to hear that %v", name, c.name, e, c.want)
+				t.Errorf("%s, after %s: %+v; want the notice %v", name, c.name, e, c.want)
 			}
 		}
 	}
 }
 
-// wrapped and wrappedLegacy hide the methods of the library's handles beyond their interface.
+// wrapped and wrappedLegacy hide the methods of the library's handles that are not in the
+// interface.
 type wrapped struct{ jetstream.KeyValue }
 
 func (w wrapped) Status(context.Context) (jetstream.KeyValueStatus, error) { return nil, nil }
@@ -84,13 +85,13 @@ func TestWrappedHandle(t *testing.T) {
 			t.Errorf("%s: an absent key reads %+v; want no floor", name, e)
 		}
 		if _, err := s.Inspect(wait.Context(t), time.Second); !errors.Is(err, errNoInfo) {
-			t.Errorf("%s: inspect: %v; want to hear that the settings are hidden", name, err)
+			t.Errorf("%s: inspect: %v; want a finding that the settings are hidden", name, err)
 		}
 	}
 }
 
-// impatient is a handle whose watch gives up before it has shown anything. It reports that beside
-// the nil that means that all was shown.
+// impatient is a handle whose watch gives up before it has shown anything. It reports an error, and
+// also the nil that means that everything was shown.
 type impatient struct {
 	nats.KeyValue
 	nats.KeyWatcher
@@ -123,7 +124,7 @@ func TestImpatientHandle(t *testing.T) {
 	}
 }
 
-// TestHandleWatchSetUpIsBounded: the context that bounds the set-up ends before there is an answer.
+// TestHandleWatchSetUpIsBounded: the context of the set-up ends before there is an answer.
 func TestHandleWatchSetUpIsBounded(t *testing.T) { inBubble(t, handleWatchSetUpIsBounded) }
 
 func handleWatchSetUpIsBounded(t *testing.T) {

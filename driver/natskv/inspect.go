@@ -127,11 +127,11 @@ func atTTL(s survey, lease time.Duration) []driver.Finding {
 		return one(driver.Unsafe, "ttl", fmt.Sprintf("a record expires after %v, within the lease of %v: it vanishes under a "+
 			"leader, and no candidate ever sees one for a whole lease", ttl, lease), s.edit("--ttl "+short(3*lease)))
 	case ttl < 3*lease:
-		return one(driver.Warning, "ttl", fmt.Sprintf("a record expires after %v by the server's clock; if that steps or "+
-			"renewals fail for a while it vanishes under a leader with a lease of %v", ttl, lease), s.edit("--ttl "+short(3*lease)))
+		return one(driver.Warning, "ttl", fmt.Sprintf("a record expires after %v by the server's clock; if that clock steps, or "+
+			"if renewals fail for a while, the record vanishes under a leader with a lease of %v", ttl, lease), s.edit("--ttl "+short(3*lease)))
 	}
-	return one(driver.Advice, "ttl", fmt.Sprintf("a record that nobody renews is removed after %v; elections neither need "+
-		"that nor speed up by it, and the next one takes a lease longer", ttl), s.edit("--ttl 0"))
+	return one(driver.Advice, "ttl", fmt.Sprintf("a record that nobody renews is removed after %v; elections do not need "+
+		"this and are not faster by it: the next election after a removal takes a lease longer", ttl), s.edit("--ttl 0"))
 }
 
 // short formats a duration for the nats command.
@@ -186,17 +186,17 @@ func full(s survey) []driver.Finding {
 		return one(driver.Warning, "max_msgs", fmt.Sprintf("%d of %d messages of the stream are in use: "+
 			"no key can be added", s.info.State.Messages, c.MaxMsgs), s.editStream("--max-msgs=-1")+", or remove what needs the room")
 	}
-	return one(driver.Advice, "max_bytes", "a full bucket takes no new keys and no longer records: other data in it can keep "+
+	return one(driver.Advice, "max_bytes", "a full bucket takes no new key, and no record that is longer than before: other data in it can keep "+
 		"elections from starting", "keep elections in a bucket of their own, or "+s.edit("--max-bucket-size=-1"))
 }
 
 func atOrigin(s survey, _ time.Duration) []driver.Finding {
 	switch c := s.info.Config; {
 	case c.Mirror != nil:
-		return one(driver.Unsafe, "mirror", "the bucket is a copy of "+c.Mirror.Name+" and late: what it shows is not what "+
+		return one(driver.Unsafe, "mirror", "the bucket is a copy of "+c.Mirror.Name+", and lags behind: only the original "+
 			"decides", "open the original bucket")
 	case len(c.Sources) > 0:
-		return one(driver.Unsafe, "sources", "records are copied in from "+c.Sources[0].Name+" past the compare-and-swap, over "+
+		return one(driver.Unsafe, "sources", "records are copied in from "+c.Sources[0].Name+" without compare-and-swap, and overwrite "+
 			"those of live leaders", s.recreation(""))
 	case len(c.Transform) > 0:
 		return one(driver.Unsafe, "subject_transform", "keys are stored under other names than they are written to, so nobody "+
@@ -210,10 +210,10 @@ func atWritability(s survey, _ time.Duration) []driver.Finding {
 	case c.Sealed:
 		return one(driver.Unsafe, "sealed", "the stream takes no writes any more, and cannot be unsealed", s.recreation(""))
 	case c.NoAck:
-		return one(driver.Unsafe, "no_ack", "writes are not acknowledged, so that nobody ever knows to lead",
+		return one(driver.Unsafe, "no_ack", "writes are not acknowledged, so no candidate ever learns that it leads",
 			s.editStream("--ack"))
 	case c.Retention != "" && c.Retention != "limits":
-		return one(driver.Unsafe, "retention", "records are removed as soon as a consumer has had them, under their leaders",
+		return one(driver.Unsafe, "retention", "a record is removed as soon as a consumer has received it, while its leader leads",
 			s.recreation(""))
 	}
 	return none

@@ -13,7 +13,7 @@ import (
 
 const testLease = 15 * time.Second
 
-// safe is a bucket without findings.
+// safe returns a bucket without findings.
 func safe() survey {
 	return survey{
 		bucket: "B",
@@ -67,7 +67,7 @@ func TestInspect(t *testing.T) {
 			func(_ *survey, c *streamConfig) { c.MaxAge, c.MarkerTTL = testLease, time.Hour }, []finding{warning("ttl")}},
 		{"ttl far above the lease", "it is garbage collection, and people think that it elects",
 			func(_ *survey, c *streamConfig) { c.MaxAge, c.MarkerTTL = 3*testLease, time.Hour }, []finding{advice("ttl")}},
-		{"ttl without markers", "watches are not told of an expiry",
+		{"ttl without markers", "watches get no push of an expiry",
 			func(_ *survey, c *streamConfig) { c.MaxAge = time.Hour }, []finding{advice("ttl"), advice("limit_marker_ttl")}},
 		{"small values", "the headers count, so 4096 is not enough",
 			func(_ *survey, c *streamConfig) { c.MaxMsgSize = driver.MaxValue }, []finding{warning("max_value_size")}},
@@ -99,9 +99,9 @@ func TestInspect(t *testing.T) {
 			func(_ *survey, c *streamConfig) { c.NoAck = true }, []finding{unsafe("no_ack")}},
 		{"work queue", "reading a record removes it",
 			func(_ *survey, c *streamConfig) { c.Retention = "workqueue" }, []finding{unsafe("retention")}},
-		{"history", "nobody reads it",
+		{"history", "no client reads it",
 			func(_ *survey, c *streamConfig) { c.MaxMsgsPerSubject = 64 }, []finding{advice("history")}},
-		{"endless history", "nobody reads it",
+		{"endless history", "no client reads it",
 			func(_ *survey, c *streamConfig) { c.MaxMsgsPerSubject = -1 }, []finding{advice("history")}},
 		{"sequences from 1", "they come back when it is recreated",
 			func(s *survey, _ *streamConfig) { s.info.State.LastSeq = 17 }, []finding{warning("first_seq")}},
@@ -116,7 +116,7 @@ func TestInspect(t *testing.T) {
 				c.FirstSeq, s.info.Created = 1795303312068704, time.UnixMicro(1795203312068704)
 			},
 			[]finding{warning("first_seq")}},
-		{"sequences that begin at a time, of a stream that does not tell its age", "nothing to compare with",
+		{"sequences that begin at a time, of a stream without a known age", "nothing to compare with",
 			func(_ *survey, c *streamConfig) { c.FirstSeq = 1795303312068704 }, nil},
 		{"a release that loses such streams", "a restart sets terms back",
 			func(s *survey, c *streamConfig) {

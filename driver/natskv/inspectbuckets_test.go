@@ -59,7 +59,7 @@ func TestInspectBuckets(t *testing.T) {
 	}
 }
 
-// TestInspectMirror: a handle can be of a mirror, which Open refuses.
+// TestInspectMirror: a handle can be for a mirror, which Open refuses.
 func TestInspectMirror(t *testing.T) {
 	f := newFixture(t)
 	mirror := addBucket(t, f.js, func(c *jetstream.KeyValueConfig) { c.Mirror = &jetstream.StreamSource{Name: f.kv.Bucket()} })

@@ -10,8 +10,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestReadWhileTheClusterHasNoLeader: it answers for its streams' messages, and describes no
-// stream.
+// The server answers for its streams' messages, but describes no stream.
 func TestReadWhileTheClusterHasNoLeader(t *testing.T) {
 	nc := connect(t, startServer(t, withoutJetStream).ClientURL())
 	b := newBucket(connection.Borrow(newJetStream(t, nc)), "B")
@@ -39,7 +38,7 @@ func TestReadWhileTheClusterHasNoLeader(t *testing.T) {
 		t.Errorf("afterwards: %+v, %v", e, err)
 	}
 	if e, err := b.Read(wait.Context(t), "absent"); outcomeOf(err) != open {
-		t.Errorf("an absence, for which nobody vouches: %+v, %v", e, err)
+		t.Errorf("an absence that no caller vouches for: %+v, %v", e, err)
 	}
 	if err := b.identity.Check(info.Created, info.Now, b.conn.Number()+1); err != nil {
 		t.Fatal(err)

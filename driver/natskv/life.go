@@ -31,8 +31,8 @@ type life uint64
 // of the key have lower sequences than this one. If a later one exists by now, the claim fails,
 // since it names this one as the last.
 //
-// Good terms can be above it all the same: a handle that does not describe its stream sees the bare
-// sequence, and older releases count twice the time. None of them is above the ceiling.
+// Credible terms can be above it all the same: a handle that does not describe its stream sees the
+// bare sequence, and older releases count twice the time. None of them is above the ceiling.
 func (l life) entry(sequence uint64, value []byte) driver.Entry {
 	return driver.Entry{
 		Value:   value,

@@ -8,12 +8,12 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
-// countedFloor returns the floor as older releases of Tenure made it, which took every stream to
-// count from 1.
+// countedFloor returns the floor as older releases of Tenure computed it. They assumed that every
+// stream counts from 1.
 func countedFloor(l life, sequence uint64) uint64 { return uint64(l) + sequence }
 
-// TestFloor: a stream that counts from 1 keeps its old floors, and sequences that begin at a time
-// are floors by themselves.
+// TestFloor: a stream that counts from 1 keeps its old floors. Sequences that begin at a time are
+// floors by themselves.
 func TestFloor(t *testing.T) {
 	const made life = 1795303312000000
 	for _, c := range []struct {
@@ -22,7 +22,7 @@ func TestFloor(t *testing.T) {
 	}{
 		{0, uint64(made), "an empty bucket is above all that were before it"},
 		{17, uint64(made) + 17, "candidates of both releases must agree on it"},
-		{absolute - 1, uint64(made) + absolute - 1, "nobody counts so far"},
+		{absolute - 1, uint64(made) + absolute - 1, "no stream counts that high"},
 		{absolute, absolute, "a time in 2005"},
 		{1795303312068704, 1795303312068704, "adding the two would double it, and the next bucket could be below"},
 		{1795303311000000, 1795303311000000, "the clock of who made it was late; clocks are not compared"},
@@ -62,8 +62,8 @@ func TestSequenceOfFloor(t *testing.T) {
 	}
 }
 
-// TestUntouched: an untouched bucket is claimed at once where the caller vouches for it.
-func TestUntouched(t *testing.T) {
+// If the caller vouches for an untouched bucket, it is claimed at once.
+func TestUntouchedBucketIsClaimedAtOnce(t *testing.T) {
 	const first = 1795303312068704
 	written := time.UnixMicro(first)
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestUntouched(t *testing.T) {
 		want    bool
 	}{
 		{"never written", streamState{}, 0, "file", "2.15.2", true},
-		{"never written, says so itself", streamState{}, 1, "file", "2.15.2", true},
+		{"never written, by its own report", streamState{}, 1, "file", "2.15.2", true},
 		{"never written, from a time on", streamState{LastSeq: first - 1}, first, "file", "2.15.2", true},
 		{"written", streamState{LastSeq: 1, Messages: 1, LastTime: written}, 0, "file", "2.15.2", false},
 		{"written, from a time on", streamState{LastSeq: first, Messages: 1, LastTime: written}, first, "file", "2.15.2", false},
@@ -96,7 +96,7 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-func TestReleasesThatBeginAnywhere(t *testing.T) {
+func TestServerReleasesThatKeepTheFirstSequence(t *testing.T) {
 	for text, want := range map[string]struct{ loses, safe bool }{
 		"2.9.25": {false, false}, "2.10.0": {true, false}, "2.10.27": {true, false}, "2.10.28": {false, true}, "2.11.0": {true, false},
 		"2.11.1": {true, false}, "2.11.2": {false, true}, "2.12.0": {false, true}, "2.15.2": {false, true}, "": {false, false},
@@ -108,7 +108,7 @@ func TestReleasesThatBeginAnywhere(t *testing.T) {
 	}
 }
 
-// TestFirstSequence: Create begins at the time where it can.
+// TestFirstSequence: Create begins at the time if the server supports it.
 func TestFirstSequence(t *testing.T) {
 	now := time.UnixMicro(1795303312068704)
 	js := newJetStream(t, connect(t, startServer(t).ClientURL()))

@@ -41,8 +41,9 @@ func removal(h nats.Header) error {
 	}
 }
 
-// loss returns why a key has no message, not even a marker, though others were written: if it ever
-// had one. A stream that is empty sooner than its messages can have expired was purged.
+// loss returns the reason if the key of a vanished record has no message, not even a marker; nil if
+// the stream never had a message. If the stream is empty before its messages can have expired, it
+// was purged.
 func (i streamInfo) loss() error {
 	switch age := i.Config.MaxAge; {
 	case i.untouched():

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestLostAnswer is the dangerous fault: the write is applied and the writer cannot know.
+// TestLostAnswer covers the dangerous fault: the write is applied and the writer cannot know.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -48,8 +48,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestOfflineSendsNothing: the library keeps publishes while there is no connection and sends them
-// later.
+// TestOfflineSendsNothing: the client library keeps publishes while there is no connection and
+// sends them later.
 func TestOfflineSendsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -59,7 +59,7 @@ func TestOfflineSendsNothing(t *testing.T) {
 		wait.Until(t, "the connection is lost", func() bool { return !nc.IsConnected() })
 		_, err := store.CompareAndSwap(wait.Context(t), testKey, unwritten+"0", []byte("late"))
 		if !errors.Is(err, connection.ErrOffline) {
-			t.Errorf("a swap without a connection: %v; want to hear that there is none", err)
+			t.Errorf("a swap without a connection: %v; want an error that there is none", err)
 		}
 	})
 	wait.Until(t, "the server is back", func() bool { return readable(store) })
@@ -69,7 +69,7 @@ func TestOfflineSendsNothing(t *testing.T) {
 	}
 }
 
-// TestLostConnection: a request whose connection is gone must not wait for its context, since the
+// TestLostConnection: a request whose connection is gone must not wait for its context, because the
 // caller could try again.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// TestWatchResumes: changes while the connection was gone are reported when it is back.
+// TestWatchResumes: changes during the loss of the connection are reported when it is back.
 func TestWatchResumes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

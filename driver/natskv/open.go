@@ -143,7 +143,7 @@ func remedy(err error, name string) error {
 		return fmt.Errorf("%w: make it with \"nats kv add %s --history 1 --storage file\", or pass natskv.Create to Open",
 			jetstream.ErrBucketNotFound, name)
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w: nobody answers for JetStream: put \"jetstream {}\" into the server's configuration or "+
+		return fmt.Errorf("%w: no server answers for JetStream: put \"jetstream {}\" into the server's configuration or "+
 			"start it with -js, and check the JetStream domain", jetstream.ErrJetStreamNotEnabled)
 	case hasCode(err, jetstream.JSErrCodeJetStreamNotEnabledForAccount):
 		return fmt.Errorf("%w: put \"jetstream: enabled\" into the account's configuration",

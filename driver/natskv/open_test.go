@@ -50,7 +50,7 @@ accounts {
 	WITHOUT: { users: [ { user: without, password: x } ] }
 }`
 
-// TestOpenErrors: each error says by its kind and its text how an operator can fix it.
+// TestOpenErrors: the kind and the text of each error show an operator how to fix it.
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			js, bucket := c.make(t)
 			limit := wait.Left()
-			if c.kind == context.DeadlineExceeded { //nolint:errorlint // the one that takes all the time there is
+			if c.kind == context.DeadlineExceeded { //nolint:errorlint // the exact kind
 				limit = 300 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -140,7 +140,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestOpenCreates makes a bucket for which Inspect finds only that the server is a single one.
+// TestOpenCreates creates a bucket for which Inspect finds only that there is a single server.
 func TestOpenCreates(t *testing.T) {
 	t.Parallel()
 	js := newJetStream(t, connect(t, startServer(t).ClientURL()))
@@ -225,7 +225,7 @@ func TestOpenCannotCreate(t *testing.T) {
 	}
 }
 
-// TestDomain: in a JetStream domain everything uses its prefix.
+// TestDomain: in a JetStream domain every request uses its prefix.
 func TestDomain(t *testing.T) {
 	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
 	js, err := jetstream.NewWithDomain(connect(t, s.ClientURL()), "hub")

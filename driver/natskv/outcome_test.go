@@ -35,7 +35,7 @@ func outcomeOf(err error) outcome {
 	return open
 }
 
-// TestOutcome lets a program answer in the server's place, since most of these answers cannot be
+// TestOutcome lets a program answer instead of the server, because most of these answers cannot be
 // provoked.
 func TestOutcome(t *testing.T) {
 	s := startServer(t, withoutJetStream)
@@ -61,12 +61,12 @@ func TestOutcome(t *testing.T) {
 		{"value too long", refusal("10054"), open, "an error, but not one that the contract has a name for"},
 		{"sealed", refusal("10109"), open, "likewise"},
 		{"another stream expected", refusal("10060"), open, "likewise"},
-		{"wrong last message id", refusal("10070"), open, "no condition of ours, so somebody else's answer"},
+		{"wrong last message id", refusal("10070"), open, "not our condition, so it answers another request"},
 		{"another stream", `{"stream":"OTHER","seq":7}`, open, "what another stream stored is not in this one"},
 		{"no sequence", `{"stream":"KV_B"}`, open, "there is no version without it"},
 		{"duplicate", `{"stream":"KV_B","seq":7,"duplicate":true}`, open, "the sequence is that of another message"},
-		{"no JSON", `+OK`, open, "somebody else answers"},
-		{"nothing", ``, open, "somebody else answers"},
+		{"no JSON", `+OK`, open, "the answer is not from the server"},
+		{"nothing", ``, open, "the answer is not from the server"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			received := respond(t, nc, "$KV.B."+testKey, c.answer)
@@ -131,7 +131,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestForeignVersion: a version that the store did not give out must not become a condition that
+// TestForeignVersion: a version that the store did not return must not become a condition that
 // holds.
 func TestForeignVersion(t *testing.T) {
 	f := newFixture(t)
@@ -142,7 +142,7 @@ func TestForeignVersion(t *testing.T) {
 	}
 }
 
-// TestNoResponder: the library would try again twice after 250 ms each.
+// TestNoResponder: the client library would try twice more after 250 ms each.
 func TestNoResponder(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
@@ -157,9 +157,9 @@ func TestNoResponder(t *testing.T) {
 	}
 }
 
-// TestStrangerHasTheSubjects: another stream listens on the bucket's subjects after the bucket was
-// removed. It must not keep our records.
-func TestStrangerHasTheSubjects(t *testing.T) {
+// TestForeignStreamHasTheSubjects: another stream listens on the subjects of a bucket that was
+// removed. It must not store our records.
+func TestForeignStreamHasTheSubjects(t *testing.T) {
 	f := newFixture(t)
 	f.must(f.js.DeleteKeyValue(wait.Context(t), f.kv.Bucket()))
 	var stranger jetstream.Stream
@@ -179,8 +179,8 @@ func TestStrangerHasTheSubjects(t *testing.T) {
 	}
 }
 
-// TestSilence: a write without an answer ends with its context, and its error shows that.
-func TestSilence(t *testing.T) {
+// TestWriteWithoutAnAnswer: the write ends with its context, and its error shows that.
+func TestWriteWithoutAnAnswer(t *testing.T) {
 	s := startServer(t, withoutJetStream)
 	nc := connect(t, s.ClientURL())
 	_, err := nc.SubscribeSync("$KV.B.>")

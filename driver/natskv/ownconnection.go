@@ -11,10 +11,10 @@ import (
 
 // OwnConnection lets Open connect by itself, with a copy of the options of the connection behind
 // the JetStream context, and keep that connection for the elections alone. Such a connection finds
-// out within one to three seconds that its server is gone; one with the library's defaults takes
-// minutes. It may also be replaced when that helps, which would harm a connection that carries
-// other traffic. Open uses only the options of the given connection. It never changes that
-// connection, which may be closed.
+// out within three seconds that its server is gone; one with the library's defaults takes minutes.
+// The store may also replace such a connection when that helps; for a connection that carries other
+// traffic, this would do harm. Open uses only the options of the given connection. It never changes
+// that connection, and the program may close it.
 //
 // The copy keeps these options: the servers, the way to them (dialer, TLS, proxy, an in-process
 // server), the user's identity (name and password, token, NKey, JWT, certificates, with the
@@ -26,16 +26,20 @@ import (
 // with pauses from 50 ms to 2 s after all servers were tried. While disconnected it buffers nothing
 // to send later. Its name is that of the given one with " (elections)" appended.
 //
-// The opts are applied last, and may include such functions.
+// The opts are applied last, and may include functions that are notified of something.
 //
-// When a request has waited 300 ms, the store asks the server for a sign of life. If none comes
-// within 500 ms, or four times the last round trip if that is longer, the store replaces the
-// connection, by one to another server if it knows one. It also leaves a living server if all
-// writes, or all reads, have failed for 2 s with an answer that explains the failure, or for 4 s
-// without an answer, for example because that server has lost the rest of its cluster. It does not
-// matter why a caller's context ended, only that no answer came. The store replaces the connection
-// at most once a second, and in a long outage every 30 s. Requests under way then end with errors
-// that leave their outcome open.
+// The store replaces the connection, by one to another server if it knows one, in three cases:
+//
+//   - The server is silent. When a request has waited 300 ms, the store asks the server for a sign
+//     of life, and waits for it 500 ms, or four times the last round trip if that is longer.
+//   - The server lives, but does not serve, for example because it has lost the rest of its
+//     cluster: all writes, or all reads, have failed for 2 s with an answer that explains the
+//     failure, or for 4 s without an answer. A request that its caller gave up after 300 ms or more
+//     counts as one without an answer. One applied write in that time keeps the store there.
+//   - The server belongs to another cluster: see ErrTwoClusters.
+//
+// It does so at most once a second, and in a long outage at most once in 30 s. Requests under way
+// then end with errors that leave their outcome open.
 //
 // Close of the Store closes the connection.
 func OwnConnection(opts ...nats.Option) Option {

@@ -25,7 +25,7 @@ func TestOwnOptionsCanBeChanged(t *testing.T) {
 		t.Errorf("connected with %+v", o)
 	}
 	restart(t, f.server, func() {})
-	wait.Until(t, "the caller hears of the loss", func() bool { return len(lost.All()) > 0 })
+	wait.Until(t, "the caller's handler is called for the loss", func() bool { return len(lost.All()) > 0 })
 	broken := errors.New("broken")
 	_, err := Open(wait.Context(t), f.js, f.kv.Bucket(), OwnConnection(func(*nats.Options) error { return broken }))
 	if !errors.Is(err, broken) {
@@ -33,7 +33,8 @@ func TestOwnOptionsCanBeChanged(t *testing.T) {
 	}
 }
 
-// TestOwnConnectionIsApart: it needs the given one no more, and ends with the store.
+// TestOwnConnectionIsApart: the own connection no longer needs the given one, and ends with the
+// store.
 func TestOwnConnectionIsApart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -78,7 +79,7 @@ func TestOwnConnectionFails(t *testing.T) {
 	}
 }
 
-// TestOwnConnectionInDomain: its requests go where the given context's go.
+// TestOwnConnectionInDomain: its requests use the prefix of the given context.
 func TestOwnConnectionInDomain(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })

@@ -16,8 +16,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestKilledServer: a server that is killed without a warning keeps versions and the order of
-// writes.
+// TestKilledServer: a server that is killed without warning keeps versions and the order of writes.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t)
@@ -52,8 +51,8 @@ func TestKilledServer(t *testing.T) {
 	pushed.await(t, v)
 }
 
-// TestCloseLeavesNothing behind on a connection that goes on. The server's goroutines must not
-// count.
+// TestCloseLeavesNothing: Close leaves nothing behind on a connection that stays open. The server's
+// goroutines do not count.
 func TestCloseLeavesNothing(t *testing.T) {
 	nc := connect(t, startProcess(t).url())
 	js := newJetStream(t, nc)
@@ -76,7 +75,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 // TestRefusedCredentials: a server that comes back with other users is reported as a missing right.
-// The connection tries again without end, since the next change of the configuration may admit us.
+// The connection keeps trying without end, because the next change of the configuration may admit
+// it.
 func TestRefusedCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -87,7 +87,7 @@ func TestRefusedCredentials(t *testing.T) {
 		return func(o *server.Options) { o.Username, o.Password = "user", password }
 	}
 	refusing := restart(t, f.server, func() {}, with("other"))
-	wait.Until(t, "the refusal is told", func() bool {
+	wait.Until(t, "the refusal is reported", func() bool {
 		_, err := s.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
 		return errors.Is(err, driver.ErrDenied) && errors.Is(err, nats.ErrAuthorization)
 	})

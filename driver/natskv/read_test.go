@@ -15,7 +15,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestReadStates puts a key into a state with the standard client and reads it in all ways.
+// TestReadStates puts a key into a state with the standard client and reads it over each kind of
+// handle.
 func TestReadStates(t *testing.T) {
 	t.Parallel()
 	limitMarkers := func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute }
@@ -27,7 +28,7 @@ func TestReadStates(t *testing.T) {
 		make   func(f *fixture)
 		want   driver.Entry // its floor counts from the beginning of the bucket
 	}{
-		{"never written", "the first leader of a bucket need not wait, if somebody vouches for it", plain,
+		{"never written", "the first leader of a bucket need not wait, if a caller vouches for it", plain,
 			func(*fixture) {},
 			driver.Entry{Version: unwritten + "0", Pristine: true}},
 		{"never written in memory", "a restart empties memory, and an old leader may still lead", inMemory,
@@ -89,8 +90,8 @@ func (f *fixture) awaitAbsence() {
 	})
 }
 
-// awaitMarker waits until the server has put a marker in place of the first message, which it does
-// after it has removed that.
+// awaitMarker waits until the server has put a marker in place of the first message. The server
+// does this after it has removed that message.
 func (f *fixture) awaitMarker() {
 	f.Helper()
 	stream, err := f.js.Stream(wait.Context(f), "KV_"+f.kv.Bucket())
@@ -101,8 +102,7 @@ func (f *fixture) awaitMarker() {
 	})
 }
 
-// TestFloorSurvivesRestart: everything has expired, so the files keep only the sequence of the
-// past.
+// TestFloorSurvivesRestart: everything has expired, so the files keep only the last sequence.
 func TestFloorSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, withTTL(300*time.Millisecond))
@@ -118,9 +118,8 @@ func TestFloorSurvivesRestart(t *testing.T) {
 	}
 }
 
-// TestPristineIsOfTheStream: the condition is that nothing at all was written, so another election
-// ends it.
-func TestPristineIsOfTheStream(t *testing.T) {
+// The condition is that the stream has never had a message. So another election ends it.
+func TestPristineAppliesToTheWholeStream(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	vouched := openStore(t, f.js, f.kv.Bucket(), Pristine())
@@ -129,7 +128,7 @@ func TestPristineIsOfTheStream(t *testing.T) {
 		t.Fatalf("fresh keys read %+v and %+v", a, b)
 	}
 	if e := f.read(f.store, "a"); e.Pristine || e.Version != "" {
-		t.Fatalf("for whom nobody vouches a fresh key reads %+v", e)
+		t.Fatalf("without Pristine a fresh key reads %+v", e)
 	}
 	_, err := f.store.CompareAndSwap(wait.Context(t), "a", a.Version, []byte("x"))
 	f.must(err)
@@ -141,8 +140,8 @@ func TestPristineIsOfTheStream(t *testing.T) {
 	f.must(err)
 }
 
-// TestReadIsOfTheLeader counts requests: a Direct Get would go elsewhere.
-func TestReadIsOfTheLeader(t *testing.T) {
+// TestReadGoesToTheLeader counts requests: a Direct Get would go to another server.
+func TestReadGoesToTheLeader(t *testing.T) {
 	f := newFixture(t)
 	f.put(testKey, "v")
 	sub, err := f.nc.SubscribeSync("$JS.API.>")

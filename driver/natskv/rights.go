@@ -19,10 +19,10 @@ const unreachable uint64 = 1 << 62
 // missing. It publishes a delete marker under the condition that the last sequence of the key is
 // one that no stream reaches. The server checks that condition first, so it stores nothing, with
 // any setting of the bucket. CheckRights returns the error of CheckKey, and any other error if no
-// answer came. Over a handle, where a missing right looks like silence, it
-// does nothing.
+// answer came. Over a handle, where a missing right looks like silence, it does nothing and returns
+// nil.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
-	b, ok := s.cells.(rightful)
+	b, ok := s.cells.(rightsChecker)
 	if !ok {
 		return nil
 	}
@@ -38,8 +38,8 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	return nil
 }
 
-// rightful are cells that can detect a missing right.
-type rightful interface {
+// rightsChecker is implemented by cells that can detect a missing right.
+type rightsChecker interface {
 	checkRights(ctx context.Context, key string) error
 }
 

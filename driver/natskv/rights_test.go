@@ -59,7 +59,7 @@ func login(t testing.TB, s *server.Server, user string, opts ...nats.Option) *na
 	return connect(t, s.ClientURL(), append(opts, nats.UserInfo(user, "s3cret"))...)
 }
 
-// deeds are the actions of programs, by the names that the documentation's comments use.
+// deeds are the actions of programs, by their names in the documentation's comments.
 var deeds = map[string]func(ctx context.Context, s *Store) error{
 	"read": func(ctx context.Context, s *Store) error {
 		_, err := s.Read(ctx, testKey)
@@ -92,7 +92,7 @@ var roles = map[string][]string{
 	"founder":   {"create", "read", "write", "watch", "inspect"},
 }
 
-// fails are the deeds that need a right, by the right without its wildcards.
+// fails has the actions that need a right, by the right without its wildcards.
 var fails = map[string][]string{
 	"$KV.ELECTIONS.":                        {"write"},
 	"$JS.API.STREAM.MSG.GET.KV_ELECTIONS":   {"read", "write"},
@@ -105,7 +105,7 @@ var fails = map[string][]string{
 }
 
 // TestDocumentedRights: each user can do everything that its role needs, without a single error
-// from the server, and an observer cannot write.
+// from the server. An observer cannot write.
 func TestDocumentedRights(t *testing.T) {
 	t.Parallel()
 	for role, may := range roles {
@@ -137,7 +137,7 @@ func TestDocumentedRights(t *testing.T) {
 	}
 }
 
-// takings are the two ways of not having a right.
+// takings are the two ways in which a right can be missing.
 var takings = map[string]func(p *server.Permissions, right string){
 	"without": func(p *server.Permissions, right string) {
 		other := func(r string) bool { return r == right }
@@ -155,7 +155,7 @@ var takings = map[string]func(p *server.Permissions, right string){
 	},
 }
 
-// TestMissingRights takes away each right in turn. The server answers none of these requests.
+// TestMissingRights removes each right in turn. The server answers none of these requests.
 func TestMissingRights(t *testing.T) {
 	tried := map[string]bool{}
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
@@ -165,7 +165,7 @@ func TestMissingRights(t *testing.T) {
 			for how, take := range takings {
 				for i, opts := range [][]Option{nil, {OwnConnection()}} {
 					if (how == "denied") != (i == 0) && testing.Short() {
-						continue // one of the two ways each
+						continue // one of the two ways for each
 					}
 					t.Run(fmt.Sprintf("%s %s %s %d", role, how, right, len(opts)), func(t *testing.T) {
 						t.Parallel()
@@ -201,8 +201,8 @@ func bareRight(t testing.TB, right string) string {
 	return ""
 }
 
-// lackOf requires that a user without a right gets its name as an error in each deed that needs it,
-// and can do the others.
+// lackOf requires that, without a right, each action that needs it fails with an error that names
+// it. All other actions work.
 func lackOf(t *testing.T, s *server.Server, role, right string, opts []Option) {
 	prevented := fails[right]
 	js := newJetStream(t, login(t, s, role))
@@ -235,7 +235,7 @@ func lackOf(t *testing.T, s *server.Server, role, right string, opts []Option) {
 	}
 }
 
-// closing ends a store that was opened.
+// closing closes a store that was opened.
 func closing(s *Store, err error) error {
 	if err == nil {
 		err = s.Close()
@@ -251,12 +251,12 @@ func judge(t *testing.T, deed, right string, prevented []string, err error) {
 			t.Errorf("%s: %v", deed, err)
 		}
 	case !errors.Is(err, driver.ErrDenied), !strings.Contains(err.Error(), right), !strings.Contains(err.Error(), "grant"):
-		t.Errorf("%s: %v; want to be denied for want of %s", deed, err, right)
+		t.Errorf("%s: %v; want to be denied for lack of %s", deed, err, right)
 	}
 }
 
-// TestManyRefusals: a program whose elections are all refused at once gets an error for each, on a
-// connection of its own.
+// TestManyRefusals: if all elections of a program are refused at once, each gets an error, on an
+// own connection.
 func TestManyRefusals(t *testing.T) {
 	t.Parallel()
 	s := configured(t, documented(t), withUser(t, "observer", nil))
@@ -278,7 +278,7 @@ func TestManyRefusals(t *testing.T) {
 	writes.Wait()
 }
 
-// TestOwnInbox: a prefix of one's own keeps other users from reading answers.
+// TestOwnInbox: with its own prefix, a user's answers cannot be read by other users.
 func TestOwnInbox(t *testing.T) {
 	t.Parallel()
 	text := strings.ReplaceAll(documented(t), "_INBOX.>", "_INBOX_candidate.>")
@@ -294,12 +294,12 @@ func TestOwnInbox(t *testing.T) {
 	}
 }
 
-// otherPrefix are the documented rights of clients that reach the bucket by another prefix.
+// otherPrefix returns the documented rights of clients that reach the bucket by another prefix.
 func otherPrefix(t *testing.T) string {
 	return strings.NewReplacer("$JS.API.", "$JS.far.API.", `"$KV.`, `"$JS.far.API.$KV.`).Replace(documented(t))
 }
 
-// TestRightsInDomain: a server in the domain checks rights after it has taken the domain out of the
+// TestRightsInDomain: a server in the domain checks rights after it has removed the domain from the
 // subject.
 func TestRightsInDomain(t *testing.T) {
 	t.Parallel()
@@ -356,7 +356,7 @@ func doAll(t *testing.T, s *Store) {
 	}
 }
 
-// imported is an account whose JetStream another one uses.
+// imported is an account whose JetStream another account uses.
 const imported = `
 jetstream: {}
 accounts {
@@ -385,7 +385,7 @@ accounts {
 	}
 }`
 
-// TestImportedBucket: a bucket of another account, with an inbox to which its messages can be
+// TestImportedBucket: the bucket is in another account, with an inbox to which its messages can be
 // exported.
 func TestImportedBucket(t *testing.T) {
 	t.Parallel()
@@ -405,7 +405,7 @@ func TestImportedBucket(t *testing.T) {
 }
 
 // TestCandidateRights: the documented rights suffice for everything that a candidate does, without
-// a single error from the server, and for more traffic than goes without flow control.
+// a single error from the server. This includes more traffic than passes without flow control.
 func TestCandidateRights(t *testing.T) {
 	t.Parallel()
 	f := newRightsFixture(t, candidateRights, "_INBOX.>")
@@ -428,8 +428,8 @@ func TestCandidateRights(t *testing.T) {
 	if _, err := controlled.NextMsg(wait.Left()); err != nil {
 		t.Errorf("flow control was not asked for: %v", err)
 	}
-	if told := f.told(); len(told) > 0 {
-		t.Errorf("the server complained: %q", told)
+	if refused := f.errors(); len(refused) > 0 {
+		t.Errorf("the server complained: %q", refused)
 	}
 }
 
@@ -453,8 +453,8 @@ func TestObserverRights(t *testing.T) {
 	}
 }
 
-// TestUsersHandler: the program's handler still gets the errors that the store finds by itself.
-func TestUsersHandler(t *testing.T) {
+// The program's error handler also gets the errors that the store finds by itself.
+func TestErrorHandlerOfTheProgramIsCalled(t *testing.T) {
 	t.Parallel()
 	f := newRightsFixture(t, observerRights, "_INBOX.>")
 	for range 3 { // the second time the connection remembers the first
@@ -463,5 +463,5 @@ func TestUsersHandler(t *testing.T) {
 			return err
 		})
 	}
-	wait.Until(t, "the user's own handler is called", func() bool { return len(f.told()) >= 3 })
+	wait.Until(t, "the user's own handler is called", func() bool { return len(f.errors()) >= 3 })
 }

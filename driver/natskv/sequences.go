@@ -16,7 +16,7 @@ func atSequences(s survey, _ time.Duration) []driver.Finding {
 	case s.info.State.LastSeq < absolute:
 		return one(driver.Warning, setting, "the bucket counts its writes from 1, and does so again "+
 			"when it is recreated: a candidate that was paused meanwhile may find the sequence that "+
-			"it knows, on another candidate's record", s.renumber())
+			"it expects on the record of another candidate, and overwrite it", s.renumber())
 	case c.FirstSeq > 1 && c.Storage == "file" && r.losesFirst():
 		return one(driver.Unsafe, setting, fmt.Sprintf("release %v may lose all records of this "+
 			"bucket, and the terms with them, when the server restarts, because the sequences do not "+
@@ -24,9 +24,9 @@ func atSequences(s survey, _ time.Duration) []driver.Finding {
 	case c.FirstSeq > 1 && s.offBy() > identity.ClockSkew:
 		return one(driver.Warning, setting, fmt.Sprintf("the program that created the bucket had a "+
 			"clock that was %v off the server's, and the sequences begin at its time: tokens may fall "+
-			"when the bucket is recreated", s.offBy().Round(time.Second)), "set the clocks. Before "+
-			"you recreate the bucket, note the highest token; then purge the new bucket, while it is "+
-			"empty, to a sequence above that")
+			"when the bucket is recreated", s.offBy().Round(time.Second)), "set the clocks; before "+
+			"you recreate the bucket, note the highest token, and while the new bucket is "+
+			"empty run nats stream purge with --seq above that token")
 	}
 	return none
 }

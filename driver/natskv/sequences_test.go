@@ -28,8 +28,9 @@ func (f *fixture) streamConfigOf(bucket string) jetstream.StreamConfig {
 	return stream.CachedInfo().Config
 }
 
-// TestCreatedAsByTheLibrary: the streams are equal but for the first sequence, with all options.
-func TestCreatedAsByTheLibrary(t *testing.T) {
+// TestCreateMatchesTheClientLibrary: with all options, the streams differ only in the first
+// sequence.
+func TestCreateMatchesTheClientLibrary(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for name, opt := range map[string]CreateOption{
@@ -81,7 +82,7 @@ func TestCreatedAsByTheLibrary(t *testing.T) {
 	}
 }
 
-// claim writes a term as elections do, one above all known ones, and returns it with the version.
+// claim writes a term as elections do, one above all known terms, and returns it with the version.
 func (f *fixture) claim(s *Store, above uint64, floor func(driver.Entry) uint64) (uint64, driver.Version) {
 	f.Helper()
 	e := f.read(s, testKey)
@@ -93,10 +94,11 @@ func (f *fixture) claim(s *Store, above uint64, floor func(driver.Entry) uint64)
 
 func ourFloor(e driver.Entry) uint64 { return e.Floor }
 
-// theirFloor returns the floor of a release of Tenure that takes each stream to count from 1.
+// theirFloor returns the floor as computed by a release of Tenure that assumes that each stream
+// counts from 1.
 func theirFloor(e driver.Entry, sequence uint64) uint64 { return countedFloor(life(e.Era), sequence) }
 
-// recreate deletes the bucket and makes it again.
+// recreate deletes the bucket and creates it again.
 func (f *fixture) recreate(how func(name string)) {
 	f.Helper()
 	name := f.kv.Bucket()
@@ -111,8 +113,8 @@ func (f *fixture) byCreate(name string) { openStore(f, f.js, name, Create()) }
 
 func (f *fixture) byHand(name string) { addBucket(f, f.js, named(name)) }
 
-// TestLivesOfABucket: however a bucket is recreated, a new candidate never claims an earlier term;
-// and no version of a bucket of Create is that of another life.
+// TestLivesOfABucket: however a bucket is recreated, a new candidate never claims an earlier term.
+// In a bucket of Create no version recurs in another life.
 func TestLivesOfABucket(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -184,8 +186,8 @@ func (f *fixture) info(s *Store) streamInfo {
 }
 
 // TestOldReleaseInABucketOfCreate: an older release counts the time twice. It claims above every
-// earlier term, and so do we after it, as long as a record shows its term. Neither can be fixed
-// here; docs/nats.md says to keep older releases away.
+// earlier term. So does the new release after it, as long as a record shows that term. Neither can
+// be fixed here; docs/nats.md says to keep older releases away.
 func TestOldReleaseInABucketOfCreate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -219,7 +221,7 @@ func TestOldReleaseInABucketOfCreate(t *testing.T) {
 	}
 }
 
-// TestPristineOfCreate: the first election of a bucket that begins at a time, and of no other.
+// TestPristineOfCreate: only the first election of a bucket that begins at a time is pristine.
 func TestPristineOfCreate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -231,7 +233,7 @@ func TestPristineOfCreate(t *testing.T) {
 	}
 	s := vouched()
 	if e := f.read(openStore(t, f.js, f.kv.Bucket()), "a"); e.Pristine || e.Version != "" || e.Notice != nil {
-		t.Errorf("for whom nobody vouches it reads %+v", e)
+		t.Errorf("without Pristine it reads %+v", e)
 	}
 	restarted()
 	a, b := f.read(s, "a"), f.read(s, "b")
@@ -246,7 +248,7 @@ func TestPristineOfCreate(t *testing.T) {
 	if _, err = s.CompareAndSwap(wait.Context(t), "b", b.Version, []byte("x")); !errors.Is(err, driver.ErrConflict) {
 		t.Errorf("a second claim of an untouched stream: %v; want a conflict", err)
 	}
-	restarted() // with the first message still there, which older releases lose then
+	restarted() // the first message, which older releases then lose, still exists
 	if e := f.read(s, "a"); string(e.Value) != "x" || e.Version != v || e.Floor != a.Floor+1 {
 		t.Errorf("after a restart: %+v", e)
 	}
@@ -259,7 +261,7 @@ func TestPristineOfCreate(t *testing.T) {
 	}
 }
 
-// TestClientDropsTheSetting: an update by a key-value client leaves the sequences as they are.
+// TestClientDropsTheSetting: an update by a key-value client keeps the sequences.
 func TestClientDropsTheSetting(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -269,10 +271,10 @@ func TestClientDropsTheSetting(t *testing.T) {
 	_, err := f.js.UpdateKeyValue(wait.Context(t), jetstream.KeyValueConfig{Bucket: f.kv.Bucket(), History: 1, MaxBytes: 1 << 20, LimitMarkerTTL: markerTTL})
 	f.must(err)
 	if first := f.streamConfigOf(f.kv.Bucket()).FirstSeq; first != 0 {
-		t.Skipf("the client has kept the first sequence, %d", first)
+		t.Fatalf("the client keeps the first sequence now (%d), so this test checks nothing: remove it", first)
 	}
 	if e := f.read(s, testKey); e.Pristine || e.Floor != before.Floor {
-		t.Errorf("after the update %+v; want the floor of %+v, for nobody to claim at once", e, before)
+		t.Errorf("after the update %+v; want the floor of %+v, and no claim at once", e, before)
 	}
 	_, v := f.claim(s, 0, ourFloor)
 	f.server = restart(t, f.server, nil)
@@ -282,8 +284,8 @@ func TestClientDropsTheSetting(t *testing.T) {
 	}
 }
 
-// TestPurgedToATime: the way of an existing bucket to sequences that do not recur, as Inspect gives
-// it.
+// TestPurgedToATime gives an existing bucket sequences that do not recur, with the command that
+// Inspect prints.
 func TestPurgedToATime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -318,8 +320,8 @@ func TestPurgedToATime(t *testing.T) {
 	}
 }
 
-// TestWatchOfARecreatedBucket: a watch reports that the bucket is another one, also where it is
-// empty and its sequences go on.
+// TestWatchOfARecreatedBucket: a watch reports that the bucket is another one, even if the bucket
+// is empty and its sequences continue.
 func TestWatchOfARecreatedBucket(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(f *fixture, name string){"by hand": (*fixture).byHand, "by Create": (*fixture).byCreate}
@@ -335,10 +337,10 @@ func TestWatchOfARecreatedBucket(t *testing.T) {
 				era := h.await(t, v).Era
 				f.recreate(func(name string) { ways[after](f, name) })
 				anew := func(e driver.Entry) bool { return e.Era != 0 && e.Era != era }
-				wait.Until(t, "the watch is told", func() bool { return slices.ContainsFunc(h.entries(), anew) })
+				wait.Until(t, "the watch reports it", func() bool { return slices.ContainsFunc(h.entries(), anew) })
 				e := h.entries()[slices.IndexFunc(h.entries(), anew)]
 				if now := f.read(s, testKey); e.Floor != now.Floor || e.Era != now.Era || !e.Absent() {
-					t.Errorf("told %+v; a read says %+v", e, now)
+					t.Errorf("pushed %+v; a read shows %+v", e, now)
 				}
 				_, v = f.claim(s, 0, ourFloor)
 				h.await(t, v)

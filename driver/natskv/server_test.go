@@ -20,8 +20,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they
-// work.
+// TestMain lets more tests run in parallel than there are processors, because the tests mostly
+// wait.
 func TestMain(m *testing.M) {
 	asProcess()
 	if err := flag.Set("test.parallel", "16"); err != nil {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// These are natstest's, by the names that the tests of this package use.
+// These are functions of natstest, under the names that the tests of this package use.
 var (
 	startServer      = natstest.StartServer
 	withoutJetStream = natstest.WithoutJetStream
@@ -39,10 +39,10 @@ var (
 	inBubble         = natstest.InBubble
 )
 
-// newBucketName is unique, so that tests can share a server.
+// newBucketName returns a unique name, so that tests can share a server.
 func newBucketName() string { return "B" + rand.Text()[:12] }
 
-// addBucket makes a bucket with the standard client, as programs and operators do.
+// addBucket creates a bucket with the standard client, as programs and operators do.
 func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.KeyValueConfig)) jetstream.KeyValue {
 	t.Helper()
 	c := jetstream.KeyValueConfig{Bucket: newBucketName(), History: 1, Storage: jetstream.FileStorage}
@@ -85,7 +85,7 @@ func unopened(t testing.TB, nc *nats.Conn) *Store {
 	return newStore(newBucket(connection.Borrow(newJetStream(t, nc)), "B"))
 }
 
-// undisturbed repeats a call that the connection or the server could not serve at that moment.
+// undisturbed repeats a call that the connection or the server could not serve at that time.
 func undisturbed(ctx context.Context, do func(context.Context) error) error {
 	for {
 		err := do(ctx)
@@ -98,9 +98,9 @@ func undisturbed(ctx context.Context, do func(context.Context) error) error {
 
 func disturbed(err error) bool {
 	is := func(by error) bool { return errors.Is(err, by) }
-	// An own connection is replaced as soon as the machine is blocked for long enough.
+	// An own connection is replaced if the machine is blocked for long enough.
 	replaced := []error{connection.ErrOffline, connection.ErrLost, nats.ErrDisconnected, nats.ErrReconnectBufExceeded}
-	// A server refuses a stream while it removes the files of an earlier one of the name.
+	// A server refuses a stream while it removes the files of an earlier stream with this name.
 	return slices.ContainsFunc(replaced, is) || err != nil && strings.Contains(err.Error(), "error creating store for stream")
 }
 
@@ -125,7 +125,7 @@ func newFixture(t testing.TB, change ...func(*jetstream.KeyValueConfig)) *fixtur
 
 const testKey = "billing"
 
-// put writes past the store and returns the sequence.
+// put writes without the store and returns the sequence.
 func (f *fixture) put(key, value string) uint64 {
 	f.Helper()
 	seq, err := f.kv.Put(wait.Context(f), key, []byte(value))

@@ -45,7 +45,7 @@ func asProcess() {
 	select {}
 }
 
-// process is a server of its own that can be killed.
+// process is a server in its own process, which can be killed.
 type process struct {
 	t    testing.TB
 	dir  string

@@ -59,18 +59,18 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version is still prev, and returns
-// the version of the new state. The caller may reuse the value.
+// CompareAndSwap replaces the state of the cell with value if its version is still prev, and
+// returns the version of the new state. The caller may reuse the value.
 //
-// It returns an error that wraps driver.ErrConflict if the version was another, and one that wraps
-// driver.ErrDenied if the right to write the key is missing (with the same exception as Read).
-// After an error of CheckKey nothing was sent. Any other error leaves open whether the value was or
-// will be written.
+// It returns an error that wraps driver.ErrConflict if the version was different, and one that
+// wraps driver.ErrDenied if the right to write the key is missing (with the same exception as
+// Read). After an error of CheckKey nothing was sent. Any other error leaves open whether the value
+// was or will be written.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
 	}
-	// The call may outlast its context, when the caller already reuses the value.
+	// The call may outlast its context, and then the caller may already reuse the value.
 	own := bytes.Clone(value)
 	version, err := abandon.Run(ctx, s.calls, func() (driver.Version, error) {
 		return s.cells.CompareAndSwap(ctx, key, prev, own)
@@ -87,7 +87,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 // s and gets no requests. When the consumer, its server or the connection is lost, a new consumer
 // resumes where the old one stopped.
 //
-// The context bounds only the set-up. Errors are as for Read, and one after Close.
+// The context bounds only the set-up. Errors are as for Read. After Close, Watch returns an error.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 }
 
 // Close ends all watches and waits for the goroutine behind them. It closes a connection made by
-// OwnConnection. If the library is connecting at that moment, that takes as long as connecting.
+// OwnConnection. If the library is connecting at that moment, Close waits until it has finished.
 // Over any other connection, which stays open, reading and writing still work. Close may be called
 // more than once, but not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {

@@ -100,7 +100,7 @@ func (b *bucket) outcome(data []byte) (driver.Version, error) {
 	case err != nil:
 		return "", fmt.Errorf("the server refused: %w", err)
 	case ack.Stream != b.stream:
-		return "", fmt.Errorf("stream %q took the write instead of %s: its subjects overlap", ack.Stream, b.stream)
+		return "", fmt.Errorf("stream %q took the write instead of %s: its subjects overlap: change the subjects of that stream", ack.Stream, b.stream)
 	case ack.Sequence == 0 || ack.Duplicate:
 		return "", fmt.Errorf("the server acknowledged another write (sequence %d)", ack.Sequence)
 	}

@@ -13,9 +13,9 @@ import (
 )
 
 // member campaigns until the test ends or stop is called.
-func (f *fixture) member(t *testing.T, s *Store, id string, told func(tenure.Event)) (e *tenure.Election, stop func()) {
+func (f *fixture) member(t *testing.T, s *Store, id string, onEvent func(tenure.Event)) (e *tenure.Election, stop func()) {
 	e, err := tenure.New(s, testKey, tenure.Config{
-		ID: id, Lease: 5 * time.Second, Clock: clock.Standard{}, OnEvent: told,
+		ID: id, Lease: 5 * time.Second, Clock: clock.Standard{}, OnEvent: onEvent,
 	})
 	f.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -35,9 +35,9 @@ func (f *fixture) member(t *testing.T, s *Store, id string, told func(tenure.Eve
 	return e, stop
 }
 
-// TestGoodTermsAboveTheFloor: a handle that hides its stream sees the bare sequence, and terms of
-// the other members are times in microseconds. It loses none of them. The last possible term is
-// malformed over a handle as well.
+// TestGoodTermsAboveTheFloor: a handle that hides its stream sees the bare sequence, while terms of
+// the other members are times in microseconds. None of these terms is lost. The last possible term
+// is malformed over a handle as well.
 func TestGoodTermsAboveTheFloor(t *testing.T) { inBubble(t, goodTermsAboveTheFloor) }
 
 func goodTermsAboveTheFloor(t *testing.T) {

@@ -149,7 +149,7 @@ func (t *translating) known(ctx context.Context) (time.Duration, error) {
 
 // checkRights is that of the bucket; over a handle there is none.
 func (t *translating) checkRights(ctx context.Context, key string) error {
-	if b, ok := t.cells.(rightful); ok {
+	if b, ok := t.cells.(rightsChecker); ok {
 		return b.checkRights(ctx, key)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 )
 
 // toy shows a value with its version and the bucket's TTL, and writes one with its arguments. It
-// marks a value called released, and refuses one called bad.
+// marks the value "released", and refuses the value "bad".
 type toy struct{}
 
 var errToy = errors.New("not for toys")
@@ -44,7 +44,8 @@ func (toy) Inspect(b SharedBucket, lease time.Duration) []driver.Finding {
 	return one(driver.Advice, "ttl", fmt.Sprintf("%+v %v", b, lease), "nothing")
 }
 
-// translated are the ways to the fixture's bucket, with a Translator.
+// translated returns the stores for the fixture's bucket with a Translator, one for each kind of
+// handle.
 func (f *fixture) translated() map[string]*Store {
 	f.Helper()
 	js, err := f.nc.JetStream()
@@ -99,7 +100,7 @@ func translates(t *testing.T) {
 	}
 }
 
-// TestTranslatorRefuses: a bucket that cannot be shared, or may not be, is not touched.
+// TestTranslatorRefuses: a bucket that cannot or may not be shared is not changed.
 func TestTranslatorRefuses(t *testing.T) { inBubble(t, translatorRefuses) }
 
 func translatorRefuses(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 )
 
 // ErrTwoClusters means that the connection has come to another bucket of the same name. That bucket
-// already existed while the known one was in use, so it is not its successor. Either the servers in
-// the URL belong to two clusters, or an older bucket was put back. The store reads and writes
-// nothing there, since another candidate may lead by the other bucket.
+// already existed while the known one was in use, so the known bucket was not deleted and
+// recreated. Either the servers in the URL belong to two clusters, or an older bucket was put back.
+// The store reads and writes nothing there, since another candidate may lead by the other bucket.
 var ErrTwoClusters = identity.ErrTwoClusters
 
 // identify refuses the stream of another cluster, and leaves the server that has it.
@@ -50,13 +50,13 @@ func (b *bucket) createdThere(ctx context.Context, there *connection.Conn) (time
 
 // atServers checks for servers of another cluster.
 func atServers(s survey, _ time.Duration) []driver.Finding {
-	const oneCluster = "give the servers of one cluster only, to all candidates the same"
+	const oneCluster = "give all candidates the same servers, of one cluster only"
 	var found []driver.Finding
 	for _, o := range s.others {
 		switch {
 		case o.Created.IsZero():
 			found = append(found, one(driver.Unsafe, "servers", fmt.Sprintf("%s, one of the servers given, has no bucket %s, so it "+
-				"belongs to another cluster: who connects to it does not take part, or makes a bucket there and elects a second "+
+				"belongs to another cluster: a candidate that connects to it does not take part, or makes a bucket there and becomes a second "+
 				"leader", o.Server, s.bucket), oneCluster)...)
 		case !o.Created.Equal(s.info.Created):
 			found = append(found, one(driver.Unsafe, "servers", fmt.Sprintf("%s, one of the servers given, has another bucket %s, "+

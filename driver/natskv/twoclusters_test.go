@@ -18,7 +18,7 @@ import (
 )
 
 // twoClusters returns two servers that do not know each other, with a bucket of the same name and
-// the same sequences, and a store that has URLs of both and is connected to the first.
+// the same sequences. The store has URLs of both and is connected to the first.
 func twoClusters(t *testing.T, opts ...Option) (s *Store, first, second *fixture) {
 	t.Helper()
 	named := func(o *server.Options) { o.ServerName = "n1" }
@@ -50,8 +50,8 @@ func backdate(t *testing.T, s *Store) {
 	}
 }
 
-// TestTwoClusters: with URLs of two clusters, a candidate that loses the one must not be elected by
-// the other.
+// TestTwoClusters: with URLs of two clusters, a candidate that loses one must not be elected by the
+// other.
 func TestTwoClusters(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]Option{"borrowed": nil, "own": {OwnConnection()}} {
@@ -65,7 +65,7 @@ func TestTwoClusters(t *testing.T) {
 					t.Errorf("the other cluster holds %v, %v", got, err)
 				}
 				if n := len(h.entries()); n > 0 {
-					t.Errorf("%d entries of the other cluster were told", n)
+					t.Errorf("%d entries of the other cluster were pushed", n)
 				}
 			})
 			if name == "borrowed" {
@@ -113,8 +113,8 @@ func refusesAll(t *testing.T, s *Store, last driver.Version) {
 	}
 }
 
-// TestRemadeBucket: a bucket that replaced the known one is for others to judge.
-func TestRemadeBucket(t *testing.T) {
+// TestRecreatedBucket: the store does not refuse a bucket that replaced the known one.
+func TestRecreatedBucket(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.put(testKey, "v")

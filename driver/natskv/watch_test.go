@@ -16,16 +16,16 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// heard records the entries that one watch got.
-type heard struct {
+// pushes records the entries that one watch got.
+type pushes struct {
 	stop func()
 	mu   sync.Mutex
 	all  []driver.Entry
 }
 
-func watchAll(t testing.TB, s *Store, key string) *heard {
+func watchAll(t testing.TB, s *Store, key string) *pushes {
 	t.Helper()
-	h := &heard{}
+	h := &pushes{}
 	stop, err := s.Watch(wait.Context(t), key, func(e driver.Entry) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -39,14 +39,14 @@ func watchAll(t testing.TB, s *Store, key string) *heard {
 	return h
 }
 
-func (h *heard) entries() []driver.Entry {
+func (h *pushes) entries() []driver.Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.all)
 }
 
 // await returns the entry with this version once it has come.
-func (h *heard) await(t testing.TB, v driver.Version) driver.Entry {
+func (h *pushes) await(t testing.TB, v driver.Version) driver.Entry {
 	t.Helper()
 	var e driver.Entry
 	wait.Until(t, fmt.Sprintf("version %s is pushed", v), func() bool {
@@ -60,7 +60,7 @@ func (h *heard) await(t testing.TB, v driver.Version) driver.Entry {
 	return e
 }
 
-// each are the ways to open the fixture's bucket.
+// each returns a store for each way to open the fixture's bucket.
 func (f *fixture) each() map[string]*Store {
 	f.Helper()
 	return map[string]*Store{
@@ -70,8 +70,8 @@ func (f *fixture) each() map[string]*Store {
 	}
 }
 
-// told requires that a watch got the same entry as a read of that sequence shows.
-func (f *fixture) told(h *heard, what string, seq uint64, value string) {
+// expect requires that a watch got the same entry as a read of that sequence shows.
+func (f *fixture) expect(h *pushes, what string, seq uint64, value string) {
 	f.Helper()
 	want := driver.Entry{Value: []byte(value), Version: versionOf(seq), Floor: seq}
 	f.same(what, h.await(f, want.Version), want, "a hint is what a read shows")
@@ -85,35 +85,36 @@ func watchSeesOperators(t *testing.T) {
 	for name, s := range f.each() {
 		h := watchAll(t, s, testKey)
 		seq := f.put(testKey, "v")
-		f.told(h, name+": put", seq, "v")
+		f.expect(h, name+": put", seq, "v")
 		f.must(f.kv.Delete(wait.Context(t), testKey))
-		f.told(h, name+": kv del", seq+1, "")
+		f.expect(h, name+": kv del", seq+1, "")
 		f.must(f.kv.Purge(wait.Context(t), testKey))
-		f.told(h, name+": kv purge", seq+2, "")
+		f.expect(h, name+": kv purge", seq+2, "")
 		f.publishMarker("released")
-		f.told(h, name+": marker with a body", seq+3, "released")
+		f.expect(h, name+": marker with a body", seq+3, "released")
 	}
 }
 
-// TestWatchSeesExpiry where the server marks it.
+// TestWatchSeesExpiry: the server marks an expiry.
 func TestWatchSeesExpiry(t *testing.T) { inBubble(t, watchSeesExpiry) }
 
 func watchSeesExpiry(t *testing.T) {
 	f := newFixture(t, func(c *jetstream.KeyValueConfig) {
 		c.TTL, c.LimitMarkerTTL, c.Storage = time.Second, time.Minute, jetstream.MemoryStorage
 	})
-	all := map[string]*heard{}
+	all := map[string]*pushes{}
 	for name, s := range f.each() {
 		all[name] = watchAll(t, s, testKey)
 	}
 	seq := f.put(testKey, "v")
 	for name, h := range all {
-		f.told(h, "put, to a "+name, seq, "v")
-		f.told(h, "expiry, to a "+name, seq+1, "")
+		f.expect(h, "put, to a "+name, seq, "v")
+		f.expect(h, "expiry, to a "+name, seq+1, "")
 	}
 }
 
-// TestWatchIgnoresRefusedWrites: a hint that is not in the store would be false, not merely late.
+// TestWatchIgnoresRefusedWrites: a push of a state that is not in the store would be false, not
+// only late.
 func TestWatchIgnoresRefusedWrites(t *testing.T) { inBubble(t, watchIgnoresRefusedWrites) }
 
 func watchIgnoresRefusedWrites(t *testing.T) {
@@ -152,7 +153,7 @@ func watchAsksNothing(t *testing.T) {
 	}
 }
 
-// TestWatchSurvivesOperators: people who clean up remove consumers and streams.
+// TestWatchSurvivesOperators: operators who clean up remove consumers and streams.
 func TestWatchSurvivesOperators(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -193,7 +194,7 @@ func TestWatchSurvivesOperators(t *testing.T) {
 	}
 }
 
-// TestWatchOfManyIsOneConsumer and ends with the last.
+// TestWatchOfManyIsOneConsumer: many watches use one consumer, which ends with the last watch.
 func TestWatchOfManyIsOneConsumer(t *testing.T) { inBubble(t, watchOfManyIsOneConsumer) }
 
 func watchOfManyIsOneConsumer(t *testing.T) {
@@ -218,7 +219,7 @@ func watchOfManyIsOneConsumer(t *testing.T) {
 	wait.Until(t, "the consumer is gone", func() bool { return consumers() == 0 })
 }
 
-// TestWatchSetUpIsBounded: without an answer to the set-up Watch ends with its context and leaves
+// TestWatchSetUpIsBounded: without an answer to the set-up, Watch ends with its context and leaves
 // nothing behind.
 func TestWatchSetUpIsBounded(t *testing.T) { inBubble(t, watchSetUpIsBounded) }
 

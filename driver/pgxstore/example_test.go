@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/driver/pgxstore"
 )
 
-// PostgreSQL tells followers of changes. The pool and the connection that listens may have
-// different addresses, such as that of a pooler and that of the server.
+// PostgreSQL notifies followers of changes. The pool and the listening connection may have
+// different addresses, such as those of a pooler and of the server.
 func Example() {
 	config, err := pgx.ParseConfig("postgres://billing@host/database")
 	if err != nil {
@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := store.Create(context.Background()); err != nil { // makes the table if it is missing
+	if err := store.Create(context.Background()); err != nil { // creates the table if it is missing
 		log.Fatal(err)
 	}
 	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})

@@ -24,7 +24,7 @@ const (
 // look is a push that makes an election read.
 var look = driver.Entry{Unverified: true}
 
-// feed keeps notifications coming: it replaces each lost line. It is one goroutine.
+// feed receives notifications, and replaces each lost line. It is one goroutine.
 type feed struct {
 	hub   *hub
 	line  *line
@@ -106,8 +106,8 @@ func (f *feed) deliver(payload string) {
 	f.hub.deliver(key, e)
 }
 
-// endPeriod gives out the notifications that waited. What was dropped before them may have been the
-// true ones, so it also makes their elections read.
+// endPeriod delivers the notifications that waited. The ones that were dropped before may have been
+// the true ones, so it also makes the elections read.
 func (f *feed) endPeriod() {
 	for key, c := range f.taken {
 		if c.last != "" {

@@ -77,16 +77,16 @@ func (l *listener) begin(ctx context.Context, n *line) error {
 	if err := l.db.QueryRowContext(ctx, l.query).Scan(&n.channel); err != nil {
 		return err
 	}
-	if err := n.hears(ctx, n.channel); err != nil {
+	if err := n.checkChannel(ctx, n.channel); err != nil {
 		return err
 	}
 	_, err := n.conn.Exec(ctx, "LISTEN "+pgx.Identifier{n.channel}.Sanitize())
 	return err
 }
 
-// hears returns an error unless the connection lives, and the table is the one that notifies this
+// checkChannel returns an error unless the connection is alive, and its table notifies on this
 // channel.
-func (n *line) hears(ctx context.Context, channel string) error {
+func (n *line) checkChannel(ctx context.Context, channel string) error {
 	var its string
 	if err := n.conn.QueryRow(ctx, n.query).Scan(&its); err != nil {
 		return err
@@ -97,13 +97,13 @@ func (n *line) hears(ctx context.Context, channel string) error {
 	return nil
 }
 
-// ping returns an error if the connection is lost, or the pool writes elsewhere by now. A promotion
-// changes the channel, and so does a table that is made again. While the pool does not answer, the
-// line stays.
+// ping returns an error if the connection is lost, or if the pool now writes to another database or
+// table. A promotion changes the channel, and so does a table that is recreated. While the pool
+// does not answer, the line stays.
 func (l *listener) ping(ctx context.Context, n *line) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	if err := n.hears(ctx, n.channel); err != nil {
+	if err := n.checkChannel(ctx, n.channel); err != nil {
 		return err
 	}
 	var written string

@@ -20,7 +20,7 @@
 // has whole seconds, so the floor can be a second late: it does not cover a record that is removed
 // within the second in which its term began. That does no harm, because elections wait out a lease
 // after a removal, which is at least 2 s. For the same reason the clocks of several front ends of
-// one store may differ by up to a lease less 1 s.
+// one store may differ by up to the lease minus 1 s.
 //
 // # What it costs
 //
@@ -53,11 +53,12 @@
 //
 // Ceph's gateway and some services accept only an ETag without quotes in If-Match, and refuse each
 // one with quotes. A store finds out by itself, after a swap was refused and a later read shows the
-// very version that the swap expected. Then the store tries the other form in a PUT that must be
-// refused, on an object that it makes for that. If the server refuses it, the store uses the other
-// form from then on, for all keys. If the server applies it, the store keeps its form: that server
-// ignores headers that it does not understand, so writes would be unconditional. Once a swap was
-// applied in one form, the store also keeps that form. [WithUnquotedETags] saves the detour.
+// very version that the swap expected. Then the store makes an object for a trial. It sends a PUT
+// for that object with the other form and a condition that is not met. If the server refuses the
+// PUT, it understands the other form, and the store uses that form from then on, for all keys. If
+// the server applies the PUT, it ignores a form that it does not understand: writes would be
+// unconditional, so the store keeps its first form. Once a swap was applied in one form, the store
+// also keeps that form. [WithUnquotedETags] saves the detour.
 //
 // # Limits
 //

@@ -90,7 +90,7 @@ func (f *form) begin(key string, doubt, now driver.Version) (other, try bool) {
 }
 
 // end takes the result of the trial.
-func (f *form) end(other bool, result heed) {
+func (f *form) end(other bool, result treatment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.proving = false
@@ -103,11 +103,11 @@ func (f *form) end(other bool, result heed) {
 	}
 }
 
-// heed is how a server treats a condition.
-type heed int
+// treatment is how a server treats a condition that is not met.
+type treatment int
 
 const (
-	unclear heed = iota
+	unclear treatment = iota
 	heeded
 	ignored
 )
@@ -127,7 +127,7 @@ func (s *Store) resolve(ctx context.Context, key string, doubt, now driver.Versi
 // try replaces an object of its own under a condition that the object does not meet. The object
 // must exist: a server may refuse every condition on a missing one, and still ignore those that it
 // does not understand.
-func (s *Store) try(ctx context.Context, c condition) heed {
+func (s *Store) try(ctx context.Context, c condition) treatment {
 	key := probeKey()
 	if _, err := s.put(ctx, key, condition{}, []byte("{}")); err != nil {
 		return unclear

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Ways in which servers take If-Match.
+// These functions show how servers interpret If-Match.
 var (
 	quotedOnly = func(header, etag string) bool { return header == `"`+etag+`"` }
 	bareOnly   = func(header, etag string) bool { return header == etag }
@@ -24,7 +24,7 @@ func matching(match func(header, etag string) bool) func(*stub) {
 	return func(s *stub) { s.match = match }
 }
 
-// bareIgnoring is a server that writes without a condition if ETags come without quotes.
+// bareIgnoring is a server that writes without a condition if an ETag has no quotes.
 func bareIgnoring(s *stub) {
 	s.match = bareIgnored
 	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -56,7 +56,7 @@ func retry(t *testing.T, s *stub, store *Store, key string, prev driver.Version,
 	return 0, ""
 }
 
-func TestFormIsFoundOut(t *testing.T) {
+func TestETagFormIsDetected(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		match func(header, etag string) bool
@@ -78,7 +78,8 @@ func TestFormIsFoundOut(t *testing.T) {
 			if conflicts != c.want || store.form.isBare() != c.bare {
 				t.Errorf("%d conflicts, bare %t", conflicts, store.form.isBare())
 			}
-			// refused, read, and a trial: an object is created, not replaced, and removed
+			// A refused write, a read, and a trial: an object is created, not replaced, and
+			// removed.
 			if n := s.count("") - before; n != 1+5*c.want {
 				t.Errorf("%d requests", n)
 			}
@@ -89,9 +90,9 @@ func TestFormIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestTrueConflictLeavesTheForm: neither a conflict that a read explains changes the form, nor one
-// without a later read, nor an earlier read.
-func TestTrueConflictLeavesTheForm(t *testing.T) {
+// TestTrueConflictKeepsTheETagForm: a conflict that a read explains does not change the form.
+// Neither does a conflict without a later read, nor an earlier read.
+func TestTrueConflictKeepsTheETagForm(t *testing.T) {
 	s := startStub(t, matching(quotedOnly))
 	store := s.open(t)
 	old := s.set("key", "old")
@@ -109,8 +110,8 @@ func TestTrueConflictLeavesTheForm(t *testing.T) {
 	}
 }
 
-// TestEarlierReadIsNoEvidence has a read under way, which shows the old version rightly, while the
-// swap from it is refused.
+// TestEarlierReadIsNoEvidence: a read in flight correctly shows the old version, while the swap
+// from that version is refused.
 func TestEarlierReadIsNoEvidence(t *testing.T) {
 	var store *Store
 	var once sync.Once
@@ -140,8 +141,9 @@ func TestEarlierReadIsNoEvidence(t *testing.T) {
 	}
 }
 
-// TestFormThatWorksIsKept: once a swap was applied, refusals for no reason do not change the form.
-func TestFormThatWorksIsKept(t *testing.T) {
+// TestWorkingETagFormIsKept: once a swap was applied, refusals without a reason do not change the
+// form.
+func TestWorkingETagFormIsKept(t *testing.T) {
 	moody := false
 	s := startStub(t, func(s *stub) {
 		s.match = func(header, etag string) bool { return !moody && quotedOnly(header, etag) }
@@ -161,9 +163,9 @@ func TestFormThatWorksIsKept(t *testing.T) {
 	}
 }
 
-// TestIgnoredFormIsNeverUsed has a server that refuses quoted ETags for no reason and takes bare
-// ones for no condition.
-func TestIgnoredFormIsNeverUsed(t *testing.T) {
+// TestIgnoredETagFormIsNeverUsed: the server refuses quoted ETags without a reason, and ignores
+// bare ones as a condition.
+func TestIgnoredETagFormIsNeverUsed(t *testing.T) {
 	s := startStub(t, bareIgnoring, func(s *stub) {
 		s.match = func(header, etag string) bool { return false }
 	})
@@ -180,7 +182,7 @@ func TestIgnoredFormIsNeverUsed(t *testing.T) {
 	if store.form.isBare() {
 		t.Error("ETags are sent in a form that the server ignores")
 	}
-	if n := s.count("PUT"); n != 5 { // three swaps, and a trial on an object that is made for it
+	if n := s.count("PUT"); n != 5 { // three swaps, and a trial on an object that is created for it
 		t.Errorf("%d writes", n)
 	}
 	s.mu.Lock()
@@ -190,9 +192,9 @@ func TestIgnoredFormIsNeverUsed(t *testing.T) {
 	}
 }
 
-// TestSwapIsASwapInEveryForm lets many clients count up on servers of every kind, which also refuse
-// every third swap for no reason. No version may be replaced twice, whichever form the clients use.
-func TestSwapIsASwapInEveryForm(t *testing.T) {
+// TestSwapIsAtomicInEveryETagForm lets many clients count up on servers of every kind, which also
+// refuse every third swap without a reason. No version may be replaced twice, in any form.
+func TestSwapIsAtomicInEveryETagForm(t *testing.T) {
 	for name, server := range map[string]func(*stub){
 		"quoted": matching(quotedOnly), "bare": matching(bareOnly), "both": func(*stub) {}, "bare ignored": bareIgnoring,
 	} {
@@ -213,7 +215,7 @@ func TestSwapIsASwapInEveryForm(t *testing.T) {
 	}
 }
 
-// countUp makes every second client begin without quotes, if it may.
+// countUp lets every second client begin without quotes, if mixed is true.
 func countUp(t *testing.T, s *stub, mixed bool) {
 	s.set("key", "start")
 	var mu sync.Mutex

@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/driver/s3object"
 )
 
-// Credentials and region come from the environment, as for all of AWS's tools. It needs a bucket,
-// so it does not run as a test.
+// Credentials and region come from the environment, as for all AWS tools. The example needs a
+// bucket, so it does not run as a test.
 func Example() {
 	ctx := context.Background()
 	store, err := s3object.FromEnvironment(ctx, "my-bucket", s3object.WithPrefix("elections"))

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// wiped is the bucket after it was deleted and recreated, or a server that lost its disk.
+// wiped is the bucket after it was deleted and recreated, or after its server lost its disk.
 func (s *stub) wiped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +59,8 @@ func turn(t *testing.T, e *tenure.Election) uint64 {
 	return term.Token()
 }
 
-// TestBucketIsRecreated under a leader: the next one has a higher token, and comes after the first
-// has ended.
+// TestBucketIsRecreated: the bucket is recreated under a leader. The next leader has a higher
+// token, and leads only after the first has ended.
 func TestBucketIsRecreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startStub(t)
@@ -73,12 +73,13 @@ func TestBucketIsRecreated(t *testing.T) {
 		if second.Token() <= first.Token() {
 			t.Errorf("token %d after %d", second.Token(), first.Token())
 		}
-		_ = first.Resign(bounded(t, time.Hour)) // there is nothing to be confirmed
+		_ = first.Resign(bounded(t, time.Hour)) // no release can be confirmed
 		_ = second.Resign(bounded(t, time.Hour))
 	})
 }
 
-// TestVersionsOfAFormerBucket are refused: a member that slept in that time overwrites nothing.
+// TestVersionsOfAFormerBucket: a member that slept during the change must not overwrite anything,
+// because the old versions are refused.
 func TestVersionsOfAFormerBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startStub(t)
@@ -104,9 +105,9 @@ func TestVersionsOfAFormerBucket(t *testing.T) {
 	})
 }
 
-// TestClockOfTheServerGoesBack: the object knows the highest term. Only where it is deleted as well
-// can tokens fall, for a candidate that has seen none of them.
-func TestClockOfTheServerGoesBack(t *testing.T) {
+// TestServerClockGoesBack: the object has the highest term. Tokens can fall only if the object is
+// also deleted, and for a candidate that has seen none of the earlier tokens.
+func TestServerClockGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var off atomic.Int64
 		s := startStub(t, settable(&off))

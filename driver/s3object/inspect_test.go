@@ -23,7 +23,7 @@ func (s *stub) inspect(t *testing.T, opts ...Option) []driver.Finding {
 	return found
 }
 
-// probe is a small inspection.
+// probe returns a small inspection.
 func (s *stub) probe(t *testing.T, opts ...Option) *probe {
 	p := newProbe(s.open(t, opts...), 15*time.Second)
 	p.races, p.pause = 4, 50*time.Millisecond
@@ -36,7 +36,7 @@ func ignoring(header string) func(*stub) {
 	}
 }
 
-// racy checks, and then writes, for the keys that are chosen.
+// racy delays the write after the check of its condition, for the chosen keys.
 func racy(chosen func(key string) bool) func(*stub) {
 	return func(s *stub) {
 		s.gap = func(key string) {
@@ -47,16 +47,16 @@ func racy(chosen func(key string) bool) func(*stub) {
 	}
 }
 
-// late has a clock that is behind.
+// late is a server whose clock is behind.
 func late(s *stub) { at(time.Now().Add(-10 * time.Minute).UTC().Format(http.TimeFormat))(s) }
 
-// oneInFive counts the writes that met their condition, so that it is the same in each run.
+// oneInFive counts the writes that met their condition, so that the choice is the same in each run.
 func oneInFive() func(key string) bool {
 	var n atomic.Int64
 	return func(string) bool { return n.Add(1)%5 == 0 }
 }
 
-// fault is a fault of a server, with the finding that an inspection must make about it.
+// fault is a fault of a server, with the finding that an inspection must report.
 type fault struct {
 	name     string
 	change   func(*stub)
@@ -68,14 +68,14 @@ type fault struct {
 func TestInspectFinds(t *testing.T) {
 	for _, c := range []fault{
 		{"create-only ignored", ignoring("If-None-Match"), driver.Unsafe, "If-None-Match", "overwritten"},
-		{"match ignored", ignoring("If-Match"), driver.Unsafe, "If-Match", "no longer has"},
+		{"match ignored", ignoring("If-Match"), driver.Unsafe, "If-Match", "names an older version"},
 		{"races lost always", racy(func(string) bool { return true }), driver.Unsafe, "If-None-Match", "of 4 races"},
 		{"races lost at times", racy(oneInFive()), driver.Unsafe, "If-None-Match", "of 32 races"},
 		{"swaps lost at times", swapsLost, driver.Unsafe, "If-Match", "of 32 races"},
 		{"another write is there", overwriting, driver.Unsafe, "If-Match", "another write than the acknowledged one"},
 		{"nothing can be swapped", matching(func(string, string) bool { return false }), driver.Unsafe, "If-Match", "renew"},
 		{"nothing can be created", neverCreated, driver.Unsafe, "If-None-Match", "no election"},
-		{"the removed come back", resurrecting, driver.Warning, "If-Match", "made again"},
+		{"the removed come back", resurrecting, driver.Warning, "If-Match", "creates a deleted object again"},
 		{"bare ETags alone", matching(bareOnly), driver.Advice, "If-Match", "quotes"},
 		{"no Date", at(""), driver.Warning, "Date", "lower term"},
 		{"a clock apart", late, driver.Advice, "clock", "apart"},
@@ -132,7 +132,8 @@ func swapsLost(s *stub) {
 	}
 }
 
-// overwriting refuses only by its answer: it still writes the values that it refuses in a race.
+// overwriting refuses writes only in its answer. It still applies the writes that it refuses in a
+// race.
 func overwriting(s *stub) {
 	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("If-Match") == "" || r.ContentLength < 10 {
@@ -172,7 +173,7 @@ func resurrecting(s *stub) {
 	}
 }
 
-// busyRaces has time for one writer at a time, and for the second one a while later.
+// busyRaces serves one writer at a time, and a second writer a while later.
 func busyRaces(s *stub) {
 	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPut || r.ContentLength < 10 {
@@ -218,8 +219,8 @@ func TestInspectOfAGoodServer(t *testing.T) {
 	}
 }
 
-// TestInspectDoesWithoutSomeRights: a missing right to read the versioning is not a finding.
-func TestInspectDoesWithoutSomeRights(t *testing.T) {
+// TestInspectWorksWithoutSomeRights: a missing right to read the versioning is not a finding.
+func TestInspectWorksWithoutSomeRights(t *testing.T) {
 	s := startStub(t, func(s *stub) {
 		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 			if !r.URL.Query().Has("versioning") {
@@ -248,7 +249,7 @@ func TestInspectWithoutTheRightToWrite(t *testing.T) {
 	}
 }
 
-// TestInspectIsPatient has a service that takes a write for each object now and then.
+// TestInspectIsPatient: the service accepts only some of the writes to an object.
 func TestInspectIsPatient(t *testing.T) { synctest.Test(t, inspectIsPatient) }
 
 func inspectIsPatient(t *testing.T) {

@@ -57,18 +57,18 @@ func (a answer) date() time.Time {
 	return t
 }
 
-// deed is the purpose of a request.
-type deed int
+// purpose is the kind of a request, for the remedy in its error.
+type purpose int
 
 const (
-	reading deed = iota
+	reading purpose = iota
 	writing
 	listing
 )
 
 // explain turns an error of the client library into one of the contract, with the remedy for an
 // operator.
-func (s *Store) explain(d deed, err error) error {
+func (s *Store) explain(d purpose, err error) error {
 	a := look(err)
 	switch {
 	case d == writing && a.conflict():

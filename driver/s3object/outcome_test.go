@@ -17,7 +17,7 @@ import (
 type outcome int
 
 const (
-	open outcome = iota // the outcome is not known
+	open outcome = iota // the outcome is unknown
 	conflict
 	denied
 )
@@ -196,9 +196,9 @@ func TestMissingCredentialsAreNamed(t *testing.T) {
 	}
 }
 
-// TestSkewedClockHealsItself has a server that takes signatures by its own clock alone, an hour
+// TestClockSkewIsCorrected: the server accepts signatures only by its own clock, which is an hour
 // ahead.
-func TestSkewedClockHealsItself(t *testing.T) {
+func TestClockSkewIsCorrected(t *testing.T) {
 	s := startStub(t, func(s *stub) {
 		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 			now := time.Now().Add(time.Hour)
@@ -238,7 +238,8 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	}
 }
 
-// TestHangingServer stops at three points: before the answer, within its header, within its body.
+// TestHangingServer: the server hangs at one of three points: before the answer, in its header, or
+// in its body.
 func TestHangingServer(t *testing.T) {
 	for name, begin := range map[string]string{
 		"before": "", "header": "HTTP/1.1 200 OK\r\nETag: \"x\"\r\n",
@@ -259,7 +260,7 @@ func hang(t *testing.T, name, begin string) {
 		"inspect": func(ctx context.Context) error { _, err := store.Inspect(ctx, time.Second); return err },
 	} {
 		if name == "body" && what != "read" {
-			continue // a write is over with the header of its answer
+			continue // a write ends with the header of its answer
 		}
 		limit := 50 * time.Millisecond
 		began := time.Now()

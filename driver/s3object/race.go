@@ -156,13 +156,13 @@ func (p *probe) judge(setting, what string, all []race) {
 	held := fmt.Sprintf("of %d races in which %d writers try to %s", len(all), contenders, what)
 	switch {
 	case doubled > 0:
-		p.find(driver.Unsafe, setting, fmt.Sprintf("in %d %s, more than one is told that it did: there will be two leaders",
+		p.find(driver.Unsafe, setting, fmt.Sprintf("in %d %s, more than one writer gets a success: there will be two leaders",
 			doubled, held), anotherServer)
 	case lost > 0:
 		p.find(driver.Unsafe, setting, fmt.Sprintf("in %d %s, another write than the acknowledged one is there afterwards: there "+
 			"will be two leaders", lost, held), anotherServer)
 	case undecided > len(all)/8:
-		p.find(driver.Warning, setting, fmt.Sprintf("in %d %s, none is told that it did, so that they prove nothing (the last "+
+		p.find(driver.Warning, setting, fmt.Sprintf("in %d %s, no writer got a success, so these races prove nothing (the last "+
 			"reason: %v)", undecided, held, failed), "inspect again when the server is less busy, or allow more requests")
 	}
 }

@@ -34,7 +34,7 @@ func at(date string) func(*stub) {
 	}
 }
 
-func TestFloorIsTheServersClock(t *testing.T) {
+func TestFloorComesFromTheServersClock(t *testing.T) {
 	const date = "Fri, 20 Nov 2026 10:00:07 GMT"
 	want := uint64(time.Date(2026, 11, 20, 10, 0, 7, 0, time.UTC).UnixMilli())
 	s := startStub(t, at(date))
@@ -85,7 +85,7 @@ func TestEmptyObjectHasAVersion(t *testing.T) {
 	s.swap(t, store, "key", v, "value")
 }
 
-func TestObjectsAsOthersSeeThem(t *testing.T) {
+func TestObjectKeyAndHeaders(t *testing.T) {
 	var got http.Header
 	s := startStub(t, func(s *stub) {
 		s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -121,7 +121,7 @@ func TestObjectsAsOthersSeeThem(t *testing.T) {
 	}
 }
 
-// hasty is a client that gives a request up and still holds it.
+// hasty is a client that returns early from a request and still holds it.
 type hasty struct{ held *http.Request }
 
 func (h *hasty) Do(r *http.Request) (*http.Response, error) {
@@ -129,7 +129,7 @@ func (h *hasty) Do(r *http.Request) (*http.Response, error) {
 	return nil, context.DeadlineExceeded
 }
 
-func TestValueIsTheCallersAfterwards(t *testing.T) {
+func TestCallerMayReuseTheValue(t *testing.T) {
 	h := &hasty{}
 	store, err := New(startStub(t).client(func(o *s3.Options) { o.HTTPClient = h }), "bucket")
 	if err != nil {

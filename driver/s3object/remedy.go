@@ -12,7 +12,7 @@ type remedy struct {
 	status int      // any answer of this status, or
 	codes  []string // with one of these codes
 	denied bool     // waiting does not help, an operator must grant a right
-	text   func(s *Store, d deed, a answer) string
+	text   func(s *Store, d purpose, a answer) string
 }
 
 func (r remedy) fits(a answer) bool {
@@ -44,18 +44,18 @@ var remedies = []remedy{
 		"and what is in between")},
 }
 
-func always(text string) func(*Store, deed, answer) string {
-	return func(*Store, deed, answer) string { return text }
+func always(text string) func(*Store, purpose, answer) string {
+	return func(*Store, purpose, answer) string { return text }
 }
 
-func noBucket(s *Store, _ deed, _ answer) string {
+func noBucket(s *Store, _ purpose, _ answer) string {
 	return fmt.Sprintf("there is no bucket %s; check its name, the region %s and the endpoint, or make it with "+
 		"\"aws s3 mb s3://%s\"", s.bucket, s.region, s.bucket)
 }
 
 // wrongClock is not a denial: the client library has learned from the answer how far the clock is
 // off, and signs the next request accordingly unless it was configured not to.
-func wrongClock(_ *Store, _ deed, a answer) string {
+func wrongClock(_ *Store, _ purpose, a answer) string {
 	server := a.date()
 	if server.IsZero() {
 		return "the clock of this machine is too far off; set it"
@@ -64,7 +64,7 @@ func wrongClock(_ *Store, _ deed, a answer) string {
 		"by the server's clock if the client may do so)", time.Since(server).Round(time.Minute).Abs())
 }
 
-func wrongRegion(s *Store, _ deed, a answer) string {
+func wrongRegion(s *Store, _ purpose, a answer) string {
 	right := a.header.Get("X-Amz-Bucket-Region")
 	if right == "" || right == s.region {
 		return fmt.Sprintf("bucket %s is not to be reached with region %s at this endpoint; set the region that it is in",
@@ -74,17 +74,17 @@ func wrongRegion(s *Store, _ deed, a answer) string {
 		right)
 }
 
-func notImplemented(_ *Store, d deed, _ answer) string {
+func notImplemented(_ *Store, d purpose, _ answer) string {
 	if d == writing {
 		return "this server has no conditional writes, so that no election can be held on it; take another one or a newer release"
 	}
-	return "this server does not do what was asked of it"
+	return "this server does not implement the request to read an object (501); check that the endpoint is that of an S3 API"
 }
 
-func noRight(s *Store, d deed, _ answer) string {
+func noRight(s *Store, d purpose, _ answer) string {
 	objects := fmt.Sprintf("arn:aws:s3:::%s/%s*", s.bucket, s.prefix)
 	if d == writing {
-		return fmt.Sprintf("writing needs s3:PutObject on %s, and no policy of the bucket against it", objects)
+		return fmt.Sprintf("writing needs s3:PutObject on %s, and no policy of the bucket may deny it", objects)
 	}
 	return fmt.Sprintf("reading needs s3:GetObject on %s, and s3:ListBucket on arn:aws:s3:::%s, without which S3 answers "+
 		"like this where the object is missing", objects, s.bucket)

@@ -93,8 +93,8 @@ type brokenAnswerError struct{ cause error }
 func (e *brokenAnswerError) Error() string { return "the answer broke off: " + e.cause.Error() }
 func (e *brokenAnswerError) Unwrap() error { return e.cause }
 
-// latest is in the year 2109, in milliseconds: no good term is above it, also where a server's
-// clock is far behind that of others, such as at 1970.
+// latest is in the year 2109, in milliseconds: no candidate takes a term above it, also where a
+// server's clock is far behind that of others, such as at 1970.
 const latest = 1 << 42
 
 // floor returns the server's clock in milliseconds, 0 if it is not known. A Date is cut off to

@@ -12,11 +12,11 @@ import (
 )
 
 // CheckRights returns an error that wraps driver.ErrDenied if the right to write the object is
-// missing. It asks to complete an upload in parts that was never begun. That needs the right to put
-// the object, and leaves nothing that a server could store. A server that ignores the conditions of
-// writes would overwrite the object by a conditional put. CheckRights returns nil for a server
-// without uploads in parts, which cannot tell. It returns the error of CheckKey, and any other
-// error if there was no answer.
+// missing. It asks to complete a multipart upload that was never begun. That needs the right to put
+// the object, and leaves nothing that a server could store. It does not use a conditional put,
+// because a server that ignores the conditions of writes would overwrite the object. CheckRights
+// returns nil for a server without uploads in parts, which cannot tell. It returns the error of
+// CheckKey, and any other error if there was no answer.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := s.ready(ctx, key); err != nil {
 		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), err)

@@ -23,7 +23,7 @@ func TestCheckRights(t *testing.T) {
 		"no such upload": {func(w http.ResponseWriter) { refuse(w, 404, "NoSuchUpload") }, false, "the server has looked for the upload"},
 		"access denied":  {func(w http.ResponseWriter) { refuse(w, 403, "AccessDenied") }, true, "the right is missing"},
 		"by a proxy":     {func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, false, "a proxy that lets no POST pass says nothing of PUT"},
-		"unknown":        {func(w http.ResponseWriter) { refuse(w, 501, "NotImplemented") }, false, "this server cannot tell"},
+		"unknown":        {func(w http.ResponseWriter) { refuse(w, 501, "NotImplemented") }, false, "this server cannot answer"},
 		"done":           {func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) }, false, "nothing was refused"},
 		"a condition":    {func(w http.ResponseWriter) { refuse(w, 412, "PreconditionFailed") }, false, "the condition came first"},
 	} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFromEnvironmentOverSockets reaches a server by the client that the environment makes.
+// TestFromEnvironmentOverSockets reaches a server with the client that the environment configures.
 func TestFromEnvironmentOverSockets(t *testing.T) {
 	bareEnvironment(t)
 	s := startStub(t)

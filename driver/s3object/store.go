@@ -97,10 +97,10 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version is still prev, and returns
-// the version of the new state. The caller may reuse the value.
+// CompareAndSwap replaces the state of the cell with value if its version is still prev, and
+// returns the version of the new state. The caller may reuse the value.
 //
-// It returns an error that wraps driver.ErrConflict if the version was another, is gone, or is
+// It returns an error that wraps driver.ErrConflict if the version was different, is gone, or is
 // about to be lost to another write (409); one that wraps driver.ErrDenied if rights or valid
 // credentials are missing; and the error of CheckKey, when nothing was sent. Any other error leaves
 // open whether the value was or will be written.

@@ -19,20 +19,21 @@ import (
 	"github.com/tenure-go/tenure/internal/pipenet"
 )
 
-// stub is a server that keeps conditional writes, unless it is configured otherwise. It needs no
+// stub is a server that honors conditional writes, unless it is configured otherwise. It needs no
 // sockets, and works in a bubble of testing/synctest if it was started there.
 type stub struct {
 	url     string
 	network *pipenet.Network
 
-	// intercept answers a request itself if it returns true. It must be set before the first
+	// intercept returns true if it has answered the request itself. It must be set before the first
 	// request.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
-	// match reports whether an If-Match header fits an ETag, which is given without quotes.
+	// match reports whether an If-Match header matches an ETag, which is given without quotes.
 	match func(header, etag string) bool
-	// gap runs between the check of a write's condition and the write; nil: they are atomic.
+	// gap runs between the check of a write's condition and the write. If it is nil, both are
+	// atomic.
 	gap func(key string)
-	// etag is that of a value, without quotes.
+	// etag returns the ETag of a value, without quotes.
 	etag func(value string) string
 
 	mu        sync.Mutex
@@ -61,7 +62,7 @@ func startStub(t testing.TB, change ...func(*stub)) *stub {
 	return s
 }
 
-// reach changes a client so that it gets to the stub.
+// reach makes a client use the stub.
 func (s *stub) reach(o *s3.Options) { o.HTTPClient = s.network.Client() }
 
 func etagOf(value string) string {
@@ -140,7 +141,7 @@ func (s *stub) delete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// set writes past all conditions, and returns the version.
+// set writes without any condition, and returns the version.
 func (s *stub) set(key, value string) driver.Version {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +173,8 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>the message</Message></Error>", code)
 }
 
-// client would by default try five times, and send checksums.
+// client makes one attempt and sends no checksums. The default client would make five attempts and
+// send checksums.
 func (s *stub) client(change ...func(*s3.Options)) *s3.Client {
 	o := s3.Options{
 		Region:           "eu-test-1",

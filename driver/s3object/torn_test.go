@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tearing answers reads with the ETag of the newest value and the content of another, while stale
-// is set.
+// tearing answers reads with the ETag of the newest value and the content of an older one, while
+// stale is set.
 func tearing(stale *atomic.Pointer[string]) func(*stub) {
 	return func(s *stub) {
 		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
@@ -26,16 +26,16 @@ func tearing(stale *atomic.Pointer[string]) func(*stub) {
 	}
 }
 
-// A follower that took the old content for the present state would replace the new one, which it
-// never saw.
-func TestATornReadIsNoRead(t *testing.T) {
+// If a follower took the old content for the present state, it would replace the new content, which
+// it has never seen.
+func TestTornReadIsRefused(t *testing.T) {
 	var stale atomic.Pointer[string]
 	s := startStub(t, tearing(&stale))
 	store := s.open(t)
 	s.set("key", "first")
-	s.read(t, store, "key") // it shows that ETags are sums here
+	s.read(t, store, "key") // the read shows that ETags are checksums here
 	s.set("key", "second")
-	// The same content for a while would be believed.
+	// If the same content came for a while, it would be believed.
 	for _, old := range []string{"first", "zeroth", "first"} {
 		stale.Store(&old)
 		if e, err := store.Read(bounded(t, patience), "key"); !errors.Is(err, errTorn) {
@@ -51,7 +51,7 @@ func TestATornReadIsNoRead(t *testing.T) {
 	}
 }
 
-func TestAnOwnWriteShowsThatETagsAreSums(t *testing.T) {
+func TestOwnWriteShowsThatETagsAreChecksums(t *testing.T) {
 	var stale atomic.Pointer[string]
 	s := startStub(t, tearing(&stale))
 	store := s.open(t)
@@ -63,7 +63,8 @@ func TestAnOwnWriteShowsThatETagsAreSums(t *testing.T) {
 	}
 }
 
-// salting is a server whose ETags can stop being sums, as when a bucket's encryption is changed.
+// salting is a server whose ETags can stop being checksums, as when a bucket's encryption is
+// changed.
 func salting(on *atomic.Bool) func(*stub) {
 	return func(s *stub) {
 		s.etag = func(value string) string {
@@ -75,7 +76,7 @@ func salting(on *atomic.Bool) func(*stub) {
 	}
 }
 
-// readable returns how many reads were refused before one was not.
+// readable returns how many reads were refused before one succeeded.
 func readable(t *testing.T, store *Store, key string) int {
 	t.Helper()
 	began := time.Now()
@@ -91,7 +92,7 @@ func readable(t *testing.T, store *Store, key string) int {
 	}
 }
 
-func TestETagsThatAreNoSumsAnyMore(t *testing.T) { synctest.Test(t, noSumsAnyMore) }
+func TestETagsThatStopBeingChecksums(t *testing.T) { synctest.Test(t, noSumsAnyMore) }
 
 func noSumsAnyMore(t *testing.T) {
 	var on atomic.Bool
@@ -104,7 +105,7 @@ func noSumsAnyMore(t *testing.T) {
 	if n := readable(t, store, "key"); n == 0 {
 		t.Error("the first read that does not fit is believed")
 	}
-	s.read(t, store, "idle") // its ETag is still a sum, which proves nothing about the other
+	s.read(t, store, "idle") // a checksum still, which proves nothing about the other key
 	for range 3 {
 		s.set("key", "second")
 		if n := readable(t, store, "key"); n > 0 {
@@ -114,7 +115,7 @@ func noSumsAnyMore(t *testing.T) {
 	}
 }
 
-func TestETagsThatNeverWereSums(t *testing.T) {
+func TestETagsThatNeverWereChecksums(t *testing.T) {
 	var on atomic.Bool
 	on.Store(true)
 	s := startStub(t, salting(&on))

@@ -11,10 +11,10 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// A server may refuse each If-Match where there is no object, and still ignore those without quotes
-// where there is one. The store must not conclude that it wants them so, although a cache shows an
-// old state just after a refused swap.
-func TestTheTrialIsOfAnObjectThatIsThere(t *testing.T) {
+// A server may refuse each If-Match for an object that does not exist, and still ignore unquoted
+// ETags for one that exists. The store must not conclude that the server wants unquoted ETags, even
+// if a cache shows an old state just after a refused swap.
+func TestTrialUsesAnExistingObject(t *testing.T) {
 	var stale atomic.Pointer[string]
 	server := startStub(t, func(s *stub) {
 		s.match = func(header, etag string) bool {
@@ -35,7 +35,7 @@ func TestTheTrialIsOfAnObjectThatIsThere(t *testing.T) {
 	store := server.open(t)
 	old := "one"
 	v1 := server.set("k", old)
-	server.set("k", "two") // another replaces it
+	server.set("k", "two") // another client replaces it
 	if _, err := store.CompareAndSwap(bounded(t, patience), "k", v1, []byte("three")); !errors.Is(err, driver.ErrConflict) {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// server is a database and its driver, which ignores contexts.
+// server is a database and its driver. The driver ignores contexts.
 type server struct {
 	// answers gives the result of a statement: rows of one column, and how many rows it wrote.
 	answers func(statement string) (rows []string, written int64, err error)
@@ -57,7 +57,7 @@ func (c connection) QueryContext(_ context.Context, query string, _ []sqldriver.
 	return &column{rows}, err
 }
 
-// column is an answer of one column.
+// column is an answer with one column.
 type column struct{ rows []string }
 
 func (c *column) Columns() []string { return []string{"column"} }
@@ -78,7 +78,7 @@ func (s *server) open(t testing.TB) *Store {
 }
 
 // TestWriteOfUnknownOutcomeIsNotRepeated: some drivers report a bad connection after they have sent
-// a statement. Sent again, an applied write comes back as a conflict.
+// a statement. If an applied write were sent again, it would come back as a conflict.
 func TestWriteOfUnknownOutcomeIsNotRepeated(t *testing.T) {
 	for prev, want := range map[driver.Version]string{"": "SELECT INSERT", "stamp era": "UPDATE"} {
 		s := &server{answers: func(statement string) ([]string, int64, error) {
@@ -115,7 +115,7 @@ func TestWriteOfNoRowIsAConflict(t *testing.T) {
 	}
 }
 
-// TestCallEndsWithItsContext although the driver ignores contexts.
+// The call ends although the driver ignores contexts.
 func TestCallEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
@@ -147,8 +147,8 @@ func TestCallEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestNothingIsSent for a key that cannot be, or in a context that has ended.
-func TestNothingIsSent(t *testing.T) {
+// Nothing is sent for an invalid key or in a context that has ended.
+func TestInvalidCallsSendNothing(t *testing.T) {
 	s := &server{answers: func(string) ([]string, int64, error) { return nil, 0, nil }}
 	store := s.open(t)
 	ended, cancel := context.WithCancelCause(t.Context())

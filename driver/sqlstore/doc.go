@@ -7,27 +7,26 @@
 // # What it relies on
 //
 // A cell is one row, and a call is one statement that commits by itself, on one connection. Only
-// the first write of an election reads the era in another statement before. A compare-and-swap is
-// an UPDATE that names the key and the expected version. The writer draws a random version of 128
-// bits for each write. So versions never recur, not even if a standby lost writes or a dump was
-// restored. The store never repeats a write whose outcome is unknown.
+// the first write of an election takes another statement, which reads the era first. A
+// compare-and-swap is an UPDATE that names the key and the expected version. The writer draws a
+// random version of 128 bits for each write. So versions never recur, not even if a standby lost
+// writes or a dump was restored. The store never repeats a write whose outcome is unknown.
 //
 // The row holds the floor of the terms. Each write sets it to one above the larger of its last
 // value and the server's clock in microseconds, so terms also grow after the row was removed or
 // writes were lost. If the server's clock goes back, the row's floor still rises. Terms can fall
-// only if the row is also removed, or restored from before, within the time by which the clock went
-// back.
+// only if the row is also removed, or replaced by an older one, before the clock has caught up.
 //
 // # Histories
 //
 // Each write stores the era, which names the database's history, in the row. If a row is of another
-// era than the server, for example after a standby was promoted, every member waits for a lease
+// era than the server, for example after a standby was promoted, every member waits one lease
 // before it claims, also one that has just started. A write from a version that was read in another
-// era is a conflict. So writes that the new primary lacks make no second leader. No lease protects
-// against an old primary that still accepts writes beside the new one: stop the old one before the
-// promotion.
+// era is a conflict. So there is no second leader even if the new primary lacks some writes. No
+// lease protects against an old primary that still accepts writes beside the new one: stop the old
+// one before the promotion.
 //
-// Members also wait for a lease after a value was changed by hand, without this package.
+// Members also wait one lease after a value was changed by hand, without this package.
 //
 // # Rights
 //

@@ -46,7 +46,7 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("the table has other columns than elections need; name another one, or recreate it "+
 			"with this statement:\n%s;\n%w", s.text.create, err)
 	case noEra:
-		remedy = "this database cannot tell its history as " + s.dialect.name + " does; set an expression with " +
+		remedy = "this database lacks the functions by which " + s.dialect.name + " identifies a restored or recreated database; set an expression for that with " +
 			"sqlstore.WithEra"
 	}
 	return fmt.Errorf("%s: %w", remedy, err)

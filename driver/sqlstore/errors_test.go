@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// The errors of drivers have these shapes.
+// These types have the shapes of the drivers' errors.
 type (
 	stateError  struct{ state, text string } // pgx, lib/pq
 	numberError struct {                     // go-sql-driver/mysql
@@ -57,7 +57,7 @@ func TestCodeOfDrivers(t *testing.T) {
 	}
 }
 
-// TestErrorNamesTheRemedy in the terms of the database, beside its own words.
+// TestErrorNamesTheRemedy: the remedy uses the terms of the database, and follows its own text.
 func TestErrorNamesTheRemedy(t *testing.T) {
 	state := func(code, text string) error { return &stateError{code, text} }
 	number := func(n uint16) error { return &numberError{n, "server's words"} }
@@ -66,7 +66,7 @@ func TestErrorNamesTheRemedy(t *testing.T) {
 	for _, c := range []struct {
 		dialect  Dialect
 		err      error
-		sentinel error // nil: the outcome is not known
+		sentinel error // nil: the outcome is unknown
 		want     string
 	}{
 		{postgres, state("40001", "could not serialize"), driver.ErrConflict, ""},

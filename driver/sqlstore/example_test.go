@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/sqlstore"
 )
 
-// The program imports the driver that it opens, here _ "github.com/jackc/pgx/v5/stdlib". It needs a
-// server, so it does not run as a test.
+// The program imports the driver that it opens, here _ "github.com/jackc/pgx/v5/stdlib". The
+// example needs a server, so it does not run as a test.
 func Example() {
 	ctx := context.Background()
 	db, err := sql.Open("pgx", "postgres://candidate@host/app")
@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	if err := store.Create(ctx); err != nil { // or let a migration make the table
+	if err := store.Create(ctx); err != nil { // or let a migration create the table
 		panic(err)
 	}
 	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})

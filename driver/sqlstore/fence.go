@@ -180,7 +180,7 @@ func (f *Fence) look(ctx context.Context) error {
 	return nil
 }
 
-var errGone = errors.New("fenced: the fence was removed or put back since it was opened: open another one")
+var errGone = errors.New("fenced: the fence was removed or set back since it was opened: open another one")
 
 func (f *Fence) fenced() error {
 	return fmt.Errorf("%w: %w: %w", ErrFenced, driver.ErrLost, driver.ErrDeposed)
@@ -231,9 +231,10 @@ type Transaction struct {
 	Commit, Rollback func(ctx context.Context) error
 }
 
-// Run is Do for a client library other than database/sql. Its begin begins a transaction, and
-// returns it with a function that does the work in it. If the transaction was rolled back, Commit
-// must return an error that wraps sql.ErrTxDone, or one with the database's code.
+// Run is Do for a client library other than database/sql. The function begin starts a transaction,
+// and returns that transaction and a function that does the work in it. If the transaction was
+// rolled back, Commit must return an error that wraps sql.ErrTxDone, or one with the database's
+// code.
 func (f *Fence) Run(ctx context.Context, begin func(context.Context) (Transaction, func() error, error)) error {
 	err := f.term.Do(ctx, 0, func(ctx context.Context) error { return f.run(ctx, begin) })
 	switch {

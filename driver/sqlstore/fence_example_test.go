@@ -9,7 +9,7 @@ import (
 )
 
 // The leader of an election on any store writes to a database. Once a newer leader has opened its
-// fence there, no transaction of this one is committed any more.
+// fence there, no further transaction of the older leader is committed.
 func ExampleOpenFence() {
 	var db *sql.DB // of the resource
 	var election *tenure.Election

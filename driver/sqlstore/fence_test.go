@@ -2,7 +2,7 @@ package sqlstore
 
 import "testing"
 
-// A server that shuts down may have committed, and waits for a standby that should confirm it.
+// A server that shuts down may have committed, while it waits for a standby to confirm.
 func TestErrorsOfCommits(t *testing.T) {
 	for _, c := range []struct {
 		dialect Dialect

@@ -72,5 +72,5 @@ func (i *inspection) mysqlReplicas() {
 		}
 	}
 	i.find(driver.Advice, "rpl_semi_sync_master_enabled", "replicas are asynchronous: one that takes over may lack the last writes, "+
-		"and then everybody waits for a lease", "enable semi-synchronous replication, or accept the wait")
+		"and then every member waits one lease", "enable semi-synchronous replication, or accept the wait")
 }

@@ -47,7 +47,7 @@ func (i *inspection) postgresStandbys() {
 	names, ok := i.ask("SHOW synchronous_standby_names")
 	if standbys != "" && standbys != "0" && ok && names == "" {
 		i.find(driver.Advice, "synchronous_standby_names", "standbys are asynchronous: one that is promoted may lack the last "+
-			"writes, and then everybody waits for a lease", "set synchronous_standby_names, or accept the wait")
+			"writes, and then every member waits one lease", "set synchronous_standby_names, or accept the wait")
 	}
 }
 
@@ -69,6 +69,6 @@ func (i *inspection) postgresPooler() {
 	if err := second.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&its); err != nil || !ok || its.String != mine {
 		return
 	}
-	i.find(driver.Advice, "pool_mode", "a pooler in between gives sessions away by transaction: elections work, and wait where "+
+	i.find(driver.Advice, "pool_mode", "a pooler with pool_mode = transaction is in between: elections work, but they wait while "+
 		"the pool has no free session", "give elections a pool of their own, or connect to the server itself")
 }

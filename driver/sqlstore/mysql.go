@@ -7,22 +7,24 @@ import "strings"
 // Its era is the identity of the server (server_uuid of MySQL; server_id, hostname and port of
 // MariaDB, where servers that replicate have different values of server_id). It changes when
 // another server takes over. With Galera it is the name of the cluster, because all its nodes share
-// one history.
+// one history. If the table is named without a schema, the era also includes the session's
+// database.
 //
-// A former primary that takes over again has its former era, and may lack the writes of the primary
-// between. So a Store of this dialect takes the first state that it reads of an election as
-// unproven: a member that has just started waits for a lease, unless it sees a leader renew. With
-// [WithEra] it does not; that expression must never recur.
+// A former primary that takes over again has its former era, and may lack writes of the primary
+// that served in between. So a Store of this dialect takes the first state of an election that it
+// reads after it was opened, or after the era changed, as unproven: members wait one lease, unless
+// they see a leader renew. With [WithEra] a Store does not do that, so the value of that expression
+// must never recur.
 func MySQL() Dialect {
 	return Dialect{
 		name:  "MySQL",
 		quote: "`",
-		// A former primary that takes over again names its own history, and may lack the writes of
-		// the primary between.
+		// A former primary that takes over again has its former era, and may lack the writes of the
+		// primary that served in between.
 		recurs: true,
-		// MariaDB reads the comments with M alone, and MySQL the others alone. A session in which
-		// statements do not commit by themselves, or that sees what is not committed, has no era,
-		// so it can write nothing.
+		// Only MariaDB executes the comments that begin with /*M!, and only MySQL the others. The
+		// era is null in a session in which statements do not commit by themselves, or that reads
+		// uncommitted data, so such a session can write nothing.
 		era: `if(@@autocommit AND @@completion_type = 'NO_CHAIN' /*M! AND NOT @@in_transaction */ ` +
 			`AND /*M! @@tx_isolation */ /*!80000 @@transaction_isolation */ <> 'READ-UNCOMMITTED', ` +
 			`concat(/*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +

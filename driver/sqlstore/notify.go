@@ -11,9 +11,9 @@ import (
 
 // WithNotifications makes each write notify PostgreSQL's listeners of the new row (NOTIFY), in the
 // same statement. Package pgxstore listens for that. Without listeners it costs nothing, but
-// PostgreSQL commits such writes one at a time. Set it in all members if any uses pgxstore: after a
-// write without a notification, listeners read only after a silence. New returns an error with any
-// other dialect.
+// PostgreSQL commits such writes one at a time. Set it in all members if any uses pgxstore: a
+// listener notices a write without a notification late, by a read after it has heard nothing for a
+// while. New returns an error with any other dialect.
 func WithNotifications() Option {
 	return func(set *settings) { set.notify = true }
 }

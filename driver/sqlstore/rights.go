@@ -9,7 +9,7 @@ import (
 // CheckRights returns an error that wraps driver.ErrDenied if the right to update the table is
 // missing, and any other error if there was no answer or the server is read-only. It sends an
 // update of no row. It does not check the right to insert: only the first member of an election
-// needs that, and one that finds the row removed.
+// needs that right, or a member that finds the row removed.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := s.ready(ctx, key); err != nil {
 		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), err)

@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// row is one row of the table, and what the server said of itself in the same statement. The fields
-// of the row are null if there is none.
+// row is one row of the table, with the era and the clock of the server from the same statement.
+// The fields of the row are null if there is no row.
 type row struct {
 	value   []byte
 	version sql.NullString // the stamp of its last write
@@ -23,8 +23,9 @@ type row struct {
 	clock   int64
 }
 
-// latest is the last good term: a clock in microseconds reaches it in the year 2112. The floor can
-// be far below a good term where a row was removed and the server's clock is not set.
+// latest is above every term that a candidate takes until the year 2112, when a clock in
+// microseconds reaches it. The floor can be far below such a term where a row was removed and the
+// server's clock is not set.
 const latest = 1 << 52
 
 func (r *row) entry(key string) driver.Entry {

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// written is the row of a write in an era, as a server of another era shows it.
+// written returns the row of a write in an era, as a server of another era shows it.
 func written(stamp, value, wroteIn, now string) row {
 	return row{
 		value: []byte(value), version: sql.NullString{String: stamp, Valid: true},
@@ -16,8 +16,8 @@ func written(stamp, value, wroteIn, now string) row {
 	}
 }
 
-// TestUnproven: only a value that this package wrote under this key and in the present era is
-// trusted.
+// TestUnproven: a value is trusted only if this package wrote it under this key and in the present
+// era.
 func TestUnproven(t *testing.T) {
 	stamp := newStamp("billing", []byte("value"))
 	for _, c := range []struct {

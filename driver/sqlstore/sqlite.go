@@ -32,7 +32,7 @@ func SQLite() Dialect {
 		inspect: inspectSQLite,
 		remedies: map[meaning]string{
 			denied:     "let this user read and write the file",
-			noDatabase: "check the path: this user must be able to write to the directory, and the file be a database",
+			noDatabase: "check the path: this user must be able to write to the directory, and the file must be a database of SQLite",
 			readOnly:   "let this user write to the file and its directory, and open it without mode=ro",
 		},
 	}

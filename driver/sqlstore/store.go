@@ -25,8 +25,8 @@ type Store struct {
 	text    statements
 	code    func(error) string
 	calls   abandon.Calls
-	// wary: a state that is read for the first time may lack later writes. met has the keys that
-	// were read or written.
+	// wary: eras recur, so the first state of a key in an era may lack later writes. met has an
+	// arrival for each key.
 	wary bool
 	met  sync.Map
 }
@@ -47,7 +47,7 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	case db == nil:
 		return nil, errors.New("sqlstore: the database is nil")
 	case dialect.name == "":
-		return nil, errors.New("sqlstore: the dialect is none; use Postgres, MySQL or SQLite")
+		return nil, errors.New("sqlstore: the dialect is missing; use Postgres, MySQL or SQLite")
 	case err != nil:
 		return nil, fmt.Errorf("sqlstore: %w", err)
 	case set.notify && dialect.notify == "":
@@ -78,6 +78,7 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	if err := s.ready(ctx, key); err != nil {
 		return driver.Entry{}, err
 	}
+	last := s.lastArrival(key)
 	r, err := on(ctx, s, func(conn *sql.Conn) (r row, err error) {
 		var now sql.NullString
 		err = conn.QueryRowContext(ctx, s.text.read, key).
@@ -89,19 +90,16 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 		return driver.Entry{}, s.explain(err)
 	}
 	e := r.entry(key)
-	if s.wary {
-		_, known := s.met.LoadOrStore(key, true)
-		e.Unproven = e.Unproven || !known && e.Version != ""
-	}
+	e.Unproven = e.Unproven || s.wary && s.arrives(key, last, r.era, e.Version)
 	return e, nil
 }
 
-// CompareAndSwap replaces the state of the cell by value if its version is still prev, and returns
-// the version of the new state. The caller may reuse the value. A version that was read in another
-// era is a conflict.
+// CompareAndSwap replaces the state of the cell with value if its version is still prev, and
+// returns the version of the new state. The caller may reuse the value. A version that was read in
+// another era is a conflict.
 //
-// It returns an error that wraps driver.ErrConflict if the version was another, or the database
-// undid this write because of another one; one that wraps driver.ErrDenied if rights or valid
+// It returns an error that wraps driver.ErrConflict if the version was different, or the database
+// undid this write because of another write; one that wraps driver.ErrDenied if rights or valid
 // credentials are missing; and the error of CheckKey, when nothing was sent. Any other error leaves
 // open whether the value was or will be written.
 func (s *Store) CompareAndSwap(
@@ -118,6 +116,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	if err := s.ready(ctx, key); err != nil {
 		return "", err
 	}
+	last := s.lastArrival(key)
 	value = bytes.Clone(value) // the call may outlive its context
 	v, err := on(ctx, s, func(conn *sql.Conn) (version, error) {
 		if prev == "" {
@@ -129,7 +128,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 		return "", s.explain(err)
 	}
 	if s.wary {
-		s.met.Store(key, true)
+		s.arrive(key, last, arrival{v.era, ""})
 	}
 	return v.version(), nil
 }
@@ -153,8 +152,8 @@ func known(now sql.NullString) error {
 	if now.Valid {
 		return nil
 	}
-	return errors.New("the expression of the era is null; on MySQL and MariaDB it is while statements do not commit by " +
-		"themselves, or see what is not committed: set autocommit = 1, completion_type = NO_CHAIN and an isolation level " +
+	return errors.New("the database does not name its era (WithEra gives null); on MySQL and MariaDB that is so while autocommit is off " +
+		"or uncommitted rows can be read: set autocommit = 1, completion_type = NO_CHAIN and an isolation level " +
 		"above READ UNCOMMITTED for these connections, and leave no transaction open on one")
 }
 

@@ -69,7 +69,7 @@ func newStore(t testing.TB, db *sql.DB, dialect Dialect, opts ...Option) *Store 
 	return s
 }
 
-func TestNewRefusesWhatCannotWork(t *testing.T) {
+func TestNewRefusesInvalidSettings(t *testing.T) {
 	for _, c := range []struct {
 		db      *sql.DB
 		dialect Dialect

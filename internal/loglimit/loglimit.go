@@ -1,4 +1,4 @@
-// Package loglimit decides which reports of trouble get a line while one cause lasts.
+// Package loglimit decides which reports of trouble get a log line while one cause lasts.
 package loglimit
 
 import (
@@ -8,30 +8,33 @@ import (
 )
 
 const (
-	// A lasting cause is reported again after this, and then after twice the time before.
+	// A lasting cause is reported again after firstRepeat, and then each time after twice the time
+	// before, up to lastRepeat.
 	firstRepeat, lastRepeat = 10 * time.Second, time.Hour
-	// quietFor ends a series of one cause: the next time it is news.
+	// quietFor is the time without a report that ends a series: the next report gets a line at
+	// once.
 	quietFor = time.Minute
-	// mostCauses bounds how many are kept apart.
+	// mostCauses bounds the number of causes that are counted separately.
 	mostCauses = 64
 )
 
-// Limiter decides which trouble gets a line. The elections of a Group share one: an unreachable
+// Limiter decides which trouble gets a log line. The elections of a Group share one: an unreachable
 // store is one cause for ten thousand elections. The zero value is ready for use.
 type Limiter struct {
 	mu     sync.Mutex
 	causes map[string]*series
 }
 
-// series is one cause that goes on.
+// series counts the reports of one cause that lasts.
 type series struct {
-	last, next time.Duration // when it was met, and when it is reported again
+	last, next time.Duration // of the last report, and of the next line
 	pause      time.Duration
 	times      int // since the last line
 }
 
-// Admit returns how often the cause was met since it was told last, this time included; 0 if it
-// need not be told yet. Now is the time on any clock that never goes back.
+// Admit counts a report of the cause. It returns the number of reports since the last line,
+// this one included, or 0 if the report gets no line. Now is the time on any clock that never goes
+// back.
 func (l *Limiter) Admit(cause string, now time.Duration) (times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +54,7 @@ func (l *Limiter) Admit(cause string, now time.Duration) (times int) {
 	return times
 }
 
-// Joins counts a symptom of a cause that goes on, and returns false if that does not.
+// Joins counts a symptom of a cause that lasts, and returns false if the cause does not last.
 func (l *Limiter) Joins(cause string, now time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +78,8 @@ func (l *Limiter) keep(cause string, s *series, now time.Duration) {
 	l.causes[cause] = s
 }
 
-// Cause returns the part of a text that reports of the same trouble share: no election, and no
-// number, such as a port, a time or a request's.
+// Cause returns the part of a text that all reports of the same trouble share. It leaves out the
+// name of the election, and words with digits, such as a port, a time or the number of a request.
 func Cause(text, election string) string {
 	var words []string
 	for word := range strings.FieldsSeq(text) {

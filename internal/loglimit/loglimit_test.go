@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
-// A symptom is counted with the cause that it has, and stands for itself where that is over.
+// A symptom is counted with its cause. Once the cause is over, it is logged by itself.
 func TestSymptomsJoinTheirCause(t *testing.T) {
 	var c loglimit.Limiter
 	if c.Joins("slow", 0) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/internal/overlay"
 )
 
-// TestWrite: the built program has the changes, both of one file, and the source has not.
+// TestWrite: the built program has both changes of one file. The source file is unchanged.
 func TestWrite(t *testing.T) {
 	top := module(t)
 	list, err := overlay.Write(top, t.TempDir(), []overlay.Edit{

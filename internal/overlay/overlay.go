@@ -1,5 +1,6 @@
-// Package overlay plants changes in source that is then built with them, for programs that prove
-// that their checks notice a mistake. The source itself knows nothing of it, and is not touched.
+// Package overlay builds programs with planted mistakes, so that other programs can prove that
+// their checks notice them. The source files stay as they are: go build -overlay replaces them by
+// changed copies.
 package overlay
 
 import (
@@ -13,14 +14,14 @@ import (
 
 // Edit is one change to the text of a file.
 type Edit struct {
-	// File is named from the top that Write is given, with slashes.
+	// File is the path below the directory top of Write, with slashes.
 	File string
-	// Old must be in it exactly once.
+	// Old must occur in the file exactly once. New replaces it.
 	Old, New string
 }
 
-// Write puts the changed files into dir and returns the list of them for go build -overlay. It
-// fails if an edit does not fit the present source.
+// Write writes the changed files into dir and returns the path of the file for go build -overlay.
+// It fails if an edit does not fit the present source below top.
 func Write(top, dir string, edits []Edit) (list string, err error) {
 	changed := map[string]string{}
 	for _, e := range edits {

@@ -29,7 +29,7 @@ func module(t *testing.T) string {
 	return top
 }
 
-// TestStale: an edit of a text that is no longer there, or is there twice, is an error.
+// TestStale: an edit fails if its text is missing or occurs twice.
 func TestStale(t *testing.T) {
 	top := module(t)
 	for _, c := range []struct{ old, want string }{

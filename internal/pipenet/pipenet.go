@@ -11,21 +11,21 @@ import (
 	"syscall"
 )
 
-// Network has listeners and nothing else. The zero value is an empty one. In a bubble it must be
-// made there. Its methods may be called from many goroutines.
+// Network is a network of listeners. The zero Network is ready for use. A Network for a bubble must
+// be made in that bubble. Several goroutines may call its methods.
 type Network struct {
 	mu        sync.Mutex
 	last      int // the last port given
 	listeners map[string]*listener
 }
 
-// address is that of a listener, and of both ends of the connections to it.
+// address is the address of a listener.
 type address string
 
 func (address) Network() string  { return "tcp" }
 func (a address) String() string { return string(a) }
 
-// listener hands over connections one by one, to callers of Accept.
+// listener gives connections to callers of Accept, one by one.
 type listener struct {
 	on      *Network
 	address address
@@ -34,7 +34,7 @@ type listener struct {
 	close   sync.Once
 }
 
-// Listen listens on an address, as net.Listen does. The empty one stands for any that is free.
+// Listen listens on an address, as net.Listen does. For an empty address it takes a free one.
 func (n *Network) Listen(_, at string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -76,7 +76,7 @@ func (n *Network) DialContext(ctx context.Context, _, at string) (net.Conn, erro
 	}
 }
 
-// Client returns a new HTTP client of the servers on this network, with connections of its own.
+// Client returns a new HTTP client for the servers on this network, with its own connections.
 func (n *Network) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: n.DialContext}}
 }
@@ -90,7 +90,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close leaves accepted connections alone.
+// Close closes the listener. Accepted connections stay open.
 func (l *listener) Close() error {
 	l.close.Do(func() {
 		close(l.closed)

@@ -42,7 +42,7 @@ func TestHTTPInABubble(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	n := new(Network)
 	if _, err := n.DialContext(t.Context(), "tcp", "localhost:1"); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("without a listener: %v", err)
 	}
 	l, err := n.Listen("tcp", "localhost:1")
 	if err != nil || l.Addr().String() != "localhost:1" {
@@ -54,7 +54,7 @@ func TestAddresses(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := n.DialContext(ended, "tcp", "localhost:1"); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody accepts: %v", err)
+		t.Errorf("without a call of Accept: %v", err)
 	}
 	l.Close()
 	l.Close()

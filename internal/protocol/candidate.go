@@ -25,19 +25,19 @@ func (m *Machine) mine() bool {
 // pending claim (L16). Any other requests a hand-over if it has precedence (H2), reads while its
 // view is uncertain (L7), waits until the cell may be claimed (L2, L11, L15, H1), reads once more
 // (L3a, L13), and takes over.
-func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
-	if m.barred && m.claimPending() {
+func (m *Machine) stepCandidate(now clock.Reading, wake *wakeup) *Op {
+	if m.ineligible && m.claimPending() {
 		m.withdraw(now, true)
 		return nil
 	}
-	m.requestHandOver(now, at)
+	m.requestHandOver(now, wake)
 	if !m.view.certain() {
-		return m.follow(now, at)
+		return m.follow(now, wake)
 	}
 	claimable, ok := m.claimableAt()
 	start := byFollower(m.notBefore, 0)
-	if !ok || !at.over(max(claimable.left(now.Instant), start.left(now.Instant))) {
-		return m.follow(now, at)
+	if !ok || !wake.over(max(claimable.left(now.Instant), start.left(now.Instant))) {
+		return m.follow(now, wake)
 	}
 	if !m.viewAllowsClaim(now, claimable) {
 		return m.read(now)
@@ -45,8 +45,8 @@ func (m *Machine) stepCandidate(now clock.Reading, at *alarm) *Op {
 	if op := m.takeOver(now); op != nil {
 		return op
 	}
-	at.in(m.cfg.Lease) // no term is left
-	return m.follow(now, at)
+	wake.in(m.cfg.Lease) // no term is left
+	return m.follow(now, wake)
 }
 
 // claimableAt returns when this member may claim the cell, or put a vacant record there; false
@@ -138,7 +138,7 @@ func (m *Machine) viewAllowsClaim(now clock.Reading, claimable due) bool {
 // viewIsRecent reports whether the version in view was seen at most one attempt ago. Versions recur
 // where a store loses, restores or restarts its history, so the member reads again before it
 // replaces a version that it saw earlier (L3a). A push may have waited for nearly a heartbeat
-// before it came, so it serves for a quarter of the time.
+// before it came, so its version is recent for a quarter of an attempt only.
 func (m *Machine) viewIsRecent(now clock.Reading) bool {
 	limit := m.cfg.Attempt()
 	switch m.view.source {
@@ -162,10 +162,10 @@ func (m *Machine) takeOver(now clock.Reading) *Op {
 	}
 	known := m.highestKnownTerm(c)
 	if last := max(c.Record.Term, m.view.highestSeenTerm()); last > known {
-		m.tell(Transition{What: Alarm, Cause: Because(ErrMalformed, c.outOfReach("no claim can go on from term", last))})
+		m.tell(Transition{What: Alarm, Cause: Because(ErrMalformed, c.notCredible("no claim can go on from term", last))})
 	}
 	if m.prepares() {
-		return m.write(now, create, c.Version, record.Record{Term: known, Seq: drafted(c)})
+		return m.write(now, create, c.Version, record.Record{Term: known, Seq: vacantSeq(c)})
 	}
 	term := known + 1
 	if term > record.MaxTerm {
@@ -183,8 +183,8 @@ func (m *Machine) prepares() bool {
 	return c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)
 }
 
-// drafted returns the sequence number of the vacant record that replaces c.
-func drafted(c *Cell) uint64 {
+// vacantSeq returns the sequence number of the vacant record that replaces c.
+func vacantSeq(c *Cell) uint64 {
 	if c.draft() {
 		return 1
 	}

@@ -14,8 +14,8 @@ var (
 	ErrDeposed        = driver.ErrDeposed
 	ErrVanished       = errors.New("record was deleted or expired in the store")
 	ErrRemade         = errors.New("store was deleted and recreated")
-	ErrRegressed      = errors.New("store holds an older state than it did")
-	ErrForeign        = errors.New("key holds bytes that are no election record")
+	ErrRegressed      = errors.New("store holds an older state than before")
+	ErrForeign        = errors.New("key holds bytes that are not an election record")
 	ErrMalformed      = errors.New("key holds a malformed election record")
 	ErrOverdue        = errors.New("work did not stop within FinishWithin")
 	ErrAbandoned      = errors.New("work ended by panic or Goexit")
@@ -23,25 +23,25 @@ var (
 	ErrHandOver       = errors.New("hand-over was asked for")
 	ErrNominationLost = errors.New("the nomination ended")
 	ErrIneligible     = errors.New("no longer eligible")
-	ErrUnconfirmed    = errors.New("release was not confirmed; the lease runs out by itself")
+	ErrUnconfirmed    = errors.New("release was not confirmed; unless another candidate leads by now, the lease runs out by itself")
 	ErrTimeout        = errors.New("store did not answer in time")
 	ErrExhausted      = errors.New("no term is left below 2^53")
 )
 
 // Config holds the machine's settings. The caller validates it.
 type Config struct {
-	// ID, Addr, Metadata and Priority stand in this member's records.
+	// ID, Addr, Metadata and Priority are written into this member's records.
 	ID       string
 	Addr     string
 	Metadata map[string]string
 	Priority int
 
-	// Nominated says that a nominator outside the election decides which member has precedence.
+	// HasNominator says that a nominator outside the election decides which member has precedence.
 	// Precedence is how much later this member claims while it is not the nominee. With
 	// NomineeOnly, it claims only as the nominee.
-	Nominated   bool
-	Precedence  time.Duration
-	NomineeOnly bool
+	HasNominator bool
+	Precedence   time.Duration
+	NomineeOnly  bool
 
 	// Lease is written into records. Renew is the time from the send of one renewal to that of the
 	// next. Budget is Lease minus the margin.
@@ -59,15 +59,15 @@ type Config struct {
 	Grace time.Duration
 	// Splay bounds the random delay before the first claim of a campaign.
 	Splay time.Duration
-	// Poll is the time between reads where nothing is pushed. While a leader is seen to renew, it
-	// is PollStable.
+	// Poll is the time between reads where nothing is pushed. PollStable is that time while a
+	// leader is seen to renew.
 	Poll       time.Duration
 	PollStable time.Duration
 	// Retry lists the waits after the first, second, ... failure in a row. After these the wait is
 	// Renew, and a quarter of it for a leader.
 	Retry []time.Duration
 	// HeadStart is how much earlier than others a named successor claims where changes are pushed.
-	// Elsewhere it is the least such time.
+	// Elsewhere its head start is at least this long.
 	HeadStart time.Duration
 	// Hearsay says that other members send the pushes. A push may then reach only some members, and
 	// the rest read the change. A pushed state may never have been in the store.
@@ -107,7 +107,7 @@ func stretch(lease time.Duration, own, r uint32) time.Duration {
 	return lease + (lease*time.Duration(own-r)+million+time.Duration(r)-1)/(million+time.Duration(r))
 }
 
-// TimerLateness returns the default of d: how late a timer may fire on a busy machine.
+// TimerLateness returns the default for d of Margin: how late a timer may fire on a busy host.
 func TimerLateness(lease time.Duration) time.Duration {
 	return max(25*time.Millisecond, min(lease/50, 100*time.Millisecond))
 }

@@ -8,26 +8,27 @@ import (
 
 const (
 	// leeway is the limit for how far a term may be above the terms that the store knows. Elections
-	// use one term after another: this many, one each millisecond, would take 34 years.
+	// use one term after another: at one each millisecond, that many last for 34 years.
 	leeway = 1 << 40
-	// unvouched is the bound for good terms if the store gives none. Terms that are times in
-	// microseconds reach it in the year 2112, and half of all terms are left above it.
+	// unvouched is the ceiling if the store gives neither a Floor nor a Ceiling. Terms that are
+	// times in microseconds reach it in the year 2112. Half of all terms are above it.
 	unvouched = 1 << 52
 )
 
 // Credible returns c, or a Malformed cell if no honest member can have written its term. Such a
-// term does not count (L15): one record with the last possible term would end the election
-// permanently.
+// term does not count (L10): otherwise one record with the last possible term would end the
+// election permanently.
 //
 // Only the store's bounds decide, so all members of one store agree. The term of a claim is one
-// above the highest of the store's floor, the credible record and the terms seen, without those
-// that have no credible successor. So the next member finds every claim credible.
+// above the highest of the store's floor, the term of the record in the cell, and the terms seen.
+// Terms that have no credible successor are left out. So the next member finds every claim
+// credible.
 func Credible(c Cell) Cell {
 	if c.credible(c.Record.Term) {
 		return c
 	}
 	if c.Kind == Valid {
-		c.Kind, c.Problem = Malformed, c.outOfReach("term is", c.Record.Term)
+		c.Kind, c.Problem = Malformed, c.notCredible("term is", c.Record.Term)
 	}
 	// The nonce distinguishes this record from another one under a version that recurs (L3a).
 	c.Record = record.Record{Lease: c.Record.Lease, Nonce: c.Record.Nonce}
@@ -44,12 +45,13 @@ func (c *Cell) succeeded(term uint64) uint64 {
 	return 0
 }
 
-// outOfReach explains why a term does not count.
-func (c *Cell) outOfReach(what string, term uint64) error {
-	return fmt.Errorf("%s %d; good terms are less than 2^40 above %d here", what, term, c.ceiling())
+// notCredible explains why a term does not count.
+func (c *Cell) notCredible(what string, term uint64) error {
+	return fmt.Errorf("%s %d; credible terms are less than 2^40 above %d here", what, term, c.ceiling())
 }
 
-// ceiling returns the store's bound for good terms, or unvouched if the store knows none.
+// ceiling returns the larger of the store's Floor and Ceiling, or unvouched if it gives neither.
+// Credible terms are less than leeway above it, and at most MaxTerm.
 func (c *Cell) ceiling() uint64 {
 	if known := max(c.Floor, c.Ceiling); known > 0 {
 		return known

@@ -9,8 +9,8 @@
 // In short: the cell in the store alone decides which member leads, and it changes only by
 // compare-and-swap. A leader's deadline is the time before it sent a write, plus the lease, minus a
 // margin. A follower starts to wait after it saw that write, and waits for the whole lease. So the
-// deadline comes first, for any fault of the network and of wall clocks (docs/guarantees.md has the
-// conditions).
+// deadline comes first, whatever the faults of the network and of wall clocks (docs/guarantees.md
+// has the conditions).
 //
 // # Files
 //

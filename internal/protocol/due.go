@@ -28,8 +28,8 @@ func byFollower(from clock.Instant, after time.Duration) due {
 	return due{later(from, after), followers}
 }
 
-// later returns i plus d on every clock. A time counted from the result is d less than one counted
-// from i: negative while the result is in the future.
+// later returns i plus d on every clock. The time since the result is d less than the time since i:
+// it is negative while the result is in the future.
 func later(i clock.Instant, d time.Duration) clock.Instant {
 	return clock.Instant{Mono: i.Mono + d, Raw: i.Raw + d, Boot: i.Boot + d}
 }
@@ -42,29 +42,29 @@ func (d *due) left(now clock.Instant) time.Duration {
 	return -now.FollowerSince(d.at)
 }
 
-// alarm keeps the earliest of several times.
-type alarm struct {
+// wakeup keeps the earliest of several times.
+type wakeup struct {
 	d   time.Duration // from now
 	set bool
 }
 
-// in sets the alarm to go off after d at the latest.
-func (a *alarm) in(d time.Duration) {
-	if d = max(d, 0); !a.set || d < a.d {
-		a.d, a.set = d, true
+// in sets the wakeup to go off after d at the latest.
+func (w *wakeup) in(d time.Duration) {
+	if d = max(d, 0); !w.set || d < w.d {
+		w.d, w.set = d, true
 	}
 }
 
-// at sets the alarm to go off at d at the latest.
-func (a *alarm) at(now clock.Reading, d due) { a.in(d.left(now.Instant)) }
+// at sets the wakeup to go off at d at the latest.
+func (w *wakeup) at(now clock.Reading, d due) { w.in(d.left(now.Instant)) }
 
-// reached reports whether d has passed. If not, it sets the alarm for d.
-func (a *alarm) reached(now clock.Reading, d due) bool { return a.over(d.left(now.Instant)) }
+// reached reports whether d has passed. If not, it sets the wakeup for d.
+func (w *wakeup) reached(now clock.Reading, d due) bool { return w.over(d.left(now.Instant)) }
 
-// over reports whether no time is left. If some is left, it sets the alarm to go off after it.
-func (a *alarm) over(left time.Duration) bool {
+// over reports whether no time is left. If some is left, it sets the wakeup to go off after it.
+func (w *wakeup) over(left time.Duration) bool {
 	if left > 0 {
-		a.in(left)
+		w.in(left)
 	}
 	return left <= 0
 }

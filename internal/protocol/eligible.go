@@ -9,14 +9,14 @@ import "github.com/tenure-go/tenure/clock"
 // SetEligible sets whether this member is eligible.
 func (m *Machine) SetEligible(now clock.Reading, eligible bool) {
 	m.expire(now)
-	if m.barred == eligible {
-		m.barred = !eligible
+	if m.ineligible == eligible {
+		m.ineligible = !eligible
 		m.health.well = false // a member that has just become eligible has not been well for long
 	}
 }
 
 // Eligible returns the last value of SetEligible; true before the first call.
-func (m *Machine) Eligible() bool { return !m.barred }
+func (m *Machine) Eligible() bool { return !m.ineligible }
 
 // stepDownIfUnwanted asks this leader to leave if it should no longer lead. Before the announcement
 // there is no work to finish, so the leader withdraws and campaigns again.
@@ -36,9 +36,9 @@ func (m *Machine) stepDownIfUnwanted(now clock.Reading) {
 func (m *Machine) unwanted() error {
 	m.lease.nominated = m.lease.nominated || m.isNominee()
 	switch {
-	case m.barred:
+	case m.ineligible:
 		return ErrIneligible
-	case m.cfg.Nominated && !m.isNominee() && (m.cfg.NomineeOnly || m.lease.nominated):
+	case m.cfg.HasNominator && !m.isNominee() && (m.cfg.NomineeOnly || m.lease.nominated):
 		return ErrNominationLost
 	}
 	return nil

@@ -10,15 +10,15 @@ import (
 // silence.
 func (m *Machine) Pushed() bool { return m.watching }
 
-// Confirmed reports whether the last contact showed that another leader has renewed. Then, without
-// pushes, a member reads each PollStable, and otherwise each Poll.
+// Confirmed reports whether the last contact showed that another leader has renewed. Without
+// pushes, a member then reads at intervals of PollStable, and of Poll while Confirmed is false.
 func (m *Machine) Confirmed() bool {
 	return m.view.known() && m.view.thriving() && m.failures == 0 && !m.mine()
 }
 
-// follow returns a read if one is due, and else sets the alarm for it.
-func (m *Machine) follow(now clock.Reading, at *alarm) *Op {
-	if !at.reached(now, m.readAt(now)) {
+// follow returns a read if one is due, and else sets the wakeup for it.
+func (m *Machine) follow(now clock.Reading, wake *wakeup) *Op {
+	if !wake.reached(now, m.readAt(now)) {
 		return nil
 	}
 	return m.read(now)
@@ -36,8 +36,8 @@ func (m *Machine) readAt(now clock.Reading) due {
 	return byLeader(now.Instant, 0)
 }
 
-// certainUntil returns when a view that needs no read now is to be read again: after a silence, or
-// when rumors have postponed the read for long enough.
+// certainUntil returns when the cell is read next if the view is certain: readDelay after the last
+// sign, or earlier when rumors have postponed the read for long enough.
 func (m *Machine) certainUntil(now clock.Reading) due {
 	heard, _ := m.view.lastSign()
 	quiet, verify := byFollower(heard, m.readDelay()), m.verifyAt()
@@ -48,7 +48,8 @@ func (m *Machine) certainUntil(now clock.Reading) due {
 }
 
 // readDelay returns the time from the last sight of the cell to the next read. Where changes are
-// pushed, it is longer than a healthy holder is silent, so such an election causes no reads.
+// pushed, it is longer than a healthy holder is silent, so a healthy holder's election causes no
+// reads.
 func (m *Machine) readDelay() time.Duration {
 	if m.watching {
 		return m.silence()
@@ -57,10 +58,12 @@ func (m *Machine) readDelay() time.Duration {
 	if m.Confirmed() {
 		interval = m.cfg.PollStable
 	}
-	if m.view.expires() {
+	if m.view.mayHoldLease() {
 		stands := m.standsUntil()
 		if left := stands.left(m.view.heard); left > 0 && left <= longest(interval) {
-			return left // a claim needs a read then, and one more after a wait for a nominee
+			// A claim needs a read when the lease ends. If the member then waits for a nominee, the
+			// claim needs another read after that wait.
+			return left
 		}
 	}
 	return m.dithered(interval)
@@ -79,10 +82,11 @@ func (m *Machine) silence() time.Duration {
 	return silence
 }
 
-// allMembersArePushed reports whether a push reaches all members as soon as this one.
+// allMembersArePushed reports whether a push reaches all members at about the same time as this
+// member.
 func (m *Machine) allMembersArePushed() bool { return m.watching && !m.cfg.Hearsay }
 
-// standsUntil returns until when the record in view counts as a leader's if its holder does not
+// standsUntil returns when the record in view stops counting as a leader's if its holder does not
 // renew. For a member that only observes, and so claims nothing, the record's lease alone counts.
 func (m *Machine) standsUntil() due {
 	lease := m.view.cell.Record.Lease
@@ -102,16 +106,16 @@ func (m *Machine) dithered(d time.Duration) time.Duration {
 func longest(d time.Duration) time.Duration { return d + d/10 }
 
 // headStart returns the time after which every other living member has seen the state in this
-// member's view. A member without pushes reads by the end of the lease that it knows of at the
-// latest. An eighth of the wait for a nominee is added, so that the head start remains after that
-// wait on clocks that differ.
+// member's view. A member without pushes reads at the latest when the lease that it knows of ends.
+// An eighth of the wait for a nominee is added, because two clocks may measure that wait
+// differently.
 func (m *Machine) headStart() time.Duration {
-	nominees, _ := m.delayForNominee()
+	nomineeWait, _ := m.delayForNominee()
 	if m.allMembersArePushed() {
-		return m.cfg.HeadStart + nominees/8
+		return m.cfg.HeadStart + nomineeWait/8
 	}
 	gap := max(m.silence(), min(longest(max(m.cfg.Poll, m.cfg.PollStable)), m.view.expiresAfter(m.cfg)))
-	return max(m.cfg.HeadStart, gap+gap/8) + nominees/8
+	return max(m.cfg.HeadStart, gap+gap/8) + nomineeWait/8
 }
 
 // retryDelay returns the time from the last of n failures in a row to the next try (L8): the

@@ -9,12 +9,12 @@ import (
 
 // stepLeading decides for a leader. It obeys requests (H2), reads after a renewal of unknown
 // outcome (L7), and renews (L1, L8).
-func (m *Machine) stepLeading(now clock.Reading, at *alarm) *Op {
+func (m *Machine) stepLeading(now clock.Reading, wake *wakeup) *Op {
 	m.readRequest(now)
 	if !m.view.certain() {
-		return m.follow(now, at)
+		return m.follow(now, wake)
 	}
-	if len(m.pending) == 0 && !m.lease.hasten && !at.reached(now, m.renewAt()) {
+	if len(m.pending) == 0 && !m.lease.hasten && !wake.reached(now, m.renewAt()) {
 		return nil
 	}
 	m.lease.seq++
@@ -44,14 +44,14 @@ func (m *Machine) readRequest(now clock.Reading) {
 }
 
 // stepDownIfLost handles a cell that holds none of the leader's pending writes. If the record still
-// names this incarnation and term, a request has changed its version: the leader renews from that
-// version, and the deadline does not move.
+// names this incarnation and term, the leader renews from its version, which a request may have
+// changed. The deadline does not move.
 func (m *Machine) stepDownIfLost(c *Cell) {
 	switch {
 	case c.Kind == Absent && m.view.change == remade:
 		m.end(ErrRemade)
 	case c.Kind == Absent:
-		m.lease.vouched = c.Version
+		m.lease.absence = c.Version
 		m.end(Because(ErrVanished, c.Problem))
 	case c.Kind == Foreign:
 		m.end(ErrForeign)
@@ -68,23 +68,23 @@ func (m *Machine) stepDownIfLost(c *Cell) {
 }
 
 // leaderTimers makes an unwanted leader leave (L13), announces the term after the grace, ends it
-// when its work takes too long to stop, and sets the alarm for the deadline (L1).
-func (m *Machine) leaderTimers(now clock.Reading, at *alarm) {
+// when its work takes too long to stop, and sets the wakeup for the deadline (L1).
+func (m *Machine) leaderTimers(now clock.Reading, wake *wakeup) {
 	m.stepDownIfUnwanted(now)
 	if m.phase == Releasing {
-		m.releasingTimers(now, at)
+		m.releasingTimers(now, wake)
 		return
 	}
-	if !m.lease.announced && at.reached(now, m.announceAt()) {
+	if !m.lease.announced && wake.reached(now, m.announceAt()) {
 		m.lease.announced = true
 		m.tell(Transition{What: Elected, Term: m.lease.term})
 	}
-	if m.lease.asked != nil && at.reached(now, m.finishBy()) {
+	if m.lease.asked != nil && wake.reached(now, m.finishBy()) {
 		m.tell(Transition{What: Overdue, Term: m.lease.term, Cause: ErrOverdue})
 		m.end(ErrOverdue)
 		return
 	}
-	at.in(approach(m.remaining(now)))
+	wake.in(approach(m.remaining(now)))
 }
 
 // announceAt returns when the term may be announced: after the grace.

@@ -18,7 +18,7 @@ const (
 	create // of a vacant record
 )
 
-// pendingWrite is an own write whose outcome is unknown.
+// pendingWrite is a write of this member whose outcome is unknown.
 type pendingWrite struct {
 	promise
 	purpose purpose
@@ -35,7 +35,7 @@ type pendingWrite struct {
 // expects reports whether the write can still replace c.
 func (a *pendingWrite) expects(c *Cell) bool { return a.prev == c.Version && a.over == c.Record.Nonce }
 
-// promise says for how long the holder may rely on an own write.
+// promise says for how long the holder may rely on its write.
 type promise struct {
 	sent clock.Instant
 	// budget is the lease in this write minus the margin. renew is the time until the next one.
@@ -45,7 +45,7 @@ type promise struct {
 // timeout bounds one operation so that two fit between a renewal and the deadline.
 func (p *promise) timeout() time.Duration { return (p.budget - p.renew) / 2 }
 
-// deadline returns until when the holder may trust this write if it is the one in the cell (L1).
+// deadline returns when the holder must stop trusting this write if it is the one in the cell (L1).
 func (p *promise) deadline() due { return byLeader(p.sent, p.budget) }
 
 func (p *promise) remaining(now clock.Reading) time.Duration {
@@ -71,12 +71,12 @@ type lease struct {
 	asked        error // why this member was asked to leave; nil if it was not
 	// request asks for a hand-over; it is kept because a renewal overwrites it in the cell.
 	request *record.Request
-	// vouched is the version of an absence that was read while the term was valid. No other member
+	// absence is the version of an absence that was read while the term was valid. No other member
 	// can hold a lease in that state, so a released record may replace this absence and no other.
-	vouched driver.Version
+	absence driver.Version
 }
 
-// remaining returns the time until the earliest deadline of all own writes that may be the current
+// remaining returns the time until the earliest deadline of all writes that may be the current
 // record (L1). So a pending write can shorten it, and only a confirmed one can lengthen it.
 func (m *Machine) remaining(now clock.Reading) time.Duration {
 	left := m.lease.held.remaining(now)

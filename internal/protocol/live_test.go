@@ -8,8 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// These tests change settings during an open term. The simulation varies the lease; here is the
-// rest.
+// Some of these tests change settings during an open term. The simulation changes only the lease.
 
 func at(d time.Duration) clock.Reading {
 	return clock.Reading{Instant: clock.Instant{Mono: d, Raw: d, Boot: d}, Wall: time.Unix(1, 0).Add(d)}
@@ -39,13 +38,14 @@ func leading(t testing.TB, c Config) *Machine {
 	return m
 }
 
-// reconfigure gives a machine other settings; its dice go on, since nonces must not recur.
+// reconfigure gives a machine other settings. The machine keeps its random numbers, since nonces
+// must not recur.
 func reconfigure(m *Machine, c Config) {
 	c.Rand = m.cfg.Rand
 	m.Reconfigure(&c)
 }
 
-func TestALargerReserveIsPromisedAtOnce(t *testing.T) {
+func TestLargerReserveIsPromisedAtOnce(t *testing.T) {
 	m := leading(t, settings(15*time.Second, 0))
 	wide := settings(15*time.Second, 4*time.Second)
 	reconfigure(m, wide)
@@ -59,7 +59,7 @@ func TestALargerReserveIsPromisedAtOnce(t *testing.T) {
 
 // While the store fails, the short lease that is held decides how often the leader tries, not the
 // long lease that is configured.
-func TestALongerLeaseDoesNotSlowDownTheTriesOfAShortOne(t *testing.T) {
+func TestLongerLeaseDoesNotSlowRetriesOfAShortOne(t *testing.T) {
 	tries := func(change func(*Machine)) int {
 		m := leading(t, settings(2*time.Second, 0))
 		change(m)
@@ -99,8 +99,8 @@ func TestIntervalsAboveTheLeaseHaveNoEffectOnAHeadStart(t *testing.T) {
 	}
 }
 
-// TestAnUnsoundReleaseIsReadAgainAfterTheWait: silence is no proof that the release still stands.
-func TestAnUnsoundReleaseIsReadAgainAfterTheWait(t *testing.T) {
+// TestUnsoundReleaseIsReadAgainAfterTheWait: silence is no proof that the release still stands.
+func TestUnsoundReleaseIsReadAgainAfterTheWait(t *testing.T) {
 	c := settings(15*time.Second, 0)
 	m := New(&c, "i")
 	m.Campaign(at(0), 0)

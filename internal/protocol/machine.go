@@ -60,7 +60,7 @@ type Machine struct {
 
 	view    view
 	lease   lease
-	pending []pendingWrite // own writes that may be, or may still become, the current record
+	pending []pendingWrite // this member's writes that may be, or may still become, the record
 	op      *Op            // in flight; nil if there is none
 	lastOp  uint64         // the ID of the last operation
 
@@ -70,12 +70,12 @@ type Machine struct {
 	watching   bool  // the store pushes changes (see Watching)
 	conflicted bool  // a write was refused since endFailures or confirm last cleared it
 	nomination nomination
-	barred     bool // not eligible
+	ineligible bool // see SetEligible
 	again      bool // after the release: campaign again
 
 	notBefore clock.Instant // no claim before it
-	// claims counts claims, and releases by takeOver, since the campaign began or no own record was
-	// seen.
+	// claims counts claims, and releases by takeOver. It restarts with a campaign, after a win, and
+	// when the cell is seen without a record of this member.
 	claims    int32
 	failures  int32         // operations that failed in a row
 	failedAt  clock.Instant // when the last of them failed
@@ -95,11 +95,11 @@ func New(cfg *Config, incarnation string) *Machine {
 }
 
 // Reconfigure changes the settings of a running machine, but not its ID. They apply to the next
-// write: an earlier one keeps its lease and deadline, and members that wait for its longer lease
-// wait to the end.
+// write. An earlier write keeps its lease and deadline: a member that has seen no later write waits
+// for the whole lease in that write, even if the new lease is shorter.
 func (m *Machine) Reconfigure(cfg *Config) {
 	if cfg.StopWithin > m.cfg.StopWithin {
-		m.lease.hasten = true // the larger reserve begins with a write
+		m.lease.hasten = true // the larger StopWithin takes effect with the next write
 	}
 	m.cfg = cfg
 }
@@ -110,7 +110,7 @@ func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 	if m.phase != Idle {
 		return
 	}
-	m.awake()
+	m.forgetIfInactive()
 	if m.cfg.Splay > 0 {
 		delay += time.Duration(m.cfg.Rand() % uint64(m.cfg.Splay))
 	}
@@ -125,8 +125,8 @@ func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
 	m.tell(Transition{What: Candidacy})
 }
 
-// Withdraw ends the campaign, also one that would follow a release. A pending claim, or a term that
-// is not announced, is overwritten by a release first (L16). An announced term goes on.
+// Withdraw ends the campaign, and cancels one that would follow a release. It first overwrites a
+// pending claim, or a term that is not announced, with a release (L16). An announced term goes on.
 func (m *Machine) Withdraw(now clock.Reading) {
 	m.expire(now)
 	if m.phase == Releasing {
@@ -150,7 +150,7 @@ func (m *Machine) withdraw(now clock.Reading, again bool) {
 	m.notBefore = now.Instant
 }
 
-// claimPending reports whether an own claim may be in the cell, now or later.
+// claimPending reports whether a claim of this member may be in the cell, now or later.
 func (m *Machine) claimPending() bool {
 	for i := range m.pending {
 		if m.pending[i].purpose == claim {
@@ -171,8 +171,8 @@ func (m *Machine) Ask(now clock.Reading, why error) {
 	m.tell(Transition{What: Leaving, Term: m.lease.term, Cause: why})
 }
 
-// HandOver is Ask with a named successor; an empty one means any member. The last one counts, even
-// if the leader is already leaving.
+// HandOver is Ask with a named successor; an empty one means any member. The successor that was
+// named last counts, even if the leader is already leaving.
 func (m *Machine) HandOver(now clock.Reading, to, by string) {
 	m.Ask(now, fmt.Errorf("%w by %q", ErrHandOver, by))
 	if m.phase == Leading {
@@ -198,8 +198,9 @@ func (m *Machine) Finish(now clock.Reading, successor string, again bool, delay 
 	m.again, m.leavingSince = again, now.Instant
 	m.notBefore = later(now.Instant, delay)
 	m.phase = Releasing
-	if lost && again && m.lease.vouched == "" && m.claimsAtOnce() {
-		// If the record still names this member, it may claim at once: better than a release.
+	if lost && again && m.lease.absence == "" && m.claimsAtOnce() {
+		// A campaign is better than a release: if the record still names this member, it may claim
+		// at once.
 		m.leaveTerm(now)
 	}
 }
@@ -219,7 +220,7 @@ func (m *Machine) Active() bool { return m.phase != Idle || m.observing || m.op 
 // Observe sets whether the machine follows the election while it is Idle.
 func (m *Machine) Observe(on bool) {
 	if on {
-		m.awake()
+		m.forgetIfInactive()
 	}
 	m.observing = on
 	if !on && m.phase == Idle {
@@ -227,8 +228,9 @@ func (m *Machine) Observe(on bool) {
 	}
 }
 
-// awake forgets the cell if the machine was not Active. It keeps the terms and leases seen.
-func (m *Machine) awake() {
+// forgetIfInactive forgets the cell if the machine was not Active. It keeps the terms and leases
+// seen.
+func (m *Machine) forgetIfInactive() {
 	if !m.Active() {
 		m.view.source, m.view.cell = nowhere, Cell{}
 	}
@@ -304,63 +306,63 @@ type Todo struct {
 // the next operation, one at a time (L7). Last, Next reports the leader and when to call again.
 func (m *Machine) Next(now clock.Reading) Todo {
 	m.expire(now)
-	at := alarm{}
+	wake := wakeup{}
 	if m.op != nil {
-		m.timers(now, &at)
+		m.timers(now, &wake)
 	}
 	var op *Op
-	if m.op == nil { // also where a timer has just given the operation up
-		at = alarm{}
-		op = m.decide(now, &at)
+	if m.op == nil { // also if a timer has just given up the operation
+		wake = wakeup{}
+		op = m.decide(now, &wake)
 		m.op = op
 	}
-	m.noteLeader(now, &at)
+	m.noteLeader(now, &wake)
 	if m.op != nil {
-		at.at(now, m.giveUpAt())
+		wake.at(now, m.giveUpAt())
 	}
-	todo := Todo{Op: op, Wake: at.d, Timed: at.set, Transitions: m.transitions}
+	todo := Todo{Op: op, Wake: wake.d, Timed: wake.set, Transitions: m.transitions}
 	m.transitions = nil
 	return todo
 }
 
-// decide returns the next operation. If there is none, it sets the alarm and returns nil. Several
+// decide returns the next operation. If there is none, it sets the wakeup and returns nil. Several
 // phases may follow one another in one call.
-func (m *Machine) decide(now clock.Reading, at *alarm) *Op {
+func (m *Machine) decide(now clock.Reading, wake *wakeup) *Op {
 	for {
-		m.timers(now, at)
+		m.timers(now, wake)
 		before := m.phase
-		op := m.step(now, at)
+		op := m.step(now, wake)
 		if op != nil || m.phase == before {
 			return op
 		}
-		*at = alarm{} // drop the alarms of the phase before
+		*wake = wakeup{} // drop that of the phase before
 	}
 }
 
-func (m *Machine) step(now clock.Reading, at *alarm) *Op {
+func (m *Machine) step(now clock.Reading, wake *wakeup) *Op {
 	switch m.phase {
 	case Candidate:
-		return m.stepCandidate(now, at)
+		return m.stepCandidate(now, wake)
 	case Leading:
-		return m.stepLeading(now, at)
+		return m.stepLeading(now, wake)
 	case Releasing:
-		return m.stepReleasing(now, at)
+		return m.stepReleasing(now, wake)
 	case Ended:
-		return m.follow(now, at)
+		return m.follow(now, wake)
 	}
 	if m.observing {
-		return m.follow(now, at)
+		return m.follow(now, wake)
 	}
 	return nil
 }
 
 // timers runs the actions that time alone causes, also while an operation is in flight.
-func (m *Machine) timers(now clock.Reading, at *alarm) {
+func (m *Machine) timers(now clock.Reading, wake *wakeup) {
 	switch m.phase {
 	case Leading:
-		m.leaderTimers(now, at)
+		m.leaderTimers(now, wake)
 	case Releasing:
-		m.releasingTimers(now, at)
+		m.releasingTimers(now, wake)
 	}
 }
 

@@ -2,11 +2,11 @@ package protocol
 
 import "time"
 
-// Moment is a time of day in a third of a time.Time's memory: nanoseconds since 1970. Zero means no
-// time.
+// Moment is a wall-clock time, as nanoseconds since 1970: a third of the memory of a time.Time.
+// Zero means no time.
 type Moment int64
 
-// MomentOf converts a time of day to a Moment.
+// MomentOf converts a wall-clock time to a Moment.
 func MomentOf(wall time.Time) Moment {
 	if wall.IsZero() {
 		return 0
@@ -14,7 +14,7 @@ func MomentOf(wall time.Time) Moment {
 	return Moment(wall.UnixNano())
 }
 
-// Time returns the time of day.
+// Time returns the wall-clock time.
 func (m Moment) Time() time.Time {
 	if m == 0 {
 		return time.Time{}

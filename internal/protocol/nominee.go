@@ -8,8 +8,8 @@ import (
 )
 
 // A nominator outside the election may name one member, the nominee, which has precedence: others
-// claim later, or never (NomineeOnly), and a leader that loses its nomination leaves in good order.
-// A nomination never shortens the lease of a leader (L13).
+// claim later, or never (NomineeOnly), and a leader that loses its nomination is asked to leave. A
+// nomination never shortens the lease of a leader (L13).
 
 // nomination says whether this member is the nominee.
 type nomination uint8
@@ -49,9 +49,9 @@ func (m *Machine) declineNomination() {
 // from renewedAt.
 func (m *Machine) delayForNominee() (time.Duration, bool) {
 	switch {
-	case m.barred:
+	case m.ineligible:
 		return 0, false
-	case m.isNominee() || !m.cfg.Nominated:
+	case m.isNominee() || !m.cfg.HasNominator:
 		return 0, true
 	case m.cfg.NomineeOnly:
 		return 0, false
@@ -59,9 +59,9 @@ func (m *Machine) delayForNominee() (time.Duration, bool) {
 	return m.cfg.Precedence, true
 }
 
-// delayAfterDeclining is how much later a nominee claims after it left by itself or on request:
-// after the members that wait for a nominee, on clocks that differ. Otherwise its precedence would
-// undo its own decision (H1).
+// delayAfterDeclining is how much later a nominee claims once it has left by itself or on request.
+// It then claims after the members that wait for a nominee, even if their clocks are slower.
+// Otherwise its precedence would undo its own decision (H1).
 func (m *Machine) delayAfterDeclining() time.Duration {
 	if m.nomination != declined || m.cfg.NomineeOnly {
 		return 0
@@ -77,13 +77,13 @@ func (m *Machine) claimsAtOnce() bool {
 
 // outranks reports whether this member has precedence over the holder of the record in view.
 func (m *Machine) outranks() bool {
-	return !m.barred && m.view.cell.Record.Priority < m.priority()
+	return !m.ineligible && m.view.cell.Record.Priority < m.priority()
 }
 
 // priority returns the priority in this member's records. A nominee has a higher one: otherwise two
 // nominees would request hand-overs from each other without end.
 func (m *Machine) priority() int {
-	if m.cfg.Nominated && m.isNominee() {
+	if m.cfg.HasNominator && m.isNominee() {
 		return 1
 	}
 	return m.cfg.Priority

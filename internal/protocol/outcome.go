@@ -71,7 +71,7 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 	m.lease.hasten = m.lease.hasten || op.unwatched && m.phase == Leading
 }
 
-// conflict handles a refused write: another writer, or an earlier delivery of the same request, has
+// conflict handles a refused write: another writer, or an earlier delivery of the same write, has
 // changed the version (L7). Only a read can tell which. After the first conflict the read comes at
 // once; after a second in a row it waits as after a failure, so that two writers can never loop.
 func (m *Machine) conflict(now clock.Reading) {
@@ -82,8 +82,9 @@ func (m *Machine) conflict(now clock.Reading) {
 	m.conflicted = true
 }
 
-// trouble handles every other answer, and a timeout. The effect of a write is unknown until the
-// cell is read again. A member that is denied before its first good read becomes Idle.
+// trouble handles an answer that is neither Applied nor Conflict, and a timeout. The effect of a
+// write is unknown until the cell is read again. A member that is denied before any read was
+// answered becomes Idle.
 func (m *Machine) trouble(now clock.Reading, out Outcome, err error) {
 	m.fail(now)
 	if out == Denied && !m.view.answered {
@@ -134,9 +135,9 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	}
 }
 
-// voidPending forgets own pending writes to a store that was recreated since. If one of them
-// arrives in the new history, it does not prove that this member leads. A leader's deadline remains
-// the earliest of all of them (L1).
+// voidPending forgets pending writes to a store that was recreated since. If one of them arrives in
+// the new history, it does not prove that this member leads. A leader's deadline remains the
+// earliest of all of them (L1).
 func (m *Machine) voidPending(now clock.Reading) {
 	for i := range m.pending {
 		if p := m.pending[i].promise; m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now) {
@@ -144,7 +145,7 @@ func (m *Machine) voidPending(now clock.Reading) {
 			m.lease.moves++
 		}
 	}
-	m.pending, m.lease.vouched = nil, ""
+	m.pending, m.lease.absence = nil, ""
 }
 
 // reconcile settles the pending writes by the cell that was seen.
@@ -168,9 +169,10 @@ func (m *Machine) reconcile(now clock.Reading, c *Cell) {
 }
 
 // forget drops a candidate's pending writes if they expect another state than the present one. All
-// expect one state, because takeOver calls forget before it writes. Dropped writes can no longer be
-// applied, or were applied and then replaced. After a stale read, one may still be applied: it is
-// then an own record without a term.
+// of them expect the same state, because takeOver calls forget before it writes. Unless the read
+// was stale, dropped writes can no longer be applied, or were applied and then replaced. After a
+// stale read, or over a value that was edited under its version, one of them may still be applied:
+// the cell then names this member, which has no open term.
 func (m *Machine) forget(present *Cell) {
 	if len(m.pending) > 0 && !m.pending[0].expects(present) {
 		m.pending = nil
@@ -179,14 +181,14 @@ func (m *Machine) forget(present *Cell) {
 }
 
 // endFailures ends the series of failures, unless a write is pending: a store that answers reads
-// but refuses writes is not well.
+// but refuses writes has not recovered.
 func (m *Machine) endFailures() {
 	if len(m.pending) == 0 {
 		m.failures, m.conflicted = 0, false
 	}
 }
 
-// match finds an own write by its nonce.
+// match finds a pending write by its nonce.
 func (m *Machine) match(nonce string) (pendingWrite, bool) {
 	for i := range m.pending {
 		if m.pending[i].nonce == nonce {
@@ -196,7 +198,7 @@ func (m *Machine) match(nonce string) (pendingWrite, bool) {
 	return pendingWrite{}, false
 }
 
-// confirm records that the own write a is, or was, in the cell. So every other pending write was
+// confirm records that a pending write is or was in the cell. So every other pending write was
 // replaced by it or can never be applied.
 func (m *Machine) confirm(now clock.Reading, a pendingWrite) {
 	m.pending = nil
@@ -217,7 +219,7 @@ func (m *Machine) win(now clock.Reading, a pendingWrite) {
 	if m.nomination == declined {
 		m.nomination = nominee
 	}
-	m.view.trust = sound // the lease of a state that was not sound was waited out
+	m.view.trust = sound // a state that was not sound was waited out
 	m.lease = lease{term: a.term, seq: 1, held: a.promise, wonAt: now.Instant, nominated: a.nominated, hasten: m.lease.hasten}
 }
 
@@ -321,7 +323,7 @@ func (m *Machine) accept(now clock.Reading, c Cell) {
 	shown := m.view.highSeq
 	m.observe(now, c, s)
 	if m.cfg.Hearsay && c.Record.Incarnation != m.incarnation {
-		// A record that the store never had must not make its next state look old.
+		// A record that the store never had must not make the store's next state look old.
 		m.view.highSeq = shown
 	}
 }

@@ -10,8 +10,8 @@ import (
 // member that comes and goes, or has a poor connection to the store, must not move the leadership.
 // It does not ask often: a leader may have its reasons to go on.
 const (
-	maturity   = 2  // leases for which a candidate must have been well
-	moderation = 10 // leases from one of its requests to the next
+	wellLeases    = 2  // leases for which a candidate must have been well
+	requestLeases = 10 // leases from one of its requests to the next
 )
 
 // health says since when a candidate is well, and when it last requested a hand-over. A failure, a
@@ -30,24 +30,24 @@ func (h *health) recover(now clock.Reading) {
 // untilRequest returns the time until a candidate may request a hand-over: it must have been well,
 // and have requested nothing, for long enough.
 func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Duration {
-	ripe := byFollower(h.since, maturity*lease)
+	ripe := byFollower(h.since, wellLeases*lease)
 	left := ripe.left(now.Instant)
 	if h.requested {
-		again := byFollower(h.requestedAt, moderation*lease)
+		again := byFollower(h.requestedAt, requestLeases*lease)
 		left = max(left, again.left(now.Instant))
 	}
 	return left
 }
 
 // requestHandOver tells the caller to ask the leader to hand over to this member, if that is due.
-func (m *Machine) requestHandOver(now clock.Reading, at *alarm) {
+func (m *Machine) requestHandOver(now clock.Reading, wake *wakeup) {
 	r := &m.view.cell.Record
-	outranked := m.view.held() && !m.mine() && !m.view.cell.predecessor() && m.outranks()
+	outranked := m.view.held() && m.view.trust == sound && !m.mine() && !m.view.cell.predecessor() && m.outranks()
 	if !outranked || !m.health.well || r.Request != nil {
 		return
 	}
 	start := byFollower(m.notBefore, 0) // no request before this member could take the lease
-	if !at.over(max(start.left(now.Instant), m.health.untilRequest(now, m.view.expiresAfter(m.cfg)))) {
+	if !wake.over(max(start.left(now.Instant), m.health.untilRequest(now, m.view.expiresAfter(m.cfg)))) {
 		return
 	}
 	m.health.requested, m.health.requestedAt = true, now.Instant

@@ -46,7 +46,7 @@ type probe struct {
 	out    protocol.Outcome
 
 	elected uint64          // the latest term
-	over    map[uint64]bool // terms that were once answered with no
+	over    map[uint64]bool // terms that may no longer act
 	terms   int
 	stopped bool // the work of the latest term has stopped
 }
@@ -172,10 +172,10 @@ func (p *probe) next() {
 	}
 	again := p.m.Next(p.now)
 	if again.Op != nil || len(again.Transitions) > 0 || again.Timed && again.Wake < p.todo.Wake {
-		p.t.Fatalf("asked twice it says %+v, and then %+v", p.todo, again)
+		p.t.Fatalf("the first call of Next returns %+v, and the second %+v", p.todo, again)
 	}
 	if !again.Timed && p.m.Phase() != protocol.Idle {
-		p.t.Fatalf("in phase %d nothing would ever wake it", p.m.Phase())
+		p.t.Fatalf("no timer is set in phase %d", p.m.Phase())
 	}
 	p.ask()
 }
@@ -209,7 +209,7 @@ func (p *probe) start(op *protocol.Op) {
 	}
 	p.nonces[r.Nonce] = true
 	if kind(r) == "release" && !p.m.Eligible() && p.m.Phase() == protocol.Candidate {
-		return // it releases a record that names it and that it may not claim again
+		return // it releases its own record, which it may not claim over
 	}
 	phases := map[string]protocol.Phase{
 		"claim": protocol.Candidate, "vacant": protocol.Candidate, "renew": protocol.Leading, "release": protocol.Releasing,
@@ -231,8 +231,7 @@ func (p *probe) start(op *protocol.Op) {
 	}
 }
 
-// ask checks that no term that was once over is ever in force again, and that only the latest can
-// be.
+// ask checks that a term that is over stays over, and that only the latest one can be valid.
 func (p *probe) ask() {
 	for term := p.elected; term > 0 && term+3 > p.elected; term-- {
 		left, err := p.m.Remaining(p.now, term)

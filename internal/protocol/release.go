@@ -9,10 +9,10 @@ import (
 
 // stepReleasing decides for a member that releases, after its work has stopped. It puts a released
 // record in the cell if releasable allows that, and else ends the release.
-func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
+func (m *Machine) stepReleasing(now clock.Reading, wake *wakeup) *Op {
 	if !m.view.certain() || m.view.trust != sound && m.mine() {
-		// An own record that is not sound is not released: another member may lead by now.
-		return m.follow(now, at)
+		// This member's record is not released if it is not sound: another member may lead by now.
+		return m.follow(now, wake)
 	}
 	if term, ok := m.releasable(); ok {
 		if !m.viewIsRecent(now) && !m.withinDeadline(now) {
@@ -26,18 +26,18 @@ func (m *Machine) stepReleasing(now clock.Reading, at *alarm) *Op {
 
 // withinDeadline reports whether the cell names this member as the holder, and the deadline of its
 // term is in the future. Until then no other member leads, even if the version was seen long ago.
-// After a release the deadline proves nothing.
+// If the cell shows a release, the deadline proves nothing.
 func (m *Machine) withinDeadline(now clock.Reading) bool { return m.mine() && m.remaining(now) > 0 }
 
 // releasable returns the term that may be released. There are three cases: a record that names this
-// member; the absence that was read while its term was valid, and ended the term; and the state
-// that a pending write, other than a vacant record, expects and could still replace.
+// member; the absence that this member read while its term was valid, and that ended the term; and
+// the state that a pending write, other than a vacant record, expects and could still replace.
 func (m *Machine) releasable() (term uint64, ok bool) {
 	c := &m.view.cell
 	if m.mine() {
 		return c.Record.Term, true
 	}
-	if c.Kind == Absent && m.lease.vouched != "" && c.Version == m.lease.vouched {
+	if c.Kind == Absent && m.lease.absence != "" && c.Version == m.lease.absence {
 		return m.lease.term, true
 	}
 	for i := range m.pending {
@@ -68,8 +68,8 @@ func (m *Machine) keepReleases(present *Cell) {
 }
 
 // releasingTimers ends a release whose time is over. Then the lease expires by itself.
-func (m *Machine) releasingTimers(now clock.Reading, at *alarm) {
-	if !at.reached(now, m.releaseBy()) {
+func (m *Machine) releasingTimers(now clock.Reading, wake *wakeup) {
+	if !wake.reached(now, m.releaseBy()) {
 		return
 	}
 	m.op = nil
@@ -82,7 +82,7 @@ func (m *Machine) releaseBy() due { return byLeader(m.leavingSince, m.cfg.Releas
 // endRelease ends the release, confirmed or not, and leaves the term.
 func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 	if m.lease.announced && (confirmed || errors.Is(m.cause, ErrReleased)) {
-		m.tell(Transition{What: Released, Term: m.lease.term, Cause: unless(confirmed)})
+		m.tell(Transition{What: Released, Term: m.lease.term, Cause: releaseCause(confirmed)})
 	}
 	m.leaveTerm(now)
 }
@@ -91,7 +91,7 @@ func (m *Machine) endRelease(now clock.Reading, confirmed bool) {
 // purpose: if one is applied later, it is a record of this incarnation without an open term, which
 // the next claim replaces.
 func (m *Machine) leaveTerm(now clock.Reading) {
-	m.pending, m.successor, m.lease.vouched, m.lease.announced = nil, "", "", false
+	m.pending, m.successor, m.lease.absence, m.lease.announced = nil, "", "", false
 	m.op = nil // a push may have confirmed the release before its own answer did
 	if m.view.certain() {
 		m.endFailures() // those of the writes that are forgotten
@@ -105,8 +105,8 @@ func (m *Machine) leaveTerm(now clock.Reading) {
 	m.tell(Transition{What: Withdrawn, Term: m.lease.term})
 }
 
-// unless returns the cause of a Released transition: ErrUnconfirmed unless confirmed.
-func unless(confirmed bool) error {
+// releaseCause returns the cause of a Released transition: ErrUnconfirmed unless confirmed.
+func releaseCause(confirmed bool) error {
 	if confirmed {
 		return nil
 	}

@@ -3,10 +3,10 @@ package protocol
 import "github.com/tenure-go/tenure/clock"
 
 // rumor is what an unverified push said last: the holder has renewed, by a write with this nonce.
-// Anybody may have sent it. So it only postpones the next read (L13), and with it a claim and the
-// end of the leader that is reported. Only the holder knows a nonce before it has sent it. If a
-// read then shows the write with this nonce, the write was sent before the rumor came, and the
-// timer of a follower may start there (L2).
+// Anybody may have sent it. So it only postpones the next read (L13), the claim after it, and the
+// time at which the leader is reported as gone. Before the holder sends a write, nothing else knows
+// its nonce. So if a read shows the write with the rumor's nonce, that write was sent before the
+// rumor came, and a follower's timer may start when the rumor came (L2).
 type rumor struct {
 	nonce   string
 	heard   clock.Instant
@@ -33,8 +33,8 @@ func (m *Machine) unverified(now clock.Reading, c *Cell) {
 }
 
 // listensToRumors reports whether nothing else needs a read: the view is certain and believed, the
-// last answer of the store showed that the holder renews, it came not long ago, and no operation
-// has failed since.
+// last answer of the store showed that the holder renews, that answer came not long ago, and the
+// member has been well since (see health).
 func (m *Machine) listensToRumors(now clock.Reading) bool {
 	limit := m.verifyAt()
 	return m.view.certain() && m.view.trust == sound && m.view.thriving() && m.health.well && limit.left(now.Instant) > 0
@@ -61,8 +61,7 @@ func (v *view) firstHeard(now clock.Reading, c *Cell) clock.Instant {
 	return now.Instant
 }
 
-// renewedAt returns when the holder is said to have renewed last: by a rumor, or else by the stamp
-// in view.
+// renewedAt returns the time from which a follower counts: when the rumor came, or since.
 func (v *view) renewedAt() clock.Instant {
 	if v.rumor != nil {
 		return v.rumor.heard

@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// outcome asks the machine for its next actions and prints all of them.
-func (s *stage) outcome() []string {
+// nextActions asks the machine for its next actions and prints all of them.
+func (s *stage) nextActions() []string {
 	s.todo = s.m.Next(s.now)
 	var out []string
 	for _, t := range s.todo.Transitions {
@@ -130,14 +130,14 @@ func (s *stage) reset(words []string) ([]string, error) {
 	a, err := parseArgs(words)
 	r, ok := s.m.Vacate(s.cell(a))
 	if !ok {
-		return []string{"it is sound, or there is nothing"}, err
+		return []string{"a valid record or an absence is not replaced"}, err
 	}
 	name := fmt.Sprintf("n%d", len(s.own)+1)
 	s.own[name], s.names[r.Nonce] = r, name
 	return []string{fmt.Sprintf("%s term %d, seq=%d nonce=%s lease=%v", kind(&r), r.Term, r.Seq, name, r.Lease)}, err
 }
 
-// mayAct asks, at a moment of its own, whether work may act.
+// mayAct asks whether work may act, without another input.
 func (s *stage) mayAct(words []string) ([]string, error) {
 	a, err := parseArgs(words)
 	term := a.number["term"]

@@ -24,7 +24,7 @@ type stage struct {
 	op    *protocol.Op // the newest
 	given *protocol.Op // the newest that was given up
 	own   map[string]record.Record
-	names map[string]string // own nonces, as n1, n2, ...
+	names map[string]string // nonces of the machine's writes, as n1, n2, ...
 	term  uint64            // the latest that was announced
 }
 
@@ -43,8 +43,8 @@ func newStage() *stage {
 	return s
 }
 
-// rand returns a different number each time, in the middle of the ranges that are drawn from: a
-// second of splay, a byte of dither.
+// rand returns a different number each time. From each, the machine draws half of a splay of one
+// second, and half of the highest dither.
 func (s *stage) rand() uint64 {
 	s.dice++
 	return s.dice*uint64(time.Second) + uint64(time.Second/2) + 128
@@ -58,7 +58,7 @@ func (s *stage) machine() *protocol.Machine {
 	return s.m
 }
 
-// input carries out one line and returns the outcome.
+// input carries out one line and returns the lines that the machine answers.
 func (s *stage) input(words []string) ([]string, error) {
 	if d, ok := strings.CutPrefix(words[0], "+"); ok {
 		if err := s.advance(d); err != nil || len(words) == 1 {
@@ -88,7 +88,7 @@ func (s *stage) input(words []string) ([]string, error) {
 	if err := s.tell(words); err != nil {
 		return nil, err
 	}
-	return s.outcome(), nil
+	return s.nextActions(), nil
 }
 
 func (s *stage) advance(text string) error {
@@ -129,7 +129,7 @@ func (s *stage) configure(words []string) error {
 	}
 	for _, w := range words {
 		if w == "nominated" || w == "nominee-only" {
-			s.cfg.Nominated, s.cfg.NomineeOnly = true, s.cfg.NomineeOnly || w == "nominee-only"
+			s.cfg.HasNominator, s.cfg.NomineeOnly = true, s.cfg.NomineeOnly || w == "nominee-only"
 			continue
 		}
 		if w == "hearsay" {
@@ -216,8 +216,8 @@ func (s *stage) ring() error {
 
 var errStore = errors.New("the store did not say")
 
-// answer gives the machine a store's answer: to the operation in flight, to one that is given up
-// (late), or unasked (push).
+// answer gives the machine a store's answer to the operation in flight, an answer to one that was
+// given up (late), or a push.
 func (s *stage) answer(words []string, a args) error {
 	if words[0] == "push" {
 		s.m.Seen(s.now, s.cell(a))

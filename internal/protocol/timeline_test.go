@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The timelines in testdata teach the protocol and test it: the inputs of one member, line by line,
-// and, indented, its answers. testdata/README.md explains the words.
+// The timelines in testdata teach the protocol and test it. They have the inputs of one member, one
+// on each line, and, indented, its answers. testdata/README.md explains the words.
 
 var update = flag.Bool("update", false, "rewrite what the timelines expect; review every line of it")
 

@@ -17,7 +17,7 @@ import (
 // args are the words after the first of an input.
 type args struct {
 	version string // v1
-	own     string // n1: the record of that own write
+	own     string // n1: the record that the machine wrote with this nonce
 	flag    map[string]bool
 	text    map[string]string
 	number  map[string]uint64
@@ -89,8 +89,7 @@ func (s *stage) cell(a args) protocol.Cell {
 	return c
 }
 
-// record returns an own write, as it was sent, or a record from the words; either may carry a
-// request.
+// record returns a record that the machine wrote, or one from the words. Either may have a request.
 func (s *stage) record(a args) record.Record {
 	r, ok := s.own[a.own]
 	if !ok {

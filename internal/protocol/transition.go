@@ -22,8 +22,8 @@ const (
 	NewLeader                 // Leader changed; it may be this member, or none
 	Overdue                   // its work did not stop in time; comes with Lost
 	Trouble                   // an operation failed or was refused, Cause
-	Refused                   // denied before the first good read, Cause: it is idle again
-	Asking                    // the owner should ask the leader of Term to hand over to this member
+	Refused                   // denied before any read was answered, and idle again; Cause
+	Asking                    // the caller should ask the leader of Term to hand over
 	Alarm                     // the store or the cell is in an unexpected state, Cause
 )
 
@@ -53,16 +53,16 @@ func (l *Leader) same(o *Leader) bool {
 func (m *Machine) tell(t Transition) { m.transitions = append(m.transitions, t) }
 
 // noteLeader reports a change of leader. The mere passing of time may cause one.
-func (m *Machine) noteLeader(now clock.Reading, at *alarm) {
+func (m *Machine) noteLeader(now clock.Reading, wake *wakeup) {
 	if !m.view.known() {
-		return // the last known leader stands until the first look
+		return // the leader that was reported last remains until the cell is seen
 	}
 	var l Leader
 	if left := m.leaderRemaining(now); left > 0 {
 		r := &m.view.cell.Record
 		l = Leader{ID: r.LeaderID, Addr: r.LeaderAddr, Term: r.Term, Incarnation: r.Incarnation, Metadata: r.Metadata}
 		if m.phase != Leading {
-			at.in(left)
+			wake.in(left)
 		}
 	}
 	if l.ID == "" && m.rereading() && m.leader.Incarnation == m.view.cell.Record.Incarnation {
@@ -83,8 +83,8 @@ func (m *Machine) rereading() bool {
 	return !m.watching && m.op != nil && !m.op.Write && m.view.held() && !m.mine()
 }
 
-// leaderRemaining returns how long the record in view still counts as a leader's. An own record
-// counts only while the term is open.
+// leaderRemaining returns how long the record in view still counts as a leader's. A record of
+// this member counts only while its term is open.
 func (m *Machine) leaderRemaining(now clock.Reading) time.Duration {
 	switch {
 	case !m.view.held():
@@ -120,8 +120,9 @@ func (m *Machine) Heard() (clock.Reading, bool) {
 	return clock.Reading{Instant: at, Wall: wall.Time()}, m.view.known()
 }
 
-// InView returns the cell as it was last seen, and when it was renewed (renewedAt): the wall clock
-// at the last sight, minus the time between the two. The results count only if Heard returns true.
+// InView returns the cell as it was last seen, and the wall-clock time from which its lease counts
+// (renewedAt). It is the time of the last sign (lastSign), minus the time from renewedAt to that
+// sign. The results count only if Heard returns true.
 func (m *Machine) InView() (Cell, time.Time) {
 	at, wall := m.view.lastSign()
 	return m.view.cell, wall.Time().Add(-at.FollowerSince(m.view.renewedAt()))
@@ -138,10 +139,11 @@ func (m *Machine) Asked() error {
 // Term returns the latest term of this member, open or not; 0 before the first.
 func (m *Machine) Term() uint64 { return m.lease.term }
 
-// Moves returns how often Remaining changed, or may have, for reasons other than time passing.
+// Moves counts the events, other than the passing of time, that may have changed Remaining.
 func (m *Machine) Moves() uint32 { return m.lease.moves }
 
-// LastConfirmed returns when the last confirmed write of the latest term was sent.
+// LastConfirmed returns when the write that Remaining counts from was sent: the last confirmed one
+// of the latest term, or a void one (voidPending).
 func (m *Machine) LastConfirmed() clock.Instant { return m.lease.held.sent }
 
 // Holds reports whether a term is open and within its deadline. Unlike Remaining, it changes
@@ -151,7 +153,7 @@ func (m *Machine) Holds(now clock.Reading) bool {
 }
 
 // Remaining returns how long this member may rely on the term from now, or 0 and why the term is
-// over. After it was 0 once, it stays 0 for this term (L6).
+// over. Once it is 0, it stays 0 for this term (L6).
 func (m *Machine) Remaining(now clock.Reading, term uint64) (time.Duration, error) {
 	m.expire(now)
 	if m.Holds(now) && m.lease.term == term {

@@ -33,14 +33,14 @@ type Cell struct {
 	Version    driver.Version
 	// Floor is an upper bound on every earlier term; 0 if the store vouches for none.
 	Floor uint64
-	// Ceiling bounds the good terms as Floor does: the higher one counts (see ceiling). 0: Floor
-	// alone.
+	// Ceiling bounds terms as Floor does: credible terms are less than 2^40 above the higher of the
+	// two (see ceiling). It is 0 if the store gives none.
 	Ceiling uint64
 	// Era names the history of the store that this state belongs to; 0 if the store cannot tell.
 	Era uint64
-	// Record is set for Valid cells. For Malformed ones its Term is the one that is legible and
-	// credible, or 0, and its Lease the legible one, or MaxLease. For Malformed and Foreign ones
-	// its Nonce identifies the bytes, because versions may recur (L3a).
+	// Record is set for Valid cells. For Malformed cells its Term is the term if that is legible
+	// and credible, or 0; its Lease is the lease if that is legible, or MaxLease. For Malformed and
+	// Foreign ones its Nonce identifies the bytes, because versions may recur (L3a).
 	Record record.Record
 	// Problem describes, for people, the defect of a Malformed or Foreign cell, or why an Absent
 	// one is absent.
@@ -63,11 +63,12 @@ func (c *Cell) stamp() stamp {
 	return stamp{incarnation: c.Record.Incarnation, term: c.Record.Term, nonce: c.Record.Nonce}
 }
 
-// draft reports whether c is the first vacant record in an empty cell or over damage. A repeated
-// write may put a draft back after another term, if the cell is empty again: with the same nonce
-// and, where versions are made from the content, the same version. So members do not wait for a
-// draft. They replace it by a second vacant record and wait for that one, which can come back only
-// after the draft has.
+// draft reports whether c is the first vacant record in an empty cell or over damage. If the cell
+// is empty again after a later term, a repeated write may put the draft back. The copy has the same
+// nonce and, where versions are made from the content, the same version. A member that waited for
+// the original could then claim the copy. So members do not wait for a draft. They replace it by a
+// second vacant record and wait for that one. Its write expects the draft, so a copy of this write
+// applies only after a copy of the draft.
 func (c *Cell) draft() bool { return c.vacant() && c.Record.Seq == 0 }
 
 // vacant reports whether c is a record without a holder, put in an empty cell or over damage.
@@ -76,8 +77,9 @@ func (c *Cell) vacant() bool {
 }
 
 // illegible reports whether c is a malformed record whose lease cannot be read, or is MaxLease,
-// which counts the same. Members wait for MaxLease. No longest lease, no silence, and no record
-// that an operator puts in its place (Vacate) takes over that lease.
+// which is treated the same. Members wait for MaxLease. That lease does not enter the longest lease
+// seen, the time that the function silence returns, or the record that an operator puts over the
+// malformed one (Vacate).
 func (c *Cell) illegible() bool { return c.Kind == Malformed && c.Record.Lease >= record.MaxLease }
 
 // sameTerm reports whether c and d are of one holder's term.
@@ -103,8 +105,8 @@ func (c *Cell) after(d *Cell) bool {
 	return c.Floor > d.Floor
 }
 
-// sight says how a version came into view, and as of which moment. Versions may recur, so after an
-// old sight the member reads again before it replaces the version (L3a).
+// sight says how a version came into view, and from which time its age counts. Versions may recur,
+// so the member reads again before it replaces a version that it saw too long ago (L3a).
 type sight struct {
 	by   source
 	asOf clock.Instant
@@ -131,7 +133,7 @@ const (
 type change uint8
 
 const (
-	replaced change = iota // in any other way, or there was no state before
+	replaced change = iota // none of the following, or there was no state before
 	renewed                // the holder renewed its term
 	vanished               // the record is gone, though its holder's lease may be running
 	remade                 // the store was recreated
@@ -142,19 +144,19 @@ type trust uint8
 
 const (
 	sound trust = iota
-	// putBack: the state is older than the known one, and no holder was seen to go on from it.
+	// putBack: the state is older than the known one, and no holder was seen to renew it.
 	putBack
-	// unproven: the store was recreated or lost its last writes, and no holder was seen to renew
-	// since. A released, vacant or own record there may come from a write that was sent before the
-	// loss, or be older than a write that is lost.
+	// unproven: the store was recreated or may have lost its last writes, and no holder was seen to
+	// renew since. A record there that is released, vacant or this member's own may come from a
+	// write that was sent before the loss, or be older than a write that is lost.
 	unproven
 )
 
 // view is this member's knowledge of the cell.
 type view struct {
 	cell Cell
-	// since is when an answer or push first showed the stamp, or when its rumor came (firstHeard);
-	// never when a read was sent. Followers count from here (L2).
+	// since is when the timer started: an answer or push first showed the stamp or its mark, or its
+	// rumor came (firstHeard); never when a read was sent. Followers count from here (L2).
 	since clock.Instant
 	// heard is when the cell was last seen, and heardAt the same by the wall clock.
 	heard   clock.Instant
@@ -168,7 +170,7 @@ type view struct {
 	suspect bool
 	// answered: the store has answered a read.
 	answered bool
-	// fresh: the last sight of the cell showed a new stamp.
+	// fresh: the last sight of the cell started the timer (see learn).
 	fresh bool
 	// change is how the state in view replaced the one before.
 	change change
@@ -179,12 +181,13 @@ type view struct {
 	era uint64
 	// highTerm and longLease are the highest term and the longest lease ever seen under this key,
 	// highSeq the highest sequence number in that term's records. When a record with a lower term
-	// is seen, mark drops a highTerm without a credible successor.
+	// is seen, the function mark drops a highTerm that has no credible successor.
 	highTerm uint64
 	highSeq  uint64
-	// highestPushedTerm is the highest term of a push that is verified and, from a peer, attested,
-	// even if the push changed nothing else. Pushes may come out of order, so a lower term
-	// afterwards raises no alarm.
+	// highestPushedTerm is the highest term of all pushes, except those that are unverified, and
+	// peers' pushes that are not attested. A push counts here even if it changed nothing else. This
+	// term is kept apart from highTerm because pushes may come out of order: no alarm is due if a
+	// lower term follows a pushed one.
 	highestPushedTerm uint64
 	longLease         time.Duration
 	// pushes counts the pushes that may show a later state than a read in flight.
@@ -199,15 +202,13 @@ func (v *view) known() bool { return v.source != nowhere }
 // certain reports whether this member may act upon the view without a read.
 func (v *view) certain() bool { return v.known() && !v.suspect }
 
-// learn takes c as the present state, and reports whether its stamp is new. self is this member's
-// incarnation.
+// learn takes c as the present state, and reports whether its timer starts now. self is this
+// member's incarnation.
 func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
-	fresh := !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp()
+	fresh := !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp() || v.newlyUnproven(&c)
 	if fresh {
 		v.trust, v.change = v.trustOf(&c, s.by, self), v.changed(&c)
 		v.since, v.rumor = v.firstHeard(now, &c), nil
-	} else if c.Unproven {
-		v.trust = unproven // the same stamp, but the store marks it now
 	}
 	if c.Era != 0 {
 		v.era = c.Era
@@ -224,6 +225,13 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 	return fresh
 }
 
+// newlyUnproven reports whether the store marks c as unproven, and the view is not unproven or
+// shows another version. The stamp may be the one in view, but its holder may have renewed since,
+// by a write that is lost.
+func (v *view) newlyUnproven(c *Cell) bool {
+	return c.Unproven && (v.trust != unproven || c.Version != v.cell.Version)
+}
+
 // changed returns how c replaces the state in view.
 func (v *view) changed(c *Cell) change {
 	switch {
@@ -232,15 +240,21 @@ func (v *view) changed(c *Cell) change {
 	case !v.known() || !v.held():
 	case c.Kind == Absent:
 		return vanished
-	case c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell):
+	case c.Kind == Valid && c.Record.Held() && c.sameTerm(&v.cell) && v.renews(c):
 		return renewed
 	}
 	return replaced
 }
 
-// trustOf returns how far c, a new state, is believed. If its holder goes on, it is sound. An own
-// record that goes on without the answer to an own write proves nothing: two old states may be seen
-// in order.
+// renews reports whether c, which is of the term in view, shows a later write of its holder. The
+// records of predecessors have no sequence numbers.
+func (v *view) renews(c *Cell) bool {
+	return c.stamp() != v.cell.stamp() && c.Record.Seq >= v.cell.Record.Seq
+}
+
+// trustOf returns how far c, a new state, is believed. If c shows that its holder goes on, it is
+// sound, unless the store marks it as unproven. For this member's own record, only the answer to
+// its own write shows that: reads and pushes may show two old records one after the other.
 func (v *view) trustOf(c *Cell, by source, self string) trust {
 	switch {
 	case c.Unproven:
@@ -256,7 +270,8 @@ func (v *view) trustOf(c *Cell, by source, self string) trust {
 }
 
 // goesOn reports whether the holder of the state in view wrote c after it, and so is alive. A
-// release counts only after a sound state: a holder that wakes up much later may release, too.
+// release counts only after a sound state: after any other, it may come from a holder that woke up
+// much later, while the holder of a later term leads.
 func (v *view) goesOn(c *Cell) bool {
 	return v.known() && !v.otherEra(c) && v.cell.Kind == Valid && c.Kind == Valid &&
 		c.sameTerm(&v.cell) && c.Record.Seq > v.cell.Record.Seq && (c.Record.Held() || v.trust == sound)
@@ -282,9 +297,9 @@ func (v *view) mark(c *Cell) {
 // highestSeenTerm returns the highest term that was read, written or pushed (L10).
 func (v *view) highestSeenTerm() uint64 { return max(v.highTerm, v.highestPushedTerm) }
 
-// older reports whether c is older than the known state: a backup that was put back, or the state
-// of an isolated server. Another member may lead by now, even if c is a release. Vacant records
-// have sequence numbers of their own.
+// older reports whether c is older than the newest state seen: a backup that was put back, or the
+// state of an isolated server. Another member may lead by now, even if c is a release. Vacant
+// records have sequence numbers of their own.
 func (v *view) older(c *Cell) bool {
 	if c.Kind != Valid || c.predecessor() {
 		return false
@@ -295,18 +310,20 @@ func (v *view) older(c *Cell) bool {
 // otherEra reports whether c is of another history of the store than the known state.
 func (v *view) otherEra(c *Cell) bool { return c.Era != 0 && v.era != 0 && c.Era != v.era }
 
-// held reports whether the cell names a holder whose lease, by its own content, may be running.
+// held reports whether the cell names a holder whose lease may be running, by the content of the
+// cell alone.
 func (v *view) held() bool { return v.cell.Kind == Valid && v.cell.Record.Held() }
 
-// expires reports whether the cell may hold a running lease, by its content alone (not by trust).
-func (v *view) expires() bool {
+// mayHoldLease reports whether the cell may hold a running lease, by its content alone (not by
+// trust).
+func (v *view) mayHoldLease() bool {
 	return v.cell.Kind != Absent && v.cell.Kind != Foreign && !(v.cell.Kind == Valid && v.cell.Record.Released)
 }
 
 // expiresAfter returns how long a stamp must have been in view before this member may act as if its
 // lease had expired. It is never less than the record's lease, and never less than this member's
-// configured lease, because a damaged record may hide one as long. A record that is not sound may
-// hide any lease that was ever seen.
+// configured lease, because a damaged record may hide a lease of that length. A record that is not
+// sound may hide any lease that was ever seen.
 func (v *view) expiresAfter(cfg *Config) time.Duration {
 	lease := max(cfg.Lease, v.cell.Record.Lease)
 	if v.trust != sound {
@@ -315,10 +332,10 @@ func (v *view) expiresAfter(cfg *Config) time.Duration {
 	return stretch(lease, cfg.Drift, v.bound())
 }
 
-// bound returns the smallest drift bound, in parts per million, that a holder whose lease may be
-// running can have allowed for. If the record in view names the only such holder, this is the bound
-// that it states, or 0 if it states none, as in older releases of Tenure. It is 0 if the holder is
-// unknown, because the record is vacant, damaged or not sound.
+// bound returns a drift bound in parts per million: each holder whose lease may be running has
+// allowed for at least this bound. If the record in view is sound and names a holder, it is the
+// bound that the record states, or 0 if it states none, as in older releases of Tenure. It is 0 if
+// the holder is unknown, because the record is vacant, damaged or not sound.
 func (v *view) bound() uint32 {
 	if v.trust != sound || !v.held() {
 		return 0

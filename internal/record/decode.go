@@ -21,18 +21,18 @@ func (e *ForeignError) Error() string { return ErrForeign.Error() + ": " + e.Rea
 func (e *ForeignError) Unwrap() []error { return []error{ErrForeign, e.Reason} }
 
 // BrokenError means that the bytes are a record that breaks a limit of the format. It has the
-// fields that were readable.
+// fields that could be read.
 type BrokenError struct {
-	// Lease is how long a follower waits before it claims over the record: its own lease, or
-	// MaxLease if unreadable.
+	// Lease is the lease in the record, or MaxLease if it cannot be read or is too long. A follower
+	// waits at least so long before it claims over the record.
 	Lease time.Duration
-	// Term is that of the record, or 0 if unreadable.
+	// Term is the term in the record, or 0 if it cannot be read.
 	Term uint64
-	// Reason names the limit.
+	// Reason says what is wrong, such as a broken limit.
 	Reason error
 }
 
-// Error names the limit.
+// Error says what is wrong.
 func (e *BrokenError) Error() string { return "malformed election record: " + e.Reason.Error() }
 
 // Unwrap returns the reason.
@@ -71,8 +71,8 @@ func (w *wire) record() Record {
 	return r
 }
 
-// checkLease looks at the number itself. One that overflows a Duration must not wrap round into a
-// valid one.
+// checkLease checks the number itself, because a number that overflows a Duration would wrap round
+// into a valid lease.
 func (w *wire) checkLease() error {
 	if most := MaxLease.Milliseconds(); w.LeaseMillis < 1 || w.LeaseMillis > most {
 		return fmt.Errorf("leaseMillis is %d, not from 1 to %d", w.LeaseMillis, most)
@@ -101,7 +101,7 @@ func classify(b []byte, reason error) error {
 	return broken
 }
 
-// older names a predecessor's record, since the user may want to move over from it.
+// older says so if the bytes are a predecessor's record: the user may want to migrate from it.
 func older(fields map[string]json.RawMessage, reason error) error {
 	if fields["leaderID"] == nil || fields["lastUpdated"] == nil {
 		return reason

@@ -81,8 +81,8 @@ func lease(d time.Duration) error {
 	return nil
 }
 
-// holder: the incarnation distinguishes the holder from others of the same name, and the nonce each
-// state from the next.
+// holder checks that a holder has an incarnation, which distinguishes it from others of the same
+// name, and that the record has a nonce, which distinguishes it from the holder's other writes.
 func holder(r *Record) error {
 	if r.LeaderID != "" && r.Incarnation == "" {
 		return errors.New("leaderID without incarnation")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits of the format. A value that breaks one is refused when written and Broken when read.
+// Limits of the format. Encode refuses a record that breaks one, and Decode returns a BrokenError.
 const (
 	// MaxLease is a constant of the protocol: how long a follower waits for a record with an
 	// unreadable lease.
@@ -46,15 +46,15 @@ type Record struct {
 	Incarnation string
 	// Seq counts the holder's writes of one term.
 	Seq uint64
-	// Nonce is fresh in every holder's write.
+	// Nonce is new in each write of a holder. A request copies it.
 	Nonce    string
 	Released bool
-	// Drift is the bound, in parts per million, that the writer of this state gave for the rate of
-	// its clocks. 0: unknown, as in records of releases that state none.
+	// Drift is the writer's bound for the error of its clock rates, in parts per million. It is 0
+	// if unknown, as in records of older releases.
 	Drift     uint32
 	Successor string
 	Request   *Request
-	// Priority is that of the holder: a candidate with a higher one may ask it to hand over.
+	// Priority is the holder's priority: a candidate with a higher one may ask it to hand over.
 	Priority int
 	Metadata map[string]string
 }
@@ -63,7 +63,7 @@ type Record struct {
 type Request struct {
 	// Term is the term that should end; a request for another term has no effect.
 	Term uint64 `json:"term"`
-	// To names the wished successor; empty means any candidate.
+	// To names the requested successor; empty means any candidate.
 	To string `json:"to,omitempty"`
 	// By names the requester, for people.
 	By string `json:"by,omitempty"`

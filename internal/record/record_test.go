@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write golden files that do not exist yet; existing ones are never changed")
+var update = flag.Bool("update", false, "write golden files that do not exist yet; existing ones are not changed")
 
-// shapes are one record of every shape that was ever written.
+// shapes has one record of every shape that was ever written.
 var shapes = map[string]Record{
 	"held": {
 		LeaderID: "node-1", LeaderAddr: "10.0.0.1:8443", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 678901234, time.UTC),
@@ -43,7 +43,7 @@ var shapes = map[string]Record{
 	},
 }
 
-func TestGoldenRecordsDecodeForEver(t *testing.T) {
+func TestGoldenRecordsStillDecode(t *testing.T) {
 	for name, want := range shapes {
 		t.Run(name, func(t *testing.T) {
 			golden := filepath.Join("testdata", name+".json")
@@ -112,23 +112,23 @@ func TestEveryLimitHoldsWhenWritingAndWhenReading(t *testing.T) {
 		{"id not UTF-8", func(r *Record) { r.LeaderID = "\xff" }, false, "JSON would change it"},
 		{"address too long", func(r *Record) { r.LeaderAddr = long(MaxName + 1) }, false, "records are small"},
 		{"incarnation too long", func(r *Record) { r.Incarnation = long(MaxToken + 1) }, false, "records are small"},
-		{"no incarnation", func(r *Record) { r.Incarnation = "" }, false, "it is who holds"},
-		{"no nonce", func(r *Record) { r.Nonce = "" }, false, "a holder's writes could not be told apart"},
+		{"no incarnation", func(r *Record) { r.Incarnation = "" }, false, "it identifies the holder"},
+		{"no nonce", func(r *Record) { r.Nonce = "" }, false, "it distinguishes the holder's writes"},
 		{"nonce too long", func(r *Record) { r.Nonce = long(MaxToken + 1) }, false, "records are small"},
 		{"successor too long", func(r *Record) { r.Successor = long(MaxName + 1) }, false, "records are small"},
 		{"last term", func(r *Record) { r.Term = MaxTerm }, true, "2^53-1 is exact everywhere"},
-		{"term too high", func(r *Record) { r.Term = MaxTerm + 1 }, false, "beyond it some readers round"},
+		{"term too high", func(r *Record) { r.Term = MaxTerm + 1 }, false, "some JSON readers round it"},
 		{"seq too high", func(r *Record) { r.Seq = MaxTerm + 1 }, false, "likewise"},
 		{"widest drift", func(r *Record) { r.Drift = MaxDrift }, true, "at the edge"},
-		{"drift too wide", func(r *Record) { r.Drift = MaxDrift + 1 }, false, "no clock that a lease is counted on is that wrong"},
+		{"drift too wide", func(r *Record) { r.Drift = MaxDrift + 1 }, false, "no usable clock is that inaccurate"},
 		{"least lease", func(r *Record) { r.Lease = time.Millisecond }, true, "at the edge"},
-		{"no lease", func(r *Record) { r.Lease = 0 }, false, "nobody would wait"},
+		{"no lease", func(r *Record) { r.Lease = 0 }, false, "no follower would wait"},
 		{"longest lease", func(r *Record) { r.Lease = MaxLease }, true, "at the edge"},
 		{"lease too long", func(r *Record) { r.Lease = MaxLease + time.Millisecond }, false, "followers wait no longer"},
 		{"highest priority", func(r *Record) { r.Priority = MaxPriority }, true, "at the edge"},
 		{"priority too high", func(r *Record) { r.Priority = MaxPriority + 1 }, false, "records are small"},
 		{"priority too low", func(r *Record) { r.Priority = -MaxPriority - 1 }, false, "likewise"},
-		{"request for no term", func(r *Record) { r.Request = &Request{Term: MaxTerm + 1} }, false, "a term like any"},
+		{"request for no term", func(r *Record) { r.Request = &Request{Term: MaxTerm + 1} }, false, "it is a term too"},
 		{"request to a long name", func(r *Record) { r.Request = &Request{To: long(MaxName + 1)} }, false, "records are small"},
 		{"most metadata", func(r *Record) { r.Metadata = map[string]string{"k": long(MaxMetadata - 1)} }, true, "at the edge"},
 		{"too much metadata", func(r *Record) { r.Metadata = map[string]string{"k": long(MaxMetadata)} }, false, "records are small"},
@@ -150,34 +150,34 @@ func TestEveryLimitHoldsWhenWritingAndWhenReading(t *testing.T) {
 	}
 }
 
-func TestDecodeTellsForeignFromBroken(t *testing.T) {
+func TestDecodeDistinguishesForeignFromMalformed(t *testing.T) {
 	held := `"leaderID":"a","term":5,"leaseMillis":2000,"incarnation":"i","seq":1,"nonce":"n"`
 	cases := []struct {
 		name, bytes string
 		foreign     bool
-		lease       time.Duration // of a broken one
+		lease       time.Duration // of a malformed record
 		term        uint64
 		why         string
 	}{
 		{"empty", ``, true, 0, 0, "no JSON"},
 		{"text", `node-1`, true, 0, 0, "what the old NATS package writes"},
-		{"cut short", `{` + held, true, 0, 0, "no JSON any more"},
+		{"cut short", `{` + held, true, 0, 0, "no JSON"},
 		{"array", `[1]`, true, 0, 0, "no object"},
 		{"null", `null`, true, 0, 0, "no fields"},
-		{"empty object", `{}`, true, 0, 0, "no field of ours"},
-		{"another's object", `{"term":5,"nonce":"n"}`, true, 0, 0, "common words prove nothing"},
+		{"empty object", `{}`, true, 0, 0, "no field of a record"},
+		{"another's object", `{"term":5,"nonce":"n"}`, true, 0, 0, "other formats may have these fields"},
 		{"S3lect's lockfile", `{"leaderID":"a","leaderAddr":"b","lastUpdated":"2030-01-01T00:00:00Z"}`, true, 0, 0, "only the legacy mode of package s3lect understands it"},
-		{"too large", `{` + held + `,"x":"` + strings.Repeat("y", MaxBytes) + `"}`, true, 0, 0, "nothing of ours is"},
+		{"too large", `{` + held + `,"x":"` + strings.Repeat("y", MaxBytes) + `"}`, true, 0, 0, "no record is that large"},
 		{"text after it", `{` + held + `}x`, true, 0, 0, "no JSON"},
-		{"no nonce", `{"leaderID":"a","term":5,"leaseMillis":2000,"incarnation":"i"}`, false, 2 * time.Second, 5, "lease and term are salvaged"},
-		{"lease as text", `{"leaderID":"a","term":5,"leaseMillis":"2000","incarnation":"i","nonce":"n"}`, false, MaxLease, 5, "unreadable: the longest there is"},
-		{"lease too long", `{"leaderID":"a","term":5,"leaseMillis":3600001,"incarnation":"i","nonce":"n"}`, false, MaxLease, 5, "never wait longer"},
+		{"no nonce", `{"leaderID":"a","term":5,"leaseMillis":2000,"incarnation":"i"}`, false, 2 * time.Second, 5, "the lease and the term can be read"},
+		{"lease as text", `{"leaderID":"a","term":5,"leaseMillis":"2000","incarnation":"i","nonce":"n"}`, false, MaxLease, 5, "cannot be read: the maximum lease"},
+		{"lease too long", `{"leaderID":"a","term":5,"leaseMillis":3600001,"incarnation":"i","nonce":"n"}`, false, MaxLease, 5, "no wait is longer"},
 		{"lease overflows", `{"term":5,"leaseMillis":9223372036854775807,"nonce":"n"}`, false, MaxLease, 5, "in nanoseconds it would wrap round"},
 		{"lease below zero", `{"term":5,"leaseMillis":-1,"nonce":"n"}`, false, MaxLease, 5, ""},
-		{"term too high", `{"term":9007199254740992,"leaseMillis":2000,"nonce":"n"}`, false, 2 * time.Second, 0, "not believed"},
+		{"term too high", `{"term":9007199254740992,"leaseMillis":2000,"nonce":"n"}`, false, 2 * time.Second, 0, "it is not credible"},
 		{"term below zero", `{"term":-1,"leaseMillis":2000,"nonce":"n"}`, false, 2 * time.Second, 0, ""},
 		{"term with a fraction", `{"term":1.5,"leaseMillis":2000,"nonce":"n"}`, false, 2 * time.Second, 0, ""},
-		{"only incarnation", `{"incarnation":"i"}`, false, MaxLease, 0, "the other field that is ours alone"},
+		{"only incarnation", `{"incarnation":"i"}`, false, MaxLease, 0, "only a record has this field"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestDecodeTellsForeignFromBroken(t *testing.T) {
 				t.Fatalf("%v is not what was expected: %s", err, c.why)
 			}
 			if !c.foreign && (broken.Lease != c.lease || broken.Term != c.term) {
-				t.Errorf("salvaged lease %v and term %d, want %v and %d: %s", broken.Lease, broken.Term, c.lease, c.term, c.why)
+				t.Errorf("lease %v and term %d, want %v and %d: %s", broken.Lease, broken.Term, c.lease, c.term, c.why)
 			}
 		})
 	}

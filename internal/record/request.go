@@ -6,14 +6,14 @@ import (
 	"errors"
 )
 
-// ErrRequested means that the record already carries a request; it must go to its holder before
-// another is made.
-var ErrRequested = errors.New("a hand-over is already asked for")
+// ErrRequested means that the record already has a request. Another one is possible only after the
+// holder's next write.
+var ErrRequested = errors.New("a hand-over was already requested")
 
-// AddRequest returns the bytes of a record with a request in them and every other byte as it was,
-// so that fields that this version does not know survive, and so that followers see the same
-// holder's write and restart no timer. It returns ErrRequested, the errors of Decode, or an error
-// if the result would break a limit.
+// AddRequest adds a request to the bytes of a record, and changes no other byte. So fields that
+// this version does not know survive, and followers see the same write of the holder, and restart
+// no timer. It returns ErrRequested, the errors of Decode, or an error if the result would break a
+// limit.
 func AddRequest(value []byte, q Request) ([]byte, error) {
 	r, err := Decode(value)
 	if err != nil {

@@ -46,11 +46,11 @@ func TestRequestIsRefused(t *testing.T) {
 		is    error
 		why   string
 	}{
-		{"second", requested, ask, ErrRequested, "at most one between two writes of the holder's"},
-		{"foreign", []byte("node-1"), ask, ErrForeign, "not ours to change"},
+		{"second", requested, ask, ErrRequested, "at most one between two writes of the holder"},
+		{"foreign", []byte("node-1"), ask, ErrForeign, "the bytes belong to another program"},
 		{"broken", []byte(`{"leaseMillis":1}`), ask, nil, "its holder could not read it"},
 		{"long name", held, Request{To: strings.Repeat("x", MaxName+1)}, nil, "records are small"},
-		{"no room", large, ask, nil, "nobody could read the result"},
+		{"no room", large, ask, nil, "no member could read the result"},
 	}
 	for _, c := range cases {
 		_, err := AddRequest(c.value, c.q)
@@ -59,7 +59,7 @@ func TestRequestIsRefused(t *testing.T) {
 		}
 	}
 	if _, err := Decode(large); err != nil {
-		t.Errorf("the record without room is no good example: %v", err)
+		t.Errorf("the record without room is not valid: %v", err)
 	}
 }
 
@@ -79,7 +79,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := Encode(r)
 		if err != nil {
-			return // JSON can be written more tersely than we do
+			return // JSON can be shorter than our encoding
 		}
 		if back, err := Decode(again); err != nil || !sameRecord(back, r) {
 			t.Errorf("%s decodes to %+v, and again to %+v, %v", b, r, back, err)
@@ -92,7 +92,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// sameRecord: an empty map and none, and two zones of one moment, are the same.
+// sameRecord treats an empty map and no map as equal, and the same time in two zones, too.
 func sameRecord(a, b Record) bool {
 	if len(a.Metadata) == 0 && len(b.Metadata) == 0 {
 		a.Metadata, b.Metadata = nil, nil

@@ -9,24 +9,25 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Record holds those fields of the documented record that matter to people. Bytes that are none
-// show nothing.
+// Record holds those fields of the documented record that matter to people. All fields are zero if
+// the bytes are not a record.
 type Record struct {
-	// Absent: there is none.
+	// Absent: the store has no value.
 	Absent bool
-	// Leader is the ID of the leader that wrote it, also if it is released; empty if it is vacant.
+	// Leader is the ID of the leader that wrote the record, also if it is released. It is empty if
+	// the record is vacant.
 	Leader string
 	// Address is the published address of the leader.
 	Address string
 	Term    uint64
-	// Incarnation names the process that wrote it.
+	// Incarnation names the Election value that wrote the record.
 	Incarnation string
 	// Seq counts the leader's writes of one term, those that failed included.
 	Seq   uint64
 	Lease time.Duration
 	// Nonce is new in every write of a leader. It stays when another member adds a request.
 	Nonce string
-	// Updated is when the leader wrote it, by the leader's clock.
+	// Updated is when the leader wrote the record, by the leader's clock.
 	Updated  time.Time
 	Released bool
 	// Request is nil if there is no request to hand over.
@@ -59,7 +60,7 @@ func (r Record) Held() bool { return r.Leader != "" && !r.Released }
 // Vacant reports whether it is a record without a leader that was not released.
 func (r Record) Vacant() bool { return r.Leader == "" && r.Lease > 0 }
 
-// Wish is the request, unless it is for an earlier term and so means nothing any more.
+// Wish returns the request to hand over, or nil if it was for an earlier term.
 func (r Record) Wish() *Request {
 	if r.Request == nil || r.Request.Term != r.Term || !r.Held() {
 		return nil
@@ -67,7 +68,7 @@ func (r Record) Wish() *Request {
 	return r.Request
 }
 
-// Read takes the fields out of an entry.
+// Read returns the fields of an entry's record.
 func Read(e driver.Entry) Record {
 	if e.Absent() {
 		return Record{Absent: true}

@@ -24,7 +24,7 @@ func TestRead(t *testing.T) {
 		{"asked in an earlier term", `{` + common + `,"request":{"term":6,"to":"c2"}}`, true, false, ""},
 		{"released", `{` + common + `,"released":true,"request":{"term":7,"to":"c2"}}`, false, false, ""},
 		{"vacant", `{"leaderID":"","term":7,"leaseMillis":15000,"nonce":"n"}`, false, true, ""},
-		{"somebody else's", `{"x":1}`, false, false, ""},
+		{"foreign", `{"x":1}`, false, false, ""},
 		{"no JSON", `node-1`, false, false, ""},
 		{"of other types", `{"leaderID":1}`, false, false, ""},
 	} {
@@ -44,8 +44,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The fields that are read are those that the library writes.
-func TestTapShowsWhatAnElectionSees(t *testing.T) {
+// The library writes the fields that are read here.
+func TestTapShowsTheReadsAndPushesOfAnElection(t *testing.T) {
 	for name, store := range map[string]func() driver.Store{
 		"pushed": func() driver.Store { return memory.New() }, "polled": func() driver.Store { return memory.NewPolled() },
 	} {
@@ -53,7 +53,7 @@ func TestTapShowsWhatAnElectionSees(t *testing.T) {
 	}
 }
 
-// seesRenewals has a leader renew in virtual time, and looks on.
+// seesRenewals lets a leader renew in virtual time, and reads its records.
 func seesRenewals(t *testing.T, store driver.Store) {
 	t.Helper()
 	changed := make(chan records.Record, 1000)

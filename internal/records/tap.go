@@ -7,9 +7,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Tap returns the store, with see called for each entry that an election sees there, by reading or
-// pushed, before the election does. See must return at once, and may be called concurrently. Of
-// the store's optional abilities the result has driver.Bounded and driver.Watcher.
+// Tap returns a store that calls see for each entry that s reads or pushes, before the election
+// gets it. See must return at once, and may be called concurrently. The result has only two of the
+// optional interfaces of s: driver.Bounded and driver.Watcher.
 func Tap(s driver.Store, see func(key string, e driver.Entry, pushed bool)) driver.Store {
 	t := &tap{s, unbounded{}, see}
 	if b, ok := s.(driver.Bounded); ok {
@@ -27,13 +27,13 @@ type tap struct {
 	see func(key string, e driver.Entry, pushed bool)
 }
 
-// unbounded is what a store without limits says of them.
+// unbounded is the driver.Bounded of a store that has no limits.
 type unbounded struct{}
 
 func (unbounded) MinLease() time.Duration { return time.Millisecond }
 func (unbounded) CheckKey(string) error   { return nil }
 
-// Read is the store's.
+// Read reads the store, and calls see.
 func (t *tap) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := t.Store.Read(ctx, key)
 	if err == nil {
@@ -47,7 +47,7 @@ type watchedTap struct {
 	watcher driver.Watcher
 }
 
-// Watch is the store's.
+// Watch watches the store, and calls the see of Tap first.
 func (t *watchedTap) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	return t.watcher.Watch(ctx, key, func(e driver.Entry) {
 		t.see(key, e, true)

@@ -6,11 +6,11 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// The operations of a member: one at a time, not too many, and the member recognizes each own
-// write.
+// These checks watch the operations of a member: it sends one at a time, and not too many. It
+// recognizes each of its own writes.
 
-// own is a write that a member sent.
-type own struct {
+// sentWrite is a write that a member sent.
+type sentWrite struct {
 	nonce  string
 	kind   string
 	term   uint64
@@ -18,23 +18,23 @@ type own struct {
 	budget time.Duration
 }
 
-// flight is the operation of a member that waits for an answer.
+// flight is an operation that waits for its answer.
 type flight struct {
 	op      protocol.Op
 	at      time.Duration
 	on      bool
-	release time.Duration // how long the member waits for it while it releases the term
+	release time.Duration // how long the member waits for the answer during a release
 }
 
 // attempts are the latest operations of one life of a member.
 type attempts struct {
-	flight flight
-	writes []own
-	asked  time.Duration // when the last operation was sent
-	stood  time.Duration // when it last began to campaign
-	unsure bool          // the last write was not answered
-	from   time.Duration // since when operations are counted
-	count  int
+	flight       flight
+	writes       []sentWrite
+	asked        time.Duration // when the last operation was sent
+	campaignedAt time.Duration // when it last began to campaign
+	unsure       bool          // the last write was not answered
+	from         time.Duration // when the count of operations began
+	count        int
 }
 
 // note records an operation that is being sent.
@@ -54,7 +54,7 @@ func (a *attempts) note(n *node, op *protocol.Op) {
 		a.writes = append(a.writes[:0], a.writes[1:]...)
 	}
 	r := &op.Record
-	a.writes = append(a.writes, own{r.Nonce, kindOf(r), r.Term, now, n.cfg.Budget})
+	a.writes = append(a.writes, sentWrite{r.Nonce, kindOf(r), r.Term, now, n.cfg.Budget})
 }
 
 // answered records that an operation was answered.
@@ -79,14 +79,14 @@ func (c *check) attempted(n *node, op *protocol.Op) {
 			n.incarnation(), describe(*op), describe(a.flight.op))
 	}
 	a.note(n, op)
-	if a.count > crowded {
+	if a.count > maxOperations {
 		c.failf("%s sends %d operations within a lease", n.incarnation(), a.count)
 	}
 }
 
-// crowded is more operations than a member ever needs to send within its lease: 61 where the record
-// was deleted a dozen times in a lease of 1 s.
-const crowded = 90
+// maxOperations is more than a member ever needs to send within its lease. The most seen are 61,
+// when the record was deleted a dozen times in a lease of 1 s.
+const maxOperations = 90
 
 // neglected checks that a leader tried to renew its lease (L8), if its last write was confirmed and
 // its lease expired afterwards.
@@ -109,13 +109,13 @@ type before struct {
 
 func (n *node) before() before { return before{n.m.Phase(), n.m.Holds(n.now())} }
 
-// chained reports whether a version that was replaced never comes back and is never shown again.
+// chained reports whether a version never returns, and is never shown again, once it was replaced.
 func (p *plan) chained() bool {
 	return !(p.stale || p.rollback || p.recurs() || p.freeze || p.step)
 }
 
-// recognized checks that an own write that a read shows counts from the time when it was sent (L7),
-// unless a later one promises less.
+// recognized checks that a write of the member that a read shows counts from its send (L7), unless
+// a later pending write has an earlier deadline.
 func (c *check) recognized(n *node, was before, shown *protocol.Cell) {
 	a := &n.attempts
 	found, left := a.good(shown.Record.Nonce, c.w.now)
@@ -125,21 +125,21 @@ func (c *check) recognized(n *node, was before, shown *protocol.Cell) {
 	switch {
 	case found.kind == "renewal" && was.holds:
 		if real, _ := n.m.Remaining(n.now(), found.term); real < left {
-			c.failf("%s reads its own renewal of term %d, which is good for %v, and counts on %v",
+			c.failf("%s reads its own renewal of term %d, which is good for %v, and relies on %v",
 				n.incarnation(), found.term, left, real)
 		}
 	case found.kind == "claim" && was.phase == protocol.Candidate:
-		wanted := found.at >= max(a.stood, n.fitness.since)
+		wanted := found.at >= max(a.campaignedAt, n.fitness.since)
 		if wanted && n.m.Phase() == protocol.Candidate {
-			c.failf("%s reads its own claim of term %d, and does not know it",
+			c.failf("%s reads its own claim of term %d, and does not recognize it",
 				n.incarnation(), found.term)
 		}
 	}
 }
 
-// good finds an own write, and for how long its holder may count on it by any clock. It finds
-// nothing if none was sent or its time is over.
-func (a *attempts) good(nonce string, now time.Duration) (found own, left time.Duration) {
+// good finds a write of the member by its nonce, and for how long the member may rely on it by any
+// clock. It finds nothing if none was sent. The time is 0 or less if it is over.
+func (a *attempts) good(nonce string, now time.Duration) (found sentWrite, left time.Duration) {
 	for _, o := range a.writes {
 		rest := o.budget - (now-o.at)*12/10
 		switch {
@@ -152,9 +152,9 @@ func (a *attempts) good(nonce string, now time.Duration) (found own, left time.D
 	return found, left
 }
 
-// timely checks that a claim wins nothing if it is found applied after its time (L4).
+// timely checks that a claim wins nothing if it is found applied after its deadline (L4).
 func (c *check) timely(n *node, term uint64) {
-	var last own
+	var last sentWrite
 	for _, o := range n.attempts.writes {
 		renewed := o.nonce == c.w.store.cell.Record.Nonce // in the grace, and the store has it
 		if o.term == term && (o.kind == "claim" || o.kind == "renewal" && renewed) {
@@ -168,12 +168,12 @@ func (c *check) timely(n *node, term uint64) {
 	}
 }
 
-// reclaims checks that a candidate that finds a record of its own replaces it at once: its term is
-// over, and its work is done (L4).
+// reclaims checks that a candidate replaces its own record at once: its term is over, and its work
+// has stopped (L4).
 func (c *check) reclaims(n *node, was before) {
 	a, r := &n.attempts, n.shown().Record
 	seeks := was.phase == protocol.Candidate && n.m.Phase() == protocol.Candidate
-	acts := a.flight.on || n.sentAt >= a.stood
+	acts := a.flight.on || n.sentAt >= a.campaignedAt
 	if seeks && !acts && r.Held() && r.Incarnation == n.incarnation() && c.w.plan.chained() {
 		c.failf("%s waits for its own record of term %d to run out", n.incarnation(), r.Term)
 	}

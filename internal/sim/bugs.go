@@ -14,12 +14,12 @@ import (
 	"github.com/tenure-go/tenure/internal/overlay"
 )
 
-// bug is a rule left out on purpose: a change to the text of the source that the simulation must
-// notice. The source itself does not know of it.
+// bug is a change to the text of the source that leaves out a rule. The simulation must notice it.
+// The source itself has no trace of it.
 type bug struct {
 	Name string
 	Rule string
-	Left string // the rule that is left out, or the change instead
+	Left string // says what is left out, or what the code does instead
 	Edit []edit
 	// Shows is a regular expression that matches the faults that this bug causes. Other faults do
 	// not count.
@@ -35,7 +35,7 @@ type edit struct{ File, Old, New string }
 type verdict struct {
 	Ran, Failed, First uint64
 	Fault              string
-	Others             uint64 // seeds that failed with another fault than the wanted one
+	Others             uint64 // seeds that failed with a fault that does not match Shows
 	Other              string
 	Led                float64 // the part of the time in which there was a leader
 }
@@ -93,8 +93,8 @@ func (b *bug) plant(top, dir string) (list string, err error) {
 	return list, nil
 }
 
-// hunt builds the bug and runs seeds 1 to n on one core, all of them or until the first that finds
-// it. A bug may make the machine loop endlessly; that counts as found, too.
+// hunt builds the bug and runs seeds 1 to n on one core. Without all it ends at the first seed that
+// finds the bug. A bug may make the machine loop endlessly, which counts as found too.
 func (b *bug) hunt(seeds uint64, all bool) (verdict, error) {
 	dir, err := os.MkdirTemp("", "tenure-bug-")
 	if err != nil {

@@ -15,7 +15,7 @@ func (w *world) quieten() {
 	w.outageUntil = 0
 	w.repair()
 	w.watchAll()
-	w.convalesce()
+	w.makeAllFit()
 	for _, n := range w.nodes {
 		n.proc.cutUntil = min(n.proc.cutUntil, w.now)
 		if n.leftover != 0 {
@@ -23,8 +23,8 @@ func (w *world) quieten() {
 		}
 		n.boot()
 	}
-	// One member may be stopped for three leases more, hold the record for one, ignore a request,
-	// and make others wait for its lease.
+	// One member may be stopped for three more leases, keep its record for one lease, ignore a
+	// request, and make others wait for its lease.
 	bound := 12*w.plan.lease + 3*w.plan.finishWithin + 3*w.plan.pollStable + w.plan.precedence()
 	bound = min(bound, w.cfg.Hour/10)
 	if w.plan.stuck {
@@ -40,7 +40,8 @@ func (w *world) quieten() {
 	}
 	if w.plan.ranked || w.plan.nominated && !w.plan.stuck {
 		w.appoint(w.nodes[len(w.nodes)-1])
-		// A member may just have asked in vain. Nothing else keeps leaders changing now.
+		// A member may just have asked for a hand-over that failed. Leaders change for no other
+		// reason now.
 		w.queue.add(min(w.now+bound+16*w.longest(), w.cfg.Hour*99/100), w.ranking)
 		return
 	}
@@ -67,8 +68,8 @@ func (w *world) ranking() {
 	}
 }
 
-// settle checks that there is a leader by now. From now on the checks watch whether it stays and
-// how much that costs, although one of its renewals is lost, or the answer to one.
+// settle checks that there is a leader by now. From now on the checks watch whether it stays, and
+// at what cost, although one of its renewals, or the answer to one, is lost.
 func (w *world) settle() {
 	w.settled, w.settledAt = true, w.now
 	w.stats.calmTerms = -w.stats.elections
@@ -81,13 +82,13 @@ func (w *world) settle() {
 		w.settled = false
 		w.stats.calmTerms += w.stats.elections
 		w.check.budget()
-		if !w.plan.several { // two nominees: no rule says which of them takes over
+		if !w.plan.several { // no rule says which of two nominees takes over
 			w.handOver()
 		}
 	})
 }
 
-// losing reports whether this is the one message that is lost: a renewal while the run is settled,
+// losing reports whether op is the one write that is lost: a renewal while the run is settled, and
 // the release afterwards.
 func (w *world) losing(op protocol.Op) bool {
 	if !w.lossy || !op.Write || op.Record.Released == w.settled {
@@ -124,8 +125,8 @@ func (w *world) handOver() {
 		n := w.leading()
 		// On slewed clocks, or if another's longer lease lets it read more seldom, the leader that
 		// stands back for a poll may be first again.
-		back := n == from && !(w.byReading() && (w.plan.slew || w.uneven())) && !w.vague()
-		if n == nil || back || others && named && n.name != to && !w.vague() {
+		back := n == from && !(w.byReading() && (w.plan.slew || w.uneven())) && !w.orderUncertain()
+		if n == nil || back || others && named && n.name != to && !w.orderUncertain() {
 			w.check.failf("%q was to take over from %s and did not", to, from.incarnation())
 			return
 		}
@@ -138,7 +139,7 @@ func (w *world) handOver() {
 	})
 }
 
-// room reports whether a run has so much time left before its last parts must begin.
+// room reports whether d is left before the last parts of a run must begin.
 func (w *world) room(d time.Duration) bool {
 	last := 2*w.longest() + w.vacancy()
 	if w.plan.stuck {
@@ -155,10 +156,11 @@ func (w *world) vacancy() time.Duration {
 	return wait + w.gap() + p.poll/2 + p.grace + 20*p.latency + time.Second/10
 }
 
-// vague reports whether the named member may come after the others. It reads more seldom than they
-// do because of a longer lease or a slower clock; its messages take as long as the head start; it
-// waits for a nominee on a slower clock; or it finds only now that the store was recreated.
-func (w *world) vague() bool {
+// orderUncertain reports whether another member may claim before the named one. There are four
+// causes. The named member reads less often, because of a longer lease or a slower clock. Its
+// messages take as long as the head start. It waits for a nominee on a slower clock. Or it learns
+// late that the store was recreated.
+func (w *world) orderUncertain() bool {
 	p := &w.plan
 	seldom := w.byReading() && (p.bounds || w.uneven())
 	return seldom || p.cramped() || p.nominated && p.bounds || p.blank
@@ -168,8 +170,8 @@ func (w *world) vague() bool {
 // pushes only from a leader that they have read of.
 func (w *world) byReading() bool { return !w.plan.watch || w.plan.peers }
 
-// uneven reports whether the leases of members differ now, so that one may read more seldom than
-// another knows.
+// uneven reports whether the leases of members differ now, so that one may read less often than
+// another expects.
 func (w *world) uneven() bool {
 	for _, n := range w.nodes {
 		if n.cfg.Lease != w.nodes[0].cfg.Lease {
@@ -187,15 +189,15 @@ func (w *world) handOverBound() time.Duration {
 	if w.trying {
 		bound += p.finishWithin / 2
 	}
-	if p.peers { // no member relies on the others' having seen the change
+	if p.peers { // a member does not assume that the others have seen the change
 		bound += w.longest()
 	}
 	return bound
 }
 
 // finale kills the leader. The watches may have been broken silently for a while. A request for a
-// hand-over is added to the leader's record just before its lease expires. That must not help it:
-// the followers' timers go on. Members with leases of their own may take over before; then no
+// hand-over is added to the leader's record just before its lease expires. It must not extend the
+// lease: the followers' timers go on. If leases differ, members may take over before that, so no
 // request is made.
 func (w *world) finale() {
 	n := w.leading()
@@ -246,14 +248,13 @@ func (c *check) budget() {
 	switch {
 	case !w.plan.watch:
 		reads += len(w.nodes) * (int(span/(w.plan.poll*8/10)) + 3)
-	// Both cause reads: pushes on a slow clock come late, and a new leader's come only after a
-	// read.
 	case w.plan.bounds, w.plan.peers:
+		// Pushes on a slow clock come late, and a new leader's pushes come only after a read.
 		reads += len(w.nodes) * int(span/w.plan.renew)
 	case w.plan.cramped(): // pushes are late by about the tolerated silence
 		reads += len(w.nodes) * int(span/w.plan.renew) / 20
 	}
-	if w.plan.rumors { // they are verified now and then
+	if w.plan.rumors { // a read verifies them now and then
 		reads += len(w.nodes) * (2 + int(span/(9*w.plan.lease)))
 	}
 	if w.stats.calmReads > reads {

@@ -8,27 +8,32 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// check is the judge. Of the protocol's own answers it uses only Holds, which is the very answer
-// that a user would act upon.
+// check judges a run. Of the protocol's answers it uses only Holds, the answer that a user would
+// act upon.
 type check struct {
 	w       *world
 	fault   error
 	highest uint64            // the highest term ever elected or held in the store
 	owner   map[uint64]string // the holder of each term
-	usurped map[tenure]bool   // terms whose record was replaced by another writer than their holder
+	usurped map[tenure]bool   // terms whose record another writer than their holder has replaced
 	claims  map[tenure]time.Duration
-	meek    map[string]bool // the nonces of claims by members that are not the nominee
-	token   uint64          // the highest token that the resource has seen
-	elected time.Duration   // when a member was last elected
-	amnesty time.Duration   // an older state was put back: until then two leaders are allowed
-	fragile time.Duration   // the same once a member starts without knowledge of the past
-	misled  time.Duration   // the same while the cell holds a write of a former life
+	// byOutsider has the nonces of claims by members that are not the nominee.
+	byOutsider map[string]bool
+	token      uint64        // the highest token that the resource has seen
+	elected    time.Duration // when a member was last elected
+	// amnesty: an older state was put back. Until then two leaders are allowed.
+	amnesty time.Duration
+	// fragile: an older state was put back. Until then the amnesty begins as soon as a member
+	// starts without knowledge of the past.
+	fragile time.Duration
+	// misled is like fragile, while the cell holds a write of a former life of the store.
+	misled time.Duration
 }
 
-// forgive allows two leaders after an older state was put back. Members that know the last state do
-// not believe the older one; others cannot know better. No member knows better where a shorter
-// lease than the last may come back, or where the store does not vouch for terms
-// (docs/guarantees.md).
+// forgive allows two leaders after an older state was put back, if a member may believe that state.
+// Members that know the last state do not believe the older one. Others cannot distinguish it. No
+// member can where a shorter lease than the last may come back, or where the store does not vouch
+// for terms (docs/guarantees.md).
 func (c *check) forgive(until time.Duration) {
 	c.fragile = until
 	blurred := c.w.plan.mixed || c.w.plan.forgets()
@@ -40,8 +45,8 @@ func (c *check) forgive(until time.Duration) {
 	}
 }
 
-// knows reports whether n has seen the very last state. A member that polls may have last seen
-// exactly the state that comes back, and waits on.
+// knows reports whether n has seen the last state. A member that polls may have last seen exactly
+// the state that comes back. Then its timer goes on.
 func (c *check) knows(n *node) bool {
 	cell, _ := n.m.InView()
 	return cell.Version == c.w.store.cell.Version && cell.Record.Nonce == c.w.store.cell.Record.Nonce
@@ -61,7 +66,7 @@ type tenure struct {
 }
 
 func newCheck(w *world) *check {
-	c := &check{w: w, owner: map[uint64]string{}, usurped: map[tenure]bool{}, claims: map[tenure]time.Duration{}, meek: map[string]bool{}}
+	c := &check{w: w, owner: map[uint64]string{}, usurped: map[tenure]bool{}, claims: map[tenure]time.Duration{}, byOutsider: map[string]bool{}}
 	if !w.plan.pristine {
 		c.highest = w.plan.startSeq // other leaders were here, long ago
 	}
@@ -75,16 +80,16 @@ func (c *check) failf(format string, args ...any) {
 	}
 }
 
-// excused: no lease can protect against an old backup, or against a machine that was frozen with
-// its clocks, for as long as leases from that time may last.
+// excused reports whether the checks do not apply now. No lease can protect against an old backup,
+// or against a machine that was frozen with its clocks, while leases from that time may last.
 func (c *check) excused(n *node) bool {
 	return c.w.now < c.amnesty || n != nil && n.excused()
 }
 
-// unordered: then tokens do not help either; nor do they where the store forgets them.
+// unordered reports whether tokens may fall: in the same cases, and where the store forgets them.
 func (c *check) unordered(n *node) bool { return c.excused(n) || c.w.plan.forgets() }
 
-// election checks the begin of a term.
+// election checks the beginning of a term.
 func (c *check) election(n *node, term uint64) {
 	c.w.stats.elections++
 	c.elected = c.w.now
@@ -143,8 +148,8 @@ func (c *check) always() {
 	}
 }
 
-// alone checks that no other member holds a valid lease. Only a claim or a release could lead to a
-// second one.
+// alone checks that no other member holds a valid lease. Only a claim or a release could let a
+// second member lead.
 func (c *check) alone(n *node, term uint64) {
 	for _, o := range c.w.nodes {
 		if o == n || !o.alive || c.excused(o) || c.excused(n) {
@@ -177,8 +182,8 @@ func (c *check) answer(n *node, term uint64, yes bool) {
 	}
 }
 
-// act checks the use of the resource. A prompt act needs no token; a late one must carry an old
-// token if another member leads.
+// act checks the use of the resource. A prompt act is safe without a token. A late act must carry
+// an old token if another member leads.
 func (c *check) act(n *node, term uint64, prompt bool, left time.Duration) {
 	if term < c.token && prompt && n.below != term && !c.unordered(n) {
 		c.failf("%s acts by term %d (%v left when it asked) after an act by term %d", n.incarnation(), term, left, c.token)
@@ -186,8 +191,8 @@ func (c *check) act(n *node, term uint64, prompt bool, left time.Duration) {
 	c.token = max(c.token, term)
 }
 
-// lost checks that a term ends early only if another state is, or was, in its place. A stale read
-// may show an earlier state, which costs a term and no more.
+// lost checks that a term ends early only if another state is, or was, in place of its record. A
+// stale read may show an earlier state: this costs a term and does no other harm.
 func (c *check) lost(n *node, t protocol.Transition) {
 	switch {
 	case errors.Is(t.Cause, protocol.ErrExpired):
@@ -226,8 +231,8 @@ func (c *check) asking(n *node) {
 	n.asked = c.w.now
 }
 
-// alarm checks that a member reports a fall of terms only if they fell. Where records vanish, or
-// the same foreign bytes are there again, vacant ones may.
+// alarm checks that a member reports a lower term only if terms fell. The terms of vacant records
+// may fall where records vanish, or where the same foreign bytes return.
 func (c *check) alarm(n *node, t protocol.Transition) {
 	p := &c.w.plan
 	if errors.Is(t.Cause, protocol.ErrRegressed) && !(p.stale || p.erase || p.foreign && (p.replay || p.slow) || p.rollback || p.freeze || p.recurs() || p.forgets()) {
@@ -235,8 +240,8 @@ func (c *check) alarm(n *node, t protocol.Transition) {
 	}
 }
 
-// withdrawn checks that a member that gave up left nothing behind that others must wait for, unless
-// something kept it from that.
+// withdrawn checks that a member that withdrew left no record that others must wait for, unless
+// something prevented its release.
 func (c *check) withdrawn(n *node) {
 	r := &c.w.store.cell.Record
 	if c.unhindered(n) && r.Held() && r.Incarnation == n.incarnation() {

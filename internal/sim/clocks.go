@@ -36,8 +36,8 @@ func (c *machineClocks) set(t time.Duration, mono, raw, boot float64) {
 	c.last, c.mono, c.raw, c.boot = t, mono, raw, boot
 }
 
-// step sets the clock that also counts suspended time: where no better one exists, it is the wall
-// clock.
+// step sets the clock that also counts suspended time. On a system without a better clock, this is
+// the wall clock.
 func (c *machineClocks) step(t, d time.Duration) {
 	c.set(t, c.mono, c.raw, c.boot)
 	c.reading.Boot += d
@@ -59,14 +59,14 @@ func (w *world) retune(p *process) {
 	p.clocks.set(w.now, mono, raw, mono)
 }
 
-// bind gives the i-th process the bound that it states for its clocks, and that they keep.
+// bind gives the i-th process the bound that it states for its clocks. The clocks keep the bound.
 func (w *world) bind(p *process, i int) {
 	p.bound = drift
 	if w.plan.bounds && i > 0 {
 		p.bound = [...]float64{loose, drift * 3, loose, drift}[(i-1+w.extra.rng.IntN(2))%4]
 	}
-	// An older release states no bound and waits without regard to bounds: it takes part only with
-	// the smallest.
+	// An older release states no bound, and waits for the lease alone. So only a process with the
+	// smallest bound may be one.
 	p.silent = w.plan.silent && p.bound == drift
 }
 

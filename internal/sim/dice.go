@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// dice draw all random decisions. The same order of draws gives the same results.
+// dice makes all random decisions. The same order of draws gives the same results.
 type dice struct{ rng *rand.Rand }
 
 func newDice(seed, stream uint64) dice { return dice{rand.New(rand.NewPCG(seed, stream))} }

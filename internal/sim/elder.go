@@ -11,9 +11,8 @@ import (
 )
 
 // elder is a candidate of an older system on the same cell. Its records have no term and state no
-// bound, and it follows by a simple rule: it replaces a record that it has seen for a lease. It
-// keeps the smallest bound, so that its wait is long enough, and leads as long as a leader with
-// that bound may.
+// bound. It replaces a record that it has seen for a whole lease. Its clocks keep the smallest
+// bound, so its wait is long enough. It leads as long as a leader with that bound may.
 type elder struct {
 	w      *world
 	proc   process
@@ -26,8 +25,8 @@ type elder struct {
 
 const elderName = "elder"
 
-// attend starts the elder, if this run has one.
-func (w *world) attend() {
+// startElder starts the elder, if this run has one.
+func (w *world) startElder() {
 	if !w.plan.elders {
 		return
 	}
@@ -49,7 +48,7 @@ func (e *elder) holds() bool {
 	return e.leads && cfg.Budget > e.now().LeaderSince(e.held)
 }
 
-// look is one read, and its consequences, each poll.
+// look reads the cell, acts on it, and does so again after each poll interval.
 func (e *elder) look() {
 	w := e.w
 	if w.calm {

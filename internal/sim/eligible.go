@@ -13,9 +13,9 @@ type fitness struct {
 	since time.Duration
 }
 
-// ail makes a member unfit to lead for a while, the leader most often. The named successor may be
-// unfit as well.
-func (w *world) ail() {
+// makeUnfit makes a member unfit to lead for a while, most often the leader. The named successor
+// may be unfit as well.
+func (w *world) makeUnfit() {
 	n := w.victim()
 	n.stand(false)
 	switch {
@@ -57,11 +57,11 @@ func (n *node) declare() {
 	n.w.tracef(n, "is fit to lead: %v", !f.unfit)
 	n.m.SetEligible(n.now(), !f.unfit)
 	n.pump()
-	n.w.check.told(n)
+	n.w.check.askedToFinish(n)
 }
 
-// told checks that a leader is asked to finish as soon as it is not eligible.
-func (c *check) told(n *node) {
+// askedToFinish checks that a leader is asked to finish as soon as it is not eligible.
+func (c *check) askedToFinish(n *node) {
 	if n.fitness.heard && n.working && n.m.Holds(n.now()) && n.leaving != n.term {
 		c.failf("%s is not eligible, and is not asked to finish term %d", n.incarnation(), n.term)
 	}
@@ -76,8 +76,8 @@ func (c *check) unfit(n *node, op *protocol.Op) {
 	}
 }
 
-// outstays checks that a leader that is not eligible leaves as soon as its work has finished, or
-// must have.
+// outstays checks that a leader that is not eligible leaves as soon as its work has finished, and
+// at the latest when the work must have finished.
 func (c *check) outstays(n *node) {
 	f := &n.fitness
 	if !n.alive || !f.heard || !n.m.Holds(n.now()) {
@@ -100,8 +100,8 @@ func (w *world) fit() []*node {
 	return all
 }
 
-// convalesce makes all members fit to lead in the end, at times except the best one.
-func (w *world) convalesce() {
+// makeAllFit makes all members fit to lead in the end, at times except the best one.
+func (w *world) makeAllFit() {
 	for _, n := range w.nodes {
 		n.stand(true)
 	}
@@ -143,7 +143,7 @@ func (w *world) other(n *node) *node {
 // name names the successor of a leader that is leaving, in its own process or through the store.
 func (w *world) name(from, to *node) {
 	w.tracef(nil, "%s is to follow %s", to.name, from.incarnation())
-	if w.plan.mixed || w.chance(0.5) { // a long lease may be renewed too late for that
+	if w.plan.mixed || w.chance(0.5) { // a leader with a long lease may see a request too late
 		from.handOver(to.name)
 		return
 	}
@@ -153,8 +153,8 @@ func (w *world) name(from, to *node) {
 // tried checks that another member leads by now. Then it makes all members unfit.
 func (w *world) tried(from, to *node, certain bool) {
 	n := w.leading()
-	vague := w.vague() // see handOver
-	if n == nil || n == from || certain && n.name != to.name && !vague {
+	uncertain := w.orderUncertain() // see handOver
+	if n == nil || n == from || certain && n.name != to.name && !uncertain {
 		w.check.failf("%s was to take over from %s, which is not eligible, and did not", to.incarnation(), from.incarnation())
 		return
 	}
@@ -164,21 +164,21 @@ func (w *world) tried(from, to *node, certain bool) {
 	empty := w.now + w.plan.finishWithin*12/10 + time.Second
 	w.queue.add(empty+2*w.longest(), func() {
 		if w.check.elected > empty || w.leading() != nil {
-			w.check.failf("somebody leads, and nobody is eligible")
+			w.check.failf("a member leads, and no member is eligible")
 			return
 		}
 		w.recover(w.nodes[w.rng.IntN(len(w.nodes))])
 	})
 }
 
-// recover makes one member fit again, which leads at once; the others follow when it does.
+// recover makes one member fit again. It leads at once. Then the other members become fit.
 func (w *world) recover(one *node) {
 	w.trying = false
 	one.stand(true)
 	bound := w.plan.grace*12/10 + 12*w.plan.latency + time.Second/10
 	w.queue.add(w.now+bound, func() {
 		if w.leading() != one {
-			w.check.failf("%s does not lead, and nobody else is eligible", one.incarnation())
+			w.check.failf("%s does not lead, and no other member is eligible", one.incarnation())
 			return
 		}
 		for _, n := range w.nodes {

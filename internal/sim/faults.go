@@ -29,7 +29,7 @@ func (w *world) schedule() {
 	w.every(p.mixed, 2*p.lease, func() { w.reconfigure(w.victim(), w.someLease()) })
 	w.every(p.mixed, 8*p.lease, w.shorten)
 	w.every(p.nominated, 5*p.lease, w.nominate)
-	w.every(p.fickle, 4*p.lease, w.ail)
+	w.every(p.fickle, 4*p.lease, w.makeUnfit)
 	w.every(p.wreck, 15*p.lease, w.wreck)
 	w.every(p.resets, 2*p.lease, w.reset)
 	w.every(p.defaced(), 8*p.lease, w.deface)
@@ -67,7 +67,7 @@ func (w *world) someName() string {
 	return w.anyone().name
 }
 
-// victim prefers the leader: faults matter most there.
+// victim returns the leader most often: there faults matter most.
 func (w *world) victim() *node {
 	if n := w.leading(); n != nil && w.chance(0.7) {
 		return n
@@ -115,9 +115,9 @@ func (w *world) rearm(p *process) {
 	}
 }
 
-// step sets a wall clock, where it stands in for the clock that counts suspended time. Set back
-// just before the machine sleeps it would hide the sleep, and no member could help that; so where
-// machines sleep it is set forward.
+// step sets a wall clock that stands in for the clock that counts suspended time. If such a clock
+// is set back just before the machine sleeps, it hides the sleep, and no member can detect that. So
+// where machines sleep, the clock is only set forward.
 func (w *world) step(n *node) {
 	d := w.span(2 * w.plan.lease)
 	if !w.plan.suspend && w.chance(0.5) {
@@ -143,8 +143,8 @@ func (w *world) resume(p *process, suspended bool) {
 
 func (w *world) suspend(n *node, frozen bool) { w.sleep(n, 3*w.plan.lease, frozen) }
 
-// sleep stops the machine: monotonic clocks stand still, and on a machine that is frozen from
-// outside the other one does, too.
+// sleep stops the machine: its monotonic clocks stand still. If it is frozen from outside, the
+// clock that counts suspended time stands still too.
 func (w *world) sleep(n *node, most time.Duration, frozen bool) {
 	p, c := n.proc, n.proc.clocks
 	if p.stillUntil > w.now {
@@ -176,14 +176,14 @@ func (w *world) longest() time.Duration {
 	}
 	off := w.plan.widest()
 	stretch := 1.0
-	if w.plan.bounds { // a member that knows no other's bound waits longer by its own
+	if w.plan.bounds { // a member that does not know the holder's bound waits longer by its own
 		stretch += off
 	}
 	return time.Duration(float64(lease) * stretch / (1 - w.cfg.Drift*off))
 }
 
-// nap makes a member that has lost its store sleep for a little while. The time awake, on a slow
-// clock, and the time asleep together outlast its lease.
+// nap cuts a member off from the store, slows its clock, and suspends its machine for a short time.
+// The time awake and the time asleep together are longer than its lease.
 func (w *world) nap(n *node) {
 	if c := n.proc.clocks; !c.asleep {
 		slow := c.raw * (1 - slew)
@@ -200,7 +200,7 @@ func (w *world) cut(n *node) {
 	w.tracef(n, "is cut off until %v", n.proc.cutUntil)
 }
 
-// erase removes the record in one of several real ways, and sometimes a member restarts just then.
+// erase purges or deletes the record. Sometimes a member restarts just then.
 func (w *world) erase() {
 	switch w.rng.IntN(3) {
 	case 0:
@@ -234,13 +234,13 @@ func (w *world) orphan() {
 }
 
 func (w *world) deface() {
-	w.tracef(nil, "somebody writes foreign bytes")
+	w.tracef(nil, "another program writes foreign bytes")
 	w.blind()
 	w.store.put(foreign)
 	w.queue.add(w.now+w.span(3*w.plan.lease), w.repair)
 }
 
-// blind keeps a leader from seeing the fate of its record.
+// blind may cut the leader off, so that it does not see what happens to its record.
 func (w *world) blind() {
 	if n := w.leading(); n != nil && w.more.chance(0.5) {
 		n.proc.cutUntil = w.now + w.more.span(3*w.plan.lease)
@@ -248,7 +248,7 @@ func (w *world) blind() {
 	}
 }
 
-// repair is an operator that was informed that no member can lead.
+// repair resets the election, as an operator does who knows that no member can lead.
 func (w *world) repair() {
 	c := &w.store.cell
 	if c.Kind == protocol.Foreign || c.Kind == protocol.Malformed && c.Record.Lease == record.MaxLease {
@@ -282,7 +282,7 @@ func (w *world) replace() {
 }
 
 func (w *world) breakRecord() {
-	w.tracef(nil, "somebody writes a malformed record")
+	w.tracef(nil, "another program writes a malformed record")
 	c := malformed
 	c.Record.Nonce = w.now.String()
 	c.Record.Lease = (w.span(w.plan.lease) + time.Millisecond).Truncate(time.Millisecond)
@@ -305,7 +305,7 @@ func (w *world) rollback() {
 
 func (w *world) putBack(c protocol.Cell) {
 	if w.now < max(w.check.amnesty, w.check.fragile) {
-		return // two of them within a lease can give a leader its old term back permanently
+		return // two old states within a lease can give a leader its old term back permanently
 	}
 	w.tracef(nil, "an older state is put back: term %d, pristine %v", c.Record.Term, c.Pristine)
 	w.check.forgive(w.now + w.longest())
@@ -337,7 +337,7 @@ func (w *world) reconfigure(n *node, lease time.Duration) {
 			w.tracef(n, "now has a lease of %v", cfg.Lease)
 			n.cfg = cfg
 			n.m.Reconfigure(&cfg)
-			// The machine's timers do not get slower with it.
+			// With a longer lease the timers do not get later.
 			n.late = min(n.late, protocol.TimerLateness(cfg.Lease))
 			n.pump()
 		})

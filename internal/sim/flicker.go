@@ -1,7 +1,8 @@
 package main
 
 // flicker ends a member's watch for a while, as when its connection breaks, and begins it again.
-// Changes in between are not pushed. It may begin while a request of the member is under way.
+// Changes in between are not pushed. The watch may end while an operation of the member is in
+// flight.
 func (w *world) flicker(n *node) {
 	if n.blind {
 		return

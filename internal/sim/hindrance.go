@@ -8,7 +8,7 @@ import "time"
 // hinder records an obstacle between n and the store until the given time.
 func (n *node) hinder(until time.Duration) { n.hinderedUntil = max(n.hinderedUntil, until) }
 
-// hinderAll does so for all members.
+// hinderAll records an obstacle for all members, now.
 func (w *world) hinderAll() {
 	for _, n := range w.nodes {
 		n.hinder(w.now)

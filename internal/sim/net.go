@@ -21,7 +21,7 @@ func (n *node) send(op protocol.Op) {
 		n.sent, n.sentAt = op, w.now
 	}
 	w.check.cost()
-	w.check.grounded(n, &op)
+	w.check.claimsWhatItRead(n, &op)
 	often := 0.02
 	if kindOf(&op.Record) == "claim" {
 		often = 0.2 // a pending claim leads to the most cases
@@ -76,7 +76,7 @@ func (n *node) deliver(life int, sent time.Duration, op protocol.Op) {
 	n.answer(life, op, c, "", protocol.Applied)
 }
 
-// sever loses the answer to a renewal, and with it the member's way to the store for some time.
+// sever loses the answer to a renewal, and cuts the member off from the store for some time.
 func (n *node) sever(op protocol.Op, out protocol.Outcome) bool {
 	if !n.severing || out != protocol.Applied || kindOf(&op.Record) != "renewal" || n.w.calm {
 		return false
@@ -100,14 +100,14 @@ func (n *node) replay(op protocol.Op, there time.Duration) {
 	n.hinder(w.now)
 	w.queue.add(w.now+there, func() { n.deliver(life, sent, op) })
 	if op.Record.LeaderID == "" && op.Prev != "" {
-		// If the request that it replaced were redelivered before it, no member could tell:
-		// docs/guarantees.md.
+		// This write replaces another of the kind. If both were redelivered in order, no member
+		// could detect it (docs/guarantees.md).
 		return
 	}
 	w.queue.add(w.now+there+w.span(2*w.plan.lease), func() { w.store.late(sent, op.Prev, op.Record) })
 }
 
-// fail answers with an error while the request is still under way.
+// fail answers with an error while the request is still on its way.
 func (n *node) fail(op protocol.Op, there time.Duration) {
 	n.w.tracef(n, "sends %s, and hears of an error at once", describe(op))
 	n.refuse(op)
@@ -129,7 +129,8 @@ func (n *node) refuse(op protocol.Op) {
 	})
 }
 
-// answer goes to the life that asked; another one may use the same numbers for its operations.
+// answer sends an answer to the life of the member that sent op. A later life may use the same
+// numbers for its operations.
 func (n *node) answer(life int, op protocol.Op, c protocol.Cell, v driver.Version, out protocol.Outcome) {
 	back, lost := n.w.hop(n)
 	won := out == protocol.Applied && op.Write && kindOf(&op.Record) == "claim"
@@ -145,10 +146,10 @@ func (n *node) answer(life int, op protocol.Op, c protocol.Cell, v driver.Versio
 		back += n.w.span(n.w.plan.lease / 3)
 		n.hinder(n.w.now + back)
 	}
-	n.w.queue.add(n.w.now+back, func() { n.run(life, func() { n.heed(op, c, v, out) }) })
+	n.w.queue.add(n.w.now+back, func() { n.run(life, func() { n.takeAnswer(op, c, v, out) }) })
 }
 
-func (n *node) heed(op protocol.Op, c protocol.Cell, v driver.Version, out protocol.Outcome) {
+func (n *node) takeAnswer(op protocol.Op, c protocol.Cell, v driver.Version, out protocol.Outcome) {
 	n.attempts.answered(&op, out)
 	if op.Write {
 		n.m.WriteDone(n.now(), op.ID, v, out, problem(out))
@@ -158,7 +159,7 @@ func (n *node) heed(op protocol.Op, c protocol.Cell, v driver.Version, out proto
 	n.read(op, c, out)
 }
 
-// read gives the machine the answer to a read. It ignores one that comes too late.
+// read gives the machine the answer to a read. The machine ignores an answer that comes too late.
 func (n *node) read(op protocol.Op, c protocol.Cell, out protocol.Outcome) {
 	was := n.before()
 	n.m.ReadDone(n.now(), op.ID, c, out, problem(out))
@@ -167,7 +168,7 @@ func (n *node) read(op protocol.Op, c protocol.Cell, out protocol.Outcome) {
 		n.pump()
 		return
 	}
-	n.sees(&c)
+	n.noteShown(&c)
 	n.hasRead = c.Version
 	heard, _ := n.m.Heard()
 	now := heard.Instant == n.now().Instant
@@ -190,7 +191,7 @@ func problem(out protocol.Outcome) error {
 	return nil
 }
 
-// push sends each watcher a new state: late, twice, or never.
+// push sends a new state to each watcher. It may arrive late, twice, or never.
 func (w *world) push(c protocol.Cell) {
 	if !w.plan.watch {
 		return
@@ -231,9 +232,9 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 		}
 		n.later(w.backlog(n), func() {
 			if !c.Unverified {
-				n.sees(&c)
+				n.noteShown(&c)
 			}
-			n.see(c)
+			n.receivePush(c)
 		})
 	})
 }
@@ -247,8 +248,8 @@ func (w *world) backlog(n *node) time.Duration {
 	return n.proc.stillUntil - w.now + w.span(w.plan.renew)
 }
 
-// straggle returns how much longer pushes take than answers. News of a deletion sometimes comes
-// after others have led.
+// straggle returns how much longer a push takes than an answer. The push of a deletion sometimes
+// comes after other members have led.
 func (w *world) straggle(c *protocol.Cell) time.Duration {
 	switch {
 	case c.Kind == protocol.Absent && w.chance(0.3):
@@ -259,7 +260,7 @@ func (w *world) straggle(c *protocol.Cell) time.Duration {
 	return 0
 }
 
-// hop is the way of one message between a member and the store.
+// hop returns how long a message between a member and the store takes, and whether it is lost.
 func (w *world) hop(n *node) (time.Duration, bool) {
 	d := w.plan.latency/2 + w.span(w.plan.latency)
 	if w.calm {

@@ -34,9 +34,9 @@ type node struct {
 	lives int             // how often it was started; messages to an earlier life are ignored
 	alive bool
 	ticks int           // the number of the armed timer; earlier ones are stale
-	late  time.Duration // the most by which it may ring late, as the margin allows
+	late  time.Duration // the most by which a timer may ring late, as the margin allows
 	timed bool
-	wake  time.Duration // when it rings, on the monotonic clock, as timers do
+	wake  time.Duration // when the armed timer rings, on the monotonic clock
 
 	// The work. working lasts from the election to the moment when the work has stopped. inside
 	// lasts to the return of its function, which may come later.
@@ -53,11 +53,11 @@ type node struct {
 	// busyUntil is when the act that is under way will be done; work does not stop in the middle of
 	// one.
 	busyUntil time.Duration
-	former    uint64        // the term before
+	former    uint64        // the previous term
 	seen      uint64        // the highest term that this life was shown
 	due       time.Duration // when the lease will be over
 	withdrew  time.Duration // when it last ended its campaign
-	straining bool          // it is cut off as soon as it has renewed
+	straining bool          // it is cut off as soon as it has renewed (see strain)
 	severing  bool          // the next renewal is the last that reaches the store for a while
 	born      time.Duration // when this life began
 	asked     time.Duration // when it last asked for a hand-over to itself
@@ -73,7 +73,7 @@ type node struct {
 	attempts      attempts
 	hinderedUntil time.Duration // something was in the way between it and the store
 	blind         bool          // its watch has ended for a while
-	below         uint64        // a term that it won below one that the store had lost
+	below         uint64        // a term that it won, lower than one that the store had lost
 	wishes        wishes
 	hasRead       driver.Version // the version in the latest answer to a read
 	vanished      driver.Version // the absence that ended its last term
@@ -125,7 +125,8 @@ func (n *node) kill() {
 	n.alive, n.working, n.inside = false, false, false
 }
 
-// later runs a function in this life of this node, when its process is not stopped.
+// later runs a function after d, unless the node has restarted by then. If its process is stopped,
+// the function runs when the process continues.
 func (n *node) later(d time.Duration, do func()) {
 	life := n.lives
 	n.w.queue.add(n.w.now+d, func() { n.run(life, do) })
@@ -142,7 +143,7 @@ func (n *node) run(life int, do func()) {
 	do()
 }
 
-// pump carries out the machine's decisions: the whole of a runner.
+// pump carries out the machine's decisions, as a runner does.
 func (n *node) pump() {
 	todo := n.m.Next(n.now())
 	for _, t := range todo.Transitions {
@@ -159,8 +160,8 @@ func (n *node) pump() {
 	n.arm()
 }
 
-// arm sets the timer, which rings late by most of the margin's part for that; the rest is for
-// slewed clocks.
+// arm sets the timer. It rings late by up to 60 % of the time that the margin allows for that. The
+// rest is for slewed clocks.
 func (n *node) arm() {
 	n.foresee()
 	n.ticks++
@@ -236,7 +237,7 @@ func (n *node) transition(t protocol.Transition) {
 	}
 }
 
-// lose keeps the tasks that a lost term leaves.
+// lose notes what a member must still do after it lost its term.
 func (n *node) lose(why error) {
 	n.wishes, n.vanished = wishes{}, ""
 	if c, _ := n.m.InView(); errors.Is(why, protocol.ErrVanished) && c.Kind == protocol.Absent {
@@ -244,11 +245,11 @@ func (n *node) lose(why error) {
 	}
 }
 
-// settled leaves the term before behind.
+// settled forgets the previous term.
 func (n *node) settled() {
-	n.w.check.outlives(n)
+	n.w.check.leavesAbsence(n)
 	n.wishes, n.vanished = wishes{}, ""
-	n.attempts.flight.on, n.attempts.stood = false, n.w.now
+	n.attempts.flight.on, n.attempts.campaignedAt = false, n.w.now
 }
 
 // shown returns the cell as it was last shown to n.
@@ -257,8 +258,8 @@ func (n *node) shown() protocol.Cell {
 	return c
 }
 
-// sees records the knowledge of a member, whether the member uses it or not.
-func (n *node) sees(c *protocol.Cell) {
+// noteShown records what a member was shown, whether the member uses it or not.
+func (n *node) noteShown(c *protocol.Cell) {
 	n.seen = max(n.seen, c.Record.Term)
 	if w := n.w; c.Record.Released && c.Record.Incarnation != n.incarnation() && !w.calm && w.plan.recurs() && w.extra.chance(0.1) {
 		w.queue.add(w.now+w.extra.span(w.extra.pick(4*time.Millisecond, 300*time.Millisecond)), func() { w.ambush(n) })
@@ -301,7 +302,7 @@ func (n *node) patience() time.Duration {
 	return n.w.span(n.w.plan.finishWithin / 2)
 }
 
-// finish: the work has stopped, and Run campaigns again.
+// finish ends the term after its work has stopped. The member usually campaigns again.
 func (n *node) finish(term uint64) {
 	if !n.working || n.term != term {
 		return
@@ -314,7 +315,7 @@ func (n *node) finish(term uint64) {
 	n.leave(term)
 }
 
-// stop: the term was lost. The work stops in time; its function may return much later.
+// stop ends the work of a term that was lost. It stops in time; its function may return much later.
 func (n *node) stop(term uint64) {
 	if !n.working || n.term != term {
 		return

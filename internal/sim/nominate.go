@@ -46,7 +46,8 @@ func (w *world) appoint(best *node) {
 	}
 }
 
-// choose names a member at last where none was named for long: it asks for a hand-over, and leads.
+// choose names a member if none was named for a long time. This member asks for a hand-over, and
+// leads.
 func (w *world) choose() {
 	leader := w.leading()
 	alive := slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool {
@@ -59,7 +60,7 @@ func (w *world) choose() {
 	w.deaf = false
 	w.appoint(best)
 	w.queue.add(w.now+w.askBound(), func() {
-		late := w.vague() || w.byReading() && w.plan.slew // see handOver
+		late := w.orderUncertain() || w.byReading() && w.plan.slew // see handOver
 		if w.leading() != best && !late {
 			w.check.failf("%s does not lead, though it alone is named", best.incarnation())
 		}
@@ -112,20 +113,20 @@ func (c *check) deferred(n *node, op *protocol.Op) {
 	if p.strict {
 		c.failf("%s claims term %d, and is not the nominee", n.incarnation(), r.Term)
 	}
-	c.meek[r.Nonce] = true
+	c.byOutsider[r.Nonce] = true
 }
 
-// precede checks that no other member takes at once a lease that the nominee may claim first. A
-// state that was put back may have been seen long ago.
+// precede checks that another member does not take at once what the nominee may claim first. It
+// does not check after a state was put back: members may have seen that state long ago.
 func (c *check) precede(r *record.Record) {
 	p := &c.w.plan
-	if waited := c.w.now - c.w.store.changed; c.meek[r.Nonce] && !p.rollback && !p.loses && waited < p.precedence()*9/10 {
+	if waited := c.w.now - c.w.store.changed; c.byOutsider[r.Nonce] && !p.rollback && !p.loses && waited < p.precedence()*9/10 {
 		c.failf("%s, who is not the nominee, has term %d %v after the state before it", r.Incarnation, r.Term, waited)
 	}
 }
 
 // overstays checks that a leader whose nomination has ended leaves as soon as its work has
-// finished, or must have.
+// finished, and at the latest when the work must have finished.
 func (c *check) overstays(n *node) {
 	p := &c.w.plan
 	if n.nomination.term != n.term || n.nomination.heard || !n.working || !n.m.Holds(n.now()) {

@@ -10,8 +10,8 @@ import (
 
 // The operator resets an election whose record is damaged or foreign.
 
-// reset reads, and replaces a record that is not sound: late, or twice, as requests can be
-// delivered.
+// reset reads the cell, and replaces foreign bytes or a malformed record. The request may be
+// delivered late, or twice.
 func (w *world) reset() {
 	seen := w.store.read()
 	operator, lease := w.operator()
@@ -25,7 +25,7 @@ func (w *world) reset() {
 	}
 	number := w.store.life.number
 	deliver := func() {
-		// No operator's request of a former life: docs/guarantees.md.
+		// An operator's request does not reach a later life of the store (docs/guarantees.md).
 		if number == w.store.life.number {
 			w.store.reset(seen.Version, r, lease)
 		}
@@ -36,9 +36,8 @@ func (w *world) reset() {
 	}
 }
 
-// operator returns the machine that resets: usually one that has seen nothing of the election
-// before. It promises that no leader has a longer lease than its own, where the damaged cell does
-// not show it.
+// operator returns the machine that resets, usually one that has seen nothing of the election. No
+// leader may have a longer lease than the one returned, unless the damaged cell shows it.
 func (w *world) operator() (m *protocol.Machine, lease time.Duration) {
 	n := w.anyoneMore()
 	if !w.plan.mixed && n.alive && w.more.chance(0.3) {
@@ -57,7 +56,7 @@ func (w *world) operator() (m *protocol.Machine, lease time.Duration) {
 
 func (w *world) anyoneMore() *node { return w.nodes[w.more.rng.IntN(len(w.nodes))] }
 
-// reset is one request of the operator, which promises that no leader has a longer lease than this.
+// reset is one request of the operator. No leader may have a longer lease than this one.
 func (s *store) reset(prev driver.Version, r record.Record, lease time.Duration) {
 	if prev != s.cell.Version {
 		return
@@ -83,8 +82,8 @@ func (s *store) reset(prev driver.Version, r record.Record, lease time.Duration)
 	s.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: s.version(&r)})
 }
 
-// resets checks that no sound record is reset. The readable rest of a damaged one counts: its term,
-// and its lease if that is longer than the operator's.
+// resets checks that no valid record is reset. What can be read of a damaged record counts: its
+// term, and its lease if that is longer than the operator's.
 func (c *check) resets(old *protocol.Cell, r *record.Record, lease time.Duration) {
 	was := &old.Record
 	if old.Kind == protocol.Malformed && was.Lease < record.MaxLease {
@@ -92,9 +91,9 @@ func (c *check) resets(old *protocol.Cell, r *record.Record, lease time.Duration
 	}
 	switch {
 	case old.Kind != protocol.Foreign && old.Kind != protocol.Malformed:
-		c.failf("a sound record of term %d is reset", was.Term)
+		c.failf("a valid record of term %d is reset", was.Term)
 	case r.Lease < lease:
-		c.failf("a reset shows a lease of %v, though somebody may lead with one of %v", r.Lease, lease)
+		c.failf("a reset shows a lease of %v, though a leader may have one of %v", r.Lease, lease)
 	case r.Term < was.Term:
 		c.failf("a reset goes back to term %d from term %d", r.Term, was.Term)
 	}

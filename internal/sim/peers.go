@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// Peers: the leader itself pushes its writes. Followers know that it is the leader, and that it has
-// the key; but the store may never have had the pushed records.
+// With peers the leader itself pushes its writes. It proves to its followers that it is the holder
+// of the record that they have read. But the store may never have had the pushed records.
 
 // follows reports whether n has read that the holder of c leads, and so receives its pushes.
 func (n *node) follows(c *protocol.Cell) bool {
@@ -31,13 +31,13 @@ func (w *world) forge() {
 		c.Record.Lease = record.MaxLease
 	}
 	if lies != 1 {
-		c.Record.Term += 1 << 39 // a term that may be good
+		c.Record.Term += 1 << 39 // a credible term
 	}
-	w.tracef(nil, "the leader tells of term %d and a lease of %v", c.Record.Term, c.Record.Lease)
+	w.tracef(nil, "the leader pushes term %d and a lease of %v", c.Record.Term, c.Record.Lease)
 	for _, n := range w.nodes {
 		if n.alive && n.follows(&w.store.cell) && n.incarnation() != c.Record.Incarnation {
 			n.later(w.plan.latency+w.extra.span(time.Millisecond), func() {
-				n.see(c)
+				n.receivePush(c)
 			})
 		}
 	}

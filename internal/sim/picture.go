@@ -42,11 +42,12 @@ const (
 	left   = 11 // columns before the drawing
 	column = time.Second / 2
 	legend = `┣  a write is sent: its sender counts from here. After the answer it may act
-   for as long as ━ lasts. ╍ is the time that the crash takes away
-┫  the holder's deadline, then the margin · up to the end of the lease
-○  the write is seen: the follower counts from here, and waits as far as ─
+   while ━ lasts; a row ends where the next one begins. ╍ is lost
+   to the crash
+┫  the leader's deadline; ···· is the margin, up to the end of the lease
+○  the write is seen: the follower counts from here, and waits while ─ lasts
 ┤  a whole lease has passed without a newer write
-✗  a crashes. Messages take a while here, and 2 s are reserved to stop work
+✗  a crashes. This run has slow messages, and reserves 2 s to stop work
 `
 )
 
@@ -57,7 +58,7 @@ func label(who, what string, i int) string {
 	return fmt.Sprintf("%s  %s %d", who, what, i+1)
 }
 
-// film is the record of a run, in true time: the clocks of its machines are true, too.
+// film records a run, in true time. The clocks of its machines are accurate.
 type film struct {
 	w     *world
 	a, b  *node
@@ -110,7 +111,7 @@ func (w *world) member(name string, index int) *node {
 	return n
 }
 
-// look notes the changes by the last event.
+// look records what the last event changed.
 func (f *film) look() {
 	if v := f.w.store.cell.Version; v != f.version {
 		f.version, f.news = v, true
@@ -136,7 +137,7 @@ func (f *film) look() {
 	}
 }
 
-// holder asks a machine until when it may act, and derives when it sent the write behind that.
+// holder asks a machine for how long it may act, and computes when it sent the write for that.
 func (f *film) holder(i int, n *node) {
 	if !n.alive || !n.m.Holds(n.now()) {
 		return
@@ -158,7 +159,7 @@ func (f *film) blank() drawing {
 
 func (f *film) at(t time.Duration) int { return int(t / column) }
 
-// fill draws from one moment up to another, and no further than the picture goes.
+// fill draws from one time to another, within the picture.
 func (f *film) fill(d drawing, from, to time.Duration, r rune) {
 	for i := f.at(from); i < f.at(to) && i < len(d); i++ {
 		d[i] = r
@@ -184,7 +185,7 @@ func (f *film) lease(l lease, next time.Duration, dies bool) drawing {
 	return d
 }
 
-// wait draws the time that a write makes a follower wait, which sees the next one at next.
+// wait draws how long a follower waits after it saw a write at since. It sees the next one at next.
 func (f *film) wait(since, next time.Duration) drawing {
 	d := f.blank()
 	over := since + f.w.plan.lease
@@ -232,12 +233,12 @@ func (f *film) log(out io.Writer) {
 			say(at, "b has waited, and reads once more")
 			continue
 		}
-		say(at, "b claims the next term, on the very version that it read")
+		say(at, "b claims the next term, replacing the version that it read")
 	}
 	say(f.led, "b leads, and counts from %.2f, when it sent the claim", f.held[1][0].sent.Seconds())
 	end := last.sent + f.w.plan.lease
-	fmt.Fprintf(out, "\nAlive but cut off, a would have stopped by itself at %.2f, %.1f s before its\n",
+	fmt.Fprintf(out, "\nIf a were alive but cut off, it would stop by itself at %.2f, %.1f s before\n",
 		last.deadline.Seconds(), (end - last.deadline).Seconds())
-	fmt.Fprintf(out, "lease ended at %.2f. b counts from a later time, and waited until %.2f.\n",
+	fmt.Fprintf(out, "its lease ends at %.2f. b counts from a later time, and waits until %.2f.\n",
 		end.Seconds(), (since + f.w.plan.lease).Seconds())
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestPictureIsTheOneInTheDocs(t *testing.T) {
+func TestPictureMatchesTheDocs(t *testing.T) {
 	var b bytes.Buffer
 	picture(&b)
 	for line := range strings.Lines(b.String()) {
@@ -32,8 +32,8 @@ func TestPictureIsTheOneInTheDocs(t *testing.T) {
 	}
 }
 
-// TestPictureTellsTheTruth checks the order that the whole protocol relies on.
-func TestPictureTellsTheTruth(t *testing.T) {
+// TestPictureShowsTheSafeOrder checks the order of times that the whole protocol relies on.
+func TestPictureShowsTheSafeOrder(t *testing.T) {
 	f := shoot()
 	if len(f.held[0]) != 3 || len(f.seen) != 3 || len(f.held[1]) == 0 || len(f.asked) < 2 {
 		t.Fatalf("a held %d leases and b %d; b saw %d writes and asked %d times", len(f.held[0]), len(f.held[1]), len(f.seen), len(f.asked))

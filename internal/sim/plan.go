@@ -66,7 +66,7 @@ type plan struct {
 	several   bool // or two, permanently
 	fickle    bool // members are at times not fit to lead
 	wreck     bool // a leader's record is damaged, and still shows its lease
-	resets    bool // an operator repairs unsound records, and checks often
+	resets    bool // an operator often checks the record, and resets a damaged one
 	bounds    bool // members state different bounds for their clocks
 	silent    bool // and some state none, as older releases do
 	remakes   bool // the store is deleted and recreated, and counts its versions from the beginning
@@ -76,7 +76,7 @@ type plan struct {
 	peers     bool // the leader pushes, to members that have read that it leads
 	forges    bool // and at times it pushes false records
 	flickers  bool // watches end for a while, and begin again
-	rumors    bool // anybody can push, and somebody pushes what is false
+	rumors    bool // anybody can push, and false states are pushed too
 	loses     bool // the store loses its last writes, and gives their versions to others
 	promotes  bool // a standby without the last writes takes over; each state has an era
 }
@@ -109,10 +109,10 @@ func (w *world) draw() plan {
 	p.stuck = p.nominated && !p.strict && w.chance(0.5)
 	p.several = p.nominated && !p.stuck && w.chance(0.4)
 	p.freeze = w.chance(0.05)
-	// Together they can give a machine that thaws its old term back permanently.
+	// With both, a machine that was frozen could get its old term back permanently.
 	p.rollback = !p.freeze && w.chance(0.05)
-	// A deleted record takes the knowledge of its lease along: with members of different leases
-	// none can know how long to wait (docs/guarantees.md).
+	// A deleted record does not show its lease. If members have different leases, none can know
+	// how long to wait (docs/guarantees.md).
 	if p.mixed {
 		p.erase, p.foreign, p.broken = false, false, false
 	}
@@ -134,19 +134,21 @@ func (w *world) draw() plan {
 	return p
 }
 
-// drawMore draws the faults that were added later.
+// drawMore draws further faults, from a stream of their own, so that it does not change the other
+// draws.
 func (w *world) drawMore(p *plan) {
 	p.fickle = w.more.chance(0.15) || (p.ranked || p.nominated) && w.more.chance(0.4)
 	p.wreck = w.more.chance(0.05) || p.mixed && w.more.chance(0.3)
-	// The operator knows of the longest lease.
+	// With mixed leases the operator uses the longest lease.
 	p.foreign = p.foreign || p.mixed && !p.wreck && w.more.chance(0.3)
 	p.resets = (p.foreign || p.broken || p.wreck) && w.more.chance(0.7)
 	p.replay = p.replay || p.foreign && p.resets && w.more.chance(0.3)
-	// Members with a watch know better.
+	// Members with a watch know the last state.
 	p.rollback = p.rollback || p.watch && !p.freeze && w.more.chance(0.15)
 }
 
-// drawExtra draws the faults that were added last.
+// drawExtra draws whether members state different bounds, and the faults that matter then. It has a
+// stream of its own too.
 func (w *world) drawExtra(p *plan) {
 	p.bounds = w.extra.chance(0.25)
 	p.silent = p.bounds && w.extra.chance(0.4)
@@ -189,23 +191,24 @@ func (p *plan) forgets() bool {
 	return p.loses && !p.clockFloor || p.floorless && (p.remakes || p.elders || p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
 }
 
-// free reports whether only the original faults decide for how long there is a leader.
+// free reports whether the run counts for the time with a leader (see idle): it has none of these
+// faults.
 func (p *plan) free() bool {
 	return !(p.nominated || p.fickle || p.wreck || p.naps() || p.bounds || p.peers || p.elders || p.recurs() || p.foreign && (p.mixed || p.resets))
 }
 
-// defaced reports whether the same foreign bytes come again and again, and with them earlier
-// resets.
+// defaced reports whether the same foreign bytes return again and again, and earlier resets with
+// them.
 func (p *plan) defaced() bool { return p.resets && p.foreign && p.replay }
 
-// naps: machines sleep for moments, with clocks that are slewed while they are awake.
+// naps reports whether machines sleep for short times, and have slewed clocks while they are awake.
 func (p *plan) naps() bool { return p.suspend && p.slew }
 
 // alone reports whether all members are in one process, so that a fault that stops or cuts it off
 // leaves no member to lead.
 func (p *plan) alone() bool { return p.twins && p.nodes == 2 }
 
-// slack reports whether followers of a healthy leader read seldom, so that they see its release
+// slack reports whether followers of a healthy leader read so seldom that they see its release
 // late.
 func (p *plan) slack() bool { return !p.watch && p.pollStable > p.poll }
 
@@ -214,7 +217,7 @@ func (p *plan) timely() bool {
 	return !(p.slow || p.stale || p.fail || p.replay || p.step || p.recurs())
 }
 
-// cramped reports whether messages take about as long as the lease leaves room for.
+// cramped reports whether messages take nearly as long as the lease allows.
 func (p *plan) cramped() bool { return p.lease < 100*p.latency }
 
 // someLease returns the lease of a member where leases differ.
@@ -238,7 +241,7 @@ func (w *world) configure(n *node, lease time.Duration) protocol.Config {
 	cfg := protocol.Config{
 		ID: n.name, Priority: priority, Lease: lease, Renew: lease / 3,
 		FinishWithin: p.finishWithin, Grace: p.grace, Poll: p.poll, PollStable: p.pollStable,
-		Nominated: p.nominated, Precedence: p.precedence(), NomineeOnly: p.strict,
+		HasNominator: p.nominated, Precedence: p.precedence(), NomineeOnly: p.strict,
 		Retry:     []time.Duration{0, min(100*time.Millisecond, lease/12), min(time.Second, lease/6)},
 		HeadStart: 250 * time.Millisecond, Hearsay: p.peers, Rand: w.rng.Uint64,
 	}

@@ -5,13 +5,13 @@ package main
 var plantedMembers = []bug{
 	// Priority.
 	{
-		Name: "ask-unripe", Rule: "H2", Left: "a candidate of a higher priority asks for a hand-over as soon as it is there",
-		Edit:  []edit{{"protocol/priority.go", "	maturity   = 2 ", "	maturity   = 0 "}},
+		Name: "ask-unripe", Rule: "H2", Left: "a candidate of a higher priority asks for a hand-over as soon as it starts",
+		Edit:  []edit{{"protocol/priority.go", "	wellLeases    = 2 ", "	wellLeases    = 0 "}},
 		Shows: "asks for a hand-over when it is",
 	},
 	{
 		Name: "ask-again", Rule: "H2", Left: "a candidate of a higher priority asks for a hand-over in each lease",
-		Edit:  []edit{{"protocol/priority.go", "	moderation = 10 ", "	moderation = 1 "}},
+		Edit:  []edit{{"protocol/priority.go", "	requestLeases = 10 ", "	requestLeases = 1 "}},
 		Shows: "asks for a hand-over again",
 	},
 	{
@@ -37,7 +37,7 @@ var plantedMembers = []bug{
 		Shows: nobody,
 	},
 	{
-		Name: "anybody", Rule: "L13", Left: "a member with NomineeOnly claims after a while like others",
+		Name: "nominee-only-ignored", Rule: "L13", Left: "a member with NomineeOnly claims after a while like others",
 		Edit:  []edit{{"protocol/nominee.go", "	case m.cfg.NomineeOnly:\n		return 0, false", "	case m.cfg.NomineeOnly:\n		return m.cfg.Precedence, true"}},
 		Shows: "and is not the nominee",
 	},
@@ -47,17 +47,17 @@ var plantedMembers = []bug{
 		Shows: "after its nomination ended",
 	},
 	{
-		Name: "nominee-never-asks", Rule: "L13, H2", Left: "a nominee does not ask a leader that is none to hand over",
+		Name: "nominee-never-asks", Rule: "L13, H2", Left: "a nominee does not ask a leader that is not a nominee to hand over",
 		Edit:  []edit{{"protocol/nominee.go", "Priority < m.priority()", "Priority < m.cfg.Priority"}},
 		Shows: nobody,
 	},
 	{
-		Name: "nominees-take-turns", Rule: "L13, H2", Left: "a nominee that leads does not publish it, and two of them ask each other without end",
+		Name: "nominees-take-turns", Rule: "L13, H2", Left: "the record of a nominee does not show that it is one, and two nominees ask each other without end",
 		Edit:  []edit{{"protocol/candidate.go", "Priority: m.priority(), Metadata", "Priority: m.cfg.Priority, Metadata"}},
 		Shows: "changes of leader in the calm|writes in .* of calm",
 	},
 	{
-		Name: "outsider-keeps", Rule: "L13, L4", Left: "a member that lost a term, and is no nominee, keeps the record that names it instead of releasing it",
+		Name: "outsider-keeps", Rule: "L13, L4", Left: "a member that lost a term, and is not the nominee, keeps its record instead of releasing it",
 		Edit: []edit{{"protocol/machine.go", " && m.claimsAtOnce() {", " && (m.claimsAtOnce() || true) {"}},
 		Test: "TestTimelines/L13-nominee",
 		Note: "It costs a wait for the nominee, no more than other faults of these runs.",
@@ -66,53 +66,55 @@ var plantedMembers = []bug{
 	// Eligibility.
 	{
 		Name: "ineligible-claims", Rule: "L13", Left: "a member that is not eligible claims like others",
-		Edit:  []edit{{"protocol/nominee.go", "	case m.barred:\n		return 0, false\n", ""}},
+		Edit:  []edit{{"protocol/nominee.go", "	case m.ineligible:\n		return 0, false\n", ""}},
 		Shows: "sends a .*, and is not eligible",
 	},
 	{
-		Name: "ineligible-stays", Rule: "L13", Left: "a leader that is not eligible any more is not asked to finish",
+		Name: "ineligible-stays", Rule: "L13", Left: "a leader that is no longer eligible is not asked to finish",
 		Edit:  []edit{{"protocol/eligible.go", "		return ErrIneligible\n", "		return nil\n"}},
 		Shows: "is not asked to finish",
 	},
 	{
-		Name: "ineligible-ends", Rule: "L13, L9", Left: "a leader that is not eligible any more loses its term at once, instead of being asked to finish",
+		Name: "ineligible-ends", Rule: "L13, L9", Left: "a leader that is no longer eligible loses its term at once, instead of being asked to finish",
 		Edit:  []edit{{"protocol/eligible.go", "		m.Ask(now, why)\n", "		m.end(why)\n"}},
 		Shows: "to nobody: no longer eligible",
 	},
 	{
-		Name: "ineligible-not-renewed", Rule: "L13", Left: "the lease of a leader that is not eligible any more is not renewed while its work finishes",
-		Edit:  []edit{{"protocol/leader.go", "	if len(m.pending) == 0 && !m.lease.hasten", "	if m.barred {\n		return nil\n	}\n	if len(m.pending) == 0 && !m.lease.hasten"}},
+		Name: "ineligible-not-renewed", Rule: "L13", Left: "the lease of a leader that is no longer eligible is not renewed while its work finishes",
+		Edit:  []edit{{"protocol/leader.go", "	if len(m.pending) == 0 && !m.lease.hasten", "	if m.ineligible {\n		return nil\n	}\n	if len(m.pending) == 0 && !m.lease.hasten"}},
 		Shows: "has not asked the store",
 	},
 	{
-		Name: "ineligible-keeps-claim", Rule: "L13", Left: "a member that ceases to be eligible while its claim is on its way leads all the same, and is then asked to finish",
-		Edit:  []edit{{"protocol/eligible.go", "	case m.lease.announced:\n", "	case m.lease.announced || m.barred:\n"}},
+		Name: "ineligible-keeps-claim", Rule: "L13", Left: "a member that ceases to be eligible while its claim is in flight still leads, and is then asked to finish",
+		Edit:  []edit{{"protocol/eligible.go", "	case m.lease.announced:\n", "	case m.lease.announced || m.ineligible:\n"}},
 		Shows: "elected .*, and is not eligible",
 	},
 	{
 		Name: "ineligible-leaves-claim", Rule: "L13, L16", Left: "a member that ceases to be eligible ignores its claim with an unknown outcome",
-		Edit: []edit{{"protocol/candidate.go", "	if m.barred && m.claimPending() {", "	if m.barred && m.claimPending() && m.phase != Candidate {"}},
+		Edit: []edit{{"protocol/candidate.go", "	if m.ineligible && m.claimPending() {", "	if m.ineligible && m.claimPending() && m.phase != Candidate {"}},
 		Test: "TestTimelines/eligible",
 		Note: "If the claim is applied after all, it is released as soon as it is seen, which costs a moment.",
 	},
 	{
 		Name: "ineligible-keeps-record", Rule: "L13, L4", Left: "a member that is not eligible lets a record that names it expire",
-		Edit: []edit{{"protocol/candidate.go", "	if ok && !m.prepares() && !m.mine() {", "	if ok && !m.prepares() && (!m.mine() || m.barred) {"}},
+		Edit: []edit{{"protocol/candidate.go", "	if ok && !m.prepares() && !m.mine() {", "	if ok && !m.prepares() && (!m.mine() || m.ineligible) {"}},
 		Test: "TestTimelines/eligible",
 		Note: "It costs a lease, seldom.",
 	},
 	{
 		Name: "ineligible-asks", Rule: "L13, H2", Left: "a member of a higher priority asks for a hand-over though it is not eligible",
-		Edit:  []edit{{"protocol/nominee.go", "	return !m.barred && m.view", "	return m.view"}},
+		Edit:  []edit{{"protocol/nominee.go", "	return !m.ineligible && m.view", "	return m.view"}},
 		Shows: "asks for a hand-over .* after it became eligible",
 	},
 	{
 		Name: "ask-when-just-eligible", Rule: "L13, H2", Left: "a member of a higher priority asks for a hand-over as soon as it is eligible",
-		Edit:  []edit{{"protocol/eligible.go", "		m.health.well = false // a member", "		// a member"}},
+		Edit: []edit{{"protocol/eligible.go",
+			"		m.health.well = false // a member",
+			"		// a member"}},
 		Shows: "asks for a hand-over .* after it became eligible",
 	},
 	{
-		Name: "ineligible-stands-back", Rule: "L13", Left: "a nominee that was not eligible lets the others go first when it is again, as one does that declined",
+		Name: "ineligible-stands-back", Rule: "L13", Left: "a nominee that was not eligible waits, like one that declined, when it is eligible again",
 		Edit: []edit{{"protocol/nominee.go", " && !errors.Is(why, ErrIneligible) {", " {"}},
 		Test: "TestTimelines/eligible",
 		Note: "It costs the precedence, seldom.",
@@ -128,9 +130,9 @@ var plantedMembers = []bug{
 		Shows: "was to take over|and was told of",
 	},
 	{
-		Name: "request-heeded-again", Rule: "H2", Left: "a request counts for as long as it is in the record, also after a later one",
+		Name: "request-obeyed-again", Rule: "H2", Left: "a request counts as long as it is in the record, even after a later one",
 		Edit: []edit{{"protocol/leader.go", "	m.lease.requestTaken = true\n", ""}},
 		Test: "TestTimelines/eligible",
-		Note: "The named successor is the first, not the last, and both were named.",
+		Note: "The release names the first requested successor, not the last. The simulation accepts both.",
 	},
 }

@@ -5,9 +5,9 @@ package main
 var plantedStates = []bug{
 	// Reset.
 	{
-		Name: "reset-sound", Rule: "L15", Left: "an operator's reset replaces a sound record, too",
+		Name: "reset-valid", Rule: "L15", Left: "an operator's reset replaces a valid record, too",
 		Edit:  []edit{{"protocol/reset.go", "	if c.Kind != Foreign && c.Kind != Malformed {", "	if c.Kind != Foreign && c.Kind != Malformed && c.Kind != Valid {"}},
-		Shows: "a sound record",
+		Shows: "a valid record",
 	},
 	{
 		Name: "reset-released", Rule: "L15, L11", Left: "a reset puts a released record there, which no member waits out",
@@ -15,7 +15,7 @@ var plantedStates = []bug{
 		Shows: twoLead,
 	},
 	{
-		Name: "reset-waited-out", Rule: "L15, L11", Left: "the record of a reset is waited out as it is, though a replayed request may put it there again",
+		Name: "reset-waited-out", Rule: "L15, L11", Left: "the record of a reset is waited out, though a repeated write may put it there again",
 		Edit:  []edit{{"protocol/reset.go", "Seq: 0, Lease", "Seq: 1, Lease"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
@@ -30,17 +30,17 @@ var plantedStates = []bug{
 		Shows: "a reset shows a lease",
 	},
 	{
-		Name: "reset-longest", Rule: "L15", Left: "a reset of a record without a lease is waited for as long as any lease may last",
+		Name: "reset-longest", Rule: "L15", Left: "after a reset of a record without a legible lease, members wait for the maximum lease",
 		Edit:  []edit{{"protocol/reset.go", "	if !c.illegible() {", "	if c.Kind == Foreign || c.Kind == Malformed {"}},
 		Shows: nobody,
 	},
 	{
-		Name: "illegible-remembered", Rule: "L15, L11", Left: "a member that has seen a record without a legible lease keeps the longest one as seen",
+		Name: "illegible-remembered", Rule: "L15, L11", Left: "a member that has seen a record without a legible lease remembers the maximum lease as seen",
 		Edit:  []edit{{"protocol/view.go", "	if !c.illegible() {\n		v.", "	if c.Kind != Malformed || c.illegible() {\n		v."}},
 		Shows: nobody,
 	},
 	{
-		Name: "last-term-succeeded", Rule: "L10, L15", Left: "a claim goes on from the last credible term, to one that others take for damage",
+		Name: "last-term-succeeded", Rule: "L10, L15", Left: "a claim follows the last credible term with one that others find malformed",
 		Edit: []edit{{"protocol/credible.go", "	if c.credible(term + 1) {", "	if c.credible(term) {"}},
 		Test: "TestTimelines/L15-terms",
 		Note: "Terms of the simulation are far below the limit.",
@@ -64,13 +64,13 @@ var plantedStates = []bug{
 		Name: "old-state-shorter", Rule: "L10, L2", Left: "a record that was put back is waited out by its own lease, though a longer one was seen",
 		Edit: []edit{{"protocol/view.go", "		lease = max(lease, v.longLease)", "		lease = max(lease, v.cell.Record.Lease)"}},
 		Test: "TestTimelines/L10-older",
-		Note: "Where leases differ, the simulation forgives two leaders after an older state was put back: a member that starts knows of no longer lease.",
+		Note: "Where leases differ, the simulation forgives two leaders after an older state was put back: a member that has just started knows of no longer lease.",
 	},
 	{
 		Name: "old-record-released", Rule: "L10, L9", Left: "a former leader of a record that was put back releases it",
 		Edit: []edit{{"protocol/release.go", " || m.view.trust != sound && m.mine() {", " {"}},
 		Test: "TestTimelines/L10-older",
-		Note: "A release must go unanswered, another be elected, and the old record be put back, within one second.",
+		Note: "Within one second a release must go unanswered, another member must be elected, and the old record must be put back.",
 	},
 	{
 		Name: "own-goes-on", Rule: "L10, L4", Left: "a member believes its own old record when a newer one of that term follows, and claims at once",
@@ -79,7 +79,7 @@ var plantedStates = []bug{
 		Note: "A store must be put back while it also shows a still older state.",
 	},
 	{
-		Name: "old-state-for-ever", Rule: "L10", Left: "a holder that goes on from a record that was put back is never believed",
+		Name: "old-state-forever", Rule: "L10", Left: "a holder that goes on from a record that was put back is never believed",
 		Edit: []edit{{"protocol/view.go", "		return sound\n	case v.otherEra", "		return v.trust\n	case v.otherEra"}},
 		Test: "TestTimelines/L10-older",
 		Note: "It costs time, seldom more than other faults.",
@@ -112,17 +112,17 @@ var plantedStates = []bug{
 		Shows: "released over" + "|" + twoLead,
 	},
 	{
-		Name: "overdue-answer-counts", Rule: "L3a", Left: "an answer counts however long it lay there",
+		Name: "overdue-answer-counts", Rule: "L3a", Left: "an answer counts, however late it comes",
 		Edit: []edit{{"protocol/outcome.go", "	if !m.Current(id) || m.giveUp(now) {", "	if !m.Current(id) {"}},
 		Test: "TestTimelines/L03a-recurring",
-		Note: "Its age counts from when the read was sent, so it is read again before it is replaced.",
+		Note: "The age of a view counts from the send of the read, so the member reads again before it claims.",
 	},
 	{
-		Name: "push-after-doze", Rule: "L3a, L13", Left: "a push is taken for new though it may have waited for this process to go on",
+		Name: "push-after-stop", Rule: "L3a, L13", Left: "a push counts as new, though it may have waited while this process was stopped",
 		Edit:  []edit{{"protocol/outcome.go", "	if m.wokeLately(now) {", "	if !m.view.known() {"}},
 		Shows: "claimed after term" + "|" + twoLead + "|" + tooSoon,
 	}, {
-		Name: "push-after-read", Rule: "L3a, L13", Left: "after the answer to a read a push is taken for new, though it may have waited for this process to go on",
+		Name: "push-after-read", Rule: "L3a, L13", Left: "after the answer to a read a push counts as new, though it may have waited while this process was stopped",
 		Edit: []edit{{"protocol/outcome.go", "	m.observe(now, c, sight{answer, op.sent.Instant})\n", "	m.observe(now, c, sight{answer, op.sent.Instant})\n	m.view.woken = false\n"}},
 		Test: "TestTimelines/L03a-recurring",
 		Note: "An answer must overtake a push, in a store that was recreated without another era.",
@@ -141,13 +141,13 @@ var plantedStates = []bug{
 		Note: "It costs a term and nothing else.",
 	},
 	{
-		Name: "peer-knows-no-ceiling", Rule: "L10, L13", Left: "pushes of a peer decide how high terms may be",
+		Name: "peer-knows-no-ceiling", Rule: "L10, L13", Left: "a peer's push decides which terms are credible",
 		Edit: []edit{{"protocol/outcome.go", "		c.Ceiling = max(c.Ceiling, m.view.cell.ceiling())", "		_ = c.Ceiling"}},
 		Test: "TestTimelines/L15-terms",
 		Note: "A server's clock must have been wrong by 34 years, and a backup must have been put back.",
 	},
 	{
-		Name: "former-writes-kept", Rule: "L3a", Left: "own writes with unknown outcomes are remembered though the store was recreated",
+		Name: "former-writes-kept", Rule: "L3a", Left: "pending writes are remembered, though the store was recreated",
 		Edit: []edit{
 			{"protocol/outcome.go", "		m.voidPending(now)\n", ""},
 			{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"},
@@ -160,18 +160,32 @@ var plantedStates = []bug{
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
+		Name: "marked-state-keeps-timer", Rule: "L3a", Left: "the timer runs on when the store marks the state in view as unproven",
+		Edit: []edit{{"protocol/view.go",
+			"		v.since, v.rumor = v.firstHeard(now, &c), nil\n",
+			"		if !v.known() || v.otherEra(&c) || c.stamp() != v.cell.stamp() {\n			v.since, v.rumor = v.firstHeard(now, &c), nil\n		}\n"}},
+		Test: "TestTimelines/L03a-recurring",
+		Note: "The value that is put back must be one that a member saw less than a lease ago: 3 of 200 seeds show two leaders.",
+	},
+	{
+		Name: "marked-once", Rule: "L3a", Left: "the timer runs on when the store marks another version of an unproven state",
+		Edit: []edit{{"protocol/view.go", "(v.trust != unproven || c.Version != v.cell.Version)", "v.trust != unproven"}},
+		Test: "TestTimelines/L03a-recurring",
+		Note: "The same value must be put back twice within a lease: 2 of 200 seeds show two leaders.",
+	},
+	{
 		Name: "inherited-trusted", Rule: "L3a", Left: "a member that starts after the loss trusts a released record from before, though the store knows that it is of another era",
 		Edit:  []edit{{"protocol/view.go", "	case c.Unproven:\n", "	case c.Unproven && v.known():\n"}},
 		Shows: twoLead + "|" + tooSoon,
 	},
 	{
-		Name: "void-moves-deadline", Rule: "L3a, L1", Left: "void writes are forgotten with the shorter lease that they promised",
+		Name: "void-moves-deadline", Rule: "L3a, L1", Left: "void writes no longer bound the deadline",
 		Edit: []edit{{"protocol/outcome.go", "m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now)", "m.phase == Idle && p.remaining(now) < m.lease.held.remaining(now)"}},
 		Test: "TestTimelines/L03a-recurring",
 		Note: "A store must be restored under a leader with a lease that a write of unknown outcome shortened.",
 	},
 	{
-		Name: "version-is-enough", Rule: "L3a", Left: "an own write with an unknown outcome counts as pending over any state with the version that it expects",
+		Name: "version-is-enough", Rule: "L3a", Left: "a pending write counts as one that may replace any state with the version that it expects",
 		Edit: []edit{{"protocol/lease.go", "return a.prev == c.Version && a.over == c.Record.Nonce", "return a.prev == c.Version"}},
 		Test: "TestTimelines/L03a-recurring",
 		Note: "The version must recur in a store that does not report its histories, with a write of unknown outcome over it.",

@@ -30,8 +30,26 @@ func (s *store) promote() {
 	w.crash(w.anyone()) // it starts again soon, without any knowledge
 }
 
-// releaseBefore returns the last of the first states that is a release, if there is one. A member
-// that trusts it claims at once, beside the holder of the term that is lost.
+// edit puts an earlier value back, as a program does that ignores the rules of the store. The store
+// notices that, and marks the state as unproven. The version changes, too; an edit that keeps the
+// version, as in SQL, is not simulated.
+func (s *store) edit() {
+	w, n := s.w, len(s.history)
+	if n == 0 {
+		return
+	}
+	c := s.history[n-1-w.edits.rng.IntN(min(n, 4))].cell
+	s.seq++
+	c.Version, c.Unproven = s.inEra(driver.Version(strconv.FormatUint(s.seq, 10))), true
+	w.tracef(nil, "an earlier value is put back by hand, with term %d", c.Record.Term)
+	w.hinderAll()
+	s.again = nil
+	s.place(c)
+	w.crash(w.anyone())
+}
+
+// releaseBefore returns the last release among the states up to i, or i if there is none. A member
+// that trusts this release claims at once, while the holder of the lost term still leads.
 func (s *store) releaseBefore(i int) int {
 	for j := i; j >= 0; j-- {
 		if s.history[j].cell.Record.Released {
@@ -41,9 +59,9 @@ func (s *store) releaseBefore(i int) int {
 	return i
 }
 
-// inherited reports whether a state was written in an earlier era.
+// inherited reports whether a state was written in an earlier era, or by hand.
 func (s *store) inherited(c *protocol.Cell) bool {
-	return s.w.plan.promotes && c.Kind != protocol.Absent && c.Era != s.life.era
+	return s.w.plan.promotes && c.Kind != protocol.Absent && (c.Era != s.life.era || c.Unproven)
 }
 
 // inEra adds the present era to the name of a state.

@@ -6,9 +6,10 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// see handles a push that arrives. It is a hint (L13): it ends no lease and takes no member back to
-// an older state. A peer's push counts only as far as the store has confirmed it.
-func (n *node) see(c protocol.Cell) {
+// receivePush gives the machine a push, and checks that it is only a hint (L13): it ends no lease,
+// and takes no member back to an older state. A peer's push counts only as far as the store has
+// confirmed it.
+func (n *node) receivePush(c protocol.Cell) {
 	held, was := n.m.Holds(n.now()), n.shown()
 	phase := n.m.Phase()
 	n.m.Seen(n.now(), c)
@@ -29,7 +30,7 @@ func (c *check) pushed(n *node, was, is *protocol.Cell) {
 	before, after := &was.Record, &is.Record
 	back := after.Term < before.Term || after.Term == before.Term && after.Seq < before.Seq
 	if back && was.Kind == protocol.Valid && is.Kind == protocol.Valid {
-		c.failf("%s is taken back by a push from term %d, number %d, to term %d, number %d",
+		c.failf("%s is taken back by a push from term %d, sequence number %d, to term %d, sequence number %d",
 			n.incarnation(), before.Term, before.Seq, after.Term, after.Seq)
 	}
 	told := after.Nonce != before.Nonce && after.Incarnation != n.incarnation()

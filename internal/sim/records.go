@@ -21,13 +21,13 @@ func (c *check) write(old *protocol.Cell, r *record.Record) {
 	}
 }
 
-// late reports whether a claim from an empty store may arrive there again, after its sender has
-// seen later states.
-func (c *check) late() bool { return c.w.plan.rollback && c.w.plan.stale }
+// claimMayReturn reports whether a claim over an absence may be delivered there again, after its
+// sender has seen later states.
+func (c *check) claimMayReturn() bool { return c.w.plan.rollback && c.w.plan.stale }
 
 func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 	n := c.w.find(r.Incarnation)
-	never := old.Pristine && (n == nil || n.seen == 0 || c.late())
+	never := old.Pristine && (n == nil || n.seen == 0 || c.claimMayReturn())
 	if old.Kind == protocol.Absent && c.w.now >= c.fragile && !never {
 		c.failf("absence claimed by %s", r.Incarnation)
 	}
@@ -39,7 +39,7 @@ func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 		c.failf("term %d begins with a request", r.Term)
 	}
 	if n != nil && n.alive {
-		c.candid(n, old, r)
+		c.claimNeeded(n, old, r)
 	}
 	c.waited(n, old, r)
 	c.own(r.Term, r.Incarnation)
@@ -47,7 +47,7 @@ func (c *check) claimed(old *protocol.Cell, r *record.Record) {
 	c.claims[tenure{r.Incarnation, r.Term}] = c.w.now
 }
 
-// sent checks that no member forgets a term that it has seen.
+// sent checks each operation when it is sent. No member may forget a term that it has seen.
 func (c *check) sent(n *node, op *protocol.Op) {
 	r := &op.Record
 	c.deferred(n, op)
@@ -62,9 +62,9 @@ func (c *check) sent(n *node, op *protocol.Op) {
 	}
 }
 
-// candid checks that the claimer still wants to lead, and that its own earlier claim did not just
-// succeed.
-func (c *check) candid(n *node, old *protocol.Cell, r *record.Record) {
+// claimNeeded checks that the member still wants to lead when it claims, and that an earlier claim
+// of it did not just succeed.
+func (c *check) claimNeeded(n *node, old *protocol.Cell, r *record.Record) {
 	if c.unhindered(n) && n.m.Phase() == protocol.Idle {
 		c.failf("%s withdrew and claimed term %d after that", r.Incarnation, r.Term)
 	}
@@ -79,15 +79,15 @@ func (c *check) candid(n *node, old *protocol.Cell, r *record.Record) {
 func (c *check) renewed(old *protocol.Cell, r *record.Record) {
 	was := &old.Record
 	if c.w.store.life.number > 0 {
-		return // its version may recur while the lease is valid, or when the request comes late
+		return // the version may recur while the lease is valid, or before a late renewal arrives
 	}
 	if old.Kind != protocol.Valid || !was.Held() || was.Incarnation != r.Incarnation || was.Term != r.Term {
 		c.failf("term %d of %s renewed over term %d of %q", r.Term, r.Incarnation, was.Term, was.Incarnation)
 	}
 }
 
-// released checks that the releaser's work has stopped, and everybody else's too, because now any
-// member may claim.
+// released checks that the work of the member that releases has stopped, and that no other member
+// leads, because any member may claim now.
 func (c *check) released(old *protocol.Cell, r *record.Record) {
 	n := c.w.find(r.Incarnation)
 	if n != nil && n.alive && (n.inside && n.term == r.Term || n.leftover == r.Term && r.Term > 0) {
@@ -97,7 +97,8 @@ func (c *check) released(old *protocol.Cell, r *record.Record) {
 		// It releases a term that it wrongly believes to hold, so that every member may claim.
 		c.amnesty = c.w.now + c.w.longest()
 	}
-	// If the old record is another's, a claim of unknown outcome was turned into this release.
+	// If the old record is another member's, this release replaces what a pending claim expects
+	// (L16).
 	was := &old.Record
 	if r.Term < was.Term || r.Term == was.Term && was.Held() && was.Incarnation != r.Incarnation {
 		c.failf("term %d of %s released over term %d of %s", r.Term, r.Incarnation, was.Term, was.Incarnation)
@@ -118,9 +119,9 @@ func (c *check) intrudes(n *node, op *protocol.Op) {
 	}
 }
 
-// outlives checks that a leader whose record vanished puts a released one there, so that no member
+// leavesAbsence checks that a leader whose record vanished puts a release there, so that no member
 // waits (L11).
-func (c *check) outlives(n *node) {
+func (c *check) leavesAbsence(n *node) {
 	cell := &c.w.store.cell
 	there := n.vanished != "" && cell.Kind == protocol.Absent && cell.Version == n.vanished
 	if there && n.smooth(n.vanishedAt) {
@@ -128,7 +129,7 @@ func (c *check) outlives(n *node) {
 	}
 }
 
-// replaced records which terms were ended from outside.
+// replaced records the terms whose record another writer has replaced.
 func (c *check) replaced(old, by *protocol.Cell) {
 	was, is := &old.Record, &by.Record
 	if was.Held() && (is.Incarnation != was.Incarnation || is.Term != was.Term) {

@@ -16,13 +16,13 @@ import (
 
 // life is one history of the store.
 type life struct {
-	number int           // of losses, too
+	number int           // how often the store was recreated or lost writes
 	era    uint64        // the era that the store reports; 0: none
 	from   time.Duration // when it began
 	base   uint64        // floors count from here
-	aim    uint64        // the sequence of the next write after aimAt, if it is not reached yet
+	aim    uint64        // the next write after aimAt gets this sequence, unless it is passed
 	aimAt  time.Duration
-	victim *node // the member that knows that version from before
+	victim *node // the member that knows the version aim from before
 }
 
 // past is an earlier state.
@@ -37,7 +37,7 @@ func (l *life) begin(p *plan) {
 	}
 }
 
-// count gives a write its sequence. Writes under other keys come between.
+// count gives a write its sequence. It may skip some, as if other keys were written.
 func (s *store) count(r *record.Record) {
 	l := &s.life
 	if l.aim > s.seq+1 && r.Held() && s.w.now >= l.aimAt {
@@ -63,7 +63,7 @@ func (w *world) arriveLate(n *node, version uint64) {
 	})
 }
 
-// ambush keeps all events from a member for some leases, and gives the version that it knows to
+// ambush stops a member or cuts it off for some leases, and gives the version that it knows to
 // another state.
 func (w *world) ambush(n *node) {
 	stopped := w.extra.chance(0.3)
@@ -75,7 +75,7 @@ func (w *world) ambush(n *node) {
 	}
 }
 
-// ambushAt does so for a version that the member will see when it is back.
+// ambushAt does so for a given version.
 func (w *world) ambushAt(n *node, of driver.Version, stopped bool) {
 	p := n.proc
 	if w.calm || !n.alive || w.now < w.store.life.aimAt || p.stillUntil > w.now || p.cutUntil > w.now || w.now < max(w.check.amnesty, w.check.fragile) {
@@ -125,10 +125,13 @@ func (w *world) pounce(n *node, chance float64) {
 	}
 }
 
-// recur makes the store begin again, lose its last writes, or move to a standby.
+// recur makes the store begin again, lose its last writes, move to a standby, or show an edited
+// value.
 func (w *world) recur() {
 	switch p := &w.plan; {
 	case w.calm:
+	case p.promotes && w.edits.chance(0.3):
+		w.store.edit()
 	case p.promotes:
 		w.store.promote()
 	case p.remakes && (!p.loses || w.extra.chance(0.5)):
@@ -156,8 +159,8 @@ func (s *store) remake() {
 	}
 }
 
-// lose takes back the last writes. Members that know the lost state wait for the rest; nothing is
-// checked for others.
+// lose takes back the last writes. Two leaders are allowed for a lease if a member does not know
+// the lost state (see forgive).
 func (s *store) lose() {
 	w := s.w
 	if len(s.history) == 0 || w.now < max(w.check.amnesty, w.check.fragile) {
@@ -177,9 +180,9 @@ func (s *store) lose() {
 	s.again, s.changed = nil, w.now
 }
 
-// late delivers a write that was sent at that time. It may expect a version that recurs, and have
-// been sent before the state was there that it replaces. Then no check at the store could tell;
-// members that know that state must be safe from it.
+// late delivers a write that was sent earlier. It may expect a version that recurs, and replace a
+// state that came after its send. The store cannot detect that. Members that know the replaced
+// state must be safe from it.
 func (s *store) late(sent time.Duration, prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
 	if sent >= s.placed || s.life.number == 0 || prev == "" || prev != s.cell.Version {
 		return s.swap(prev, r)

@@ -7,18 +7,19 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// Rumors: the store's pushes are notifications that anybody can send, true ones and false ones.
+// With rumors the store's pushes are notifications that anybody can send, true or false.
 
-// believed compares the view before a rumor and after it. A rumor may change nothing in it.
+// believed checks that a rumor changes nothing in the view.
 func (c *check) believed(n *node, was, is *protocol.Cell, phase protocol.Phase) {
 	won := phase != protocol.Leading && n.m.Phase() == protocol.Leading
 	if won || was.Version != is.Version || was.Record.Nonce != is.Record.Nonce {
-		c.failf("%s takes the rumor of term %d, number %d, as a fact", n.incarnation(), is.Record.Term, is.Record.Seq)
+		c.failf("%s takes the rumor of term %d, sequence number %d, as a fact", n.incarnation(), is.Record.Term, is.Record.Seq)
 	}
 }
 
-// grounded checks that a claim replaces what its member has read, where pushes are rumors.
-func (c *check) grounded(n *node, op *protocol.Op) {
+// claimsWhatItRead checks that a claim replaces a version that the member has read, where pushes
+// are rumors.
+func (c *check) claimsWhatItRead(n *node, op *protocol.Op) {
 	if c.w.plan.rumors && op.Write && kindOf(&op.Record) == "claim" && op.Prev != n.hasRead {
 		c.failf("%s claims over version %q, and has read %q", n.incarnation(), op.Prev, n.hasRead)
 	}
@@ -31,16 +32,16 @@ func (w *world) gossip() {
 		c.Version = driver.Version("forged at " + w.now.String())
 	}
 	c.Unverified = true
-	w.tracef(nil, "a false rumor says version %q, term %d, number %d, released %v",
+	w.tracef(nil, "a false rumor says version %q, term %d, sequence number %d, released %v",
 		c.Version, c.Record.Term, c.Record.Seq, c.Record.Released)
 	for _, n := range w.nodes {
 		if n.alive && !n.blind {
-			n.later(w.plan.latency+w.rumors.span(time.Millisecond), func() { n.see(c) })
+			n.later(w.plan.latency+w.rumors.span(time.Millisecond), func() { n.receivePush(c) })
 		}
 	}
 }
 
-// falsehood returns what a forger makes of the present state.
+// falsehood returns a false state that a forger makes from the present one.
 func (w *world) falsehood(c protocol.Cell) protocol.Cell {
 	r := &c.Record
 	r.Seq++

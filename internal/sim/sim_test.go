@@ -31,13 +31,13 @@ func TestSeedReplaysExactly(t *testing.T) {
 func TestClocksBeyondTheBoundAreNoticed(t *testing.T) {
 	s := sweep(40, settings{Hour: time.Hour, Drift: 3}, false)
 	if s.fault == nil || !strings.Contains(s.fault.Error(), "two") {
-		t.Errorf("clocks that run three times as wrong as promised make no two leaders: %v", s.fault)
+		t.Errorf("clocks with three times the promised error do not make two leaders: %v", s.fault)
 	}
 }
 
 // TestPlantedBugsAreCaught compiles the simulation with each bug in it. In -short mode, and in the
-// quick run of all tests, it takes only some: `go run ./internal/sim -bugs` runs all, and is a step
-// of its own in .ci/run.
+// quick run of all tests, it takes only some of them: `go run ./internal/sim -bugs` runs all, and
+// is a separate step in .ci/run.
 func TestPlantedBugsAreCaught(t *testing.T) {
 	for _, name := range []string{"deadline-from-answer", "timer-by-version", "absence-claimed", "release-before-stop"} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	}
 }
 
-// TestEveryPlantedBugStillApplies: the text that each edit replaces is there, once.
+// TestEveryPlantedBugStillApplies: the text that each edit replaces occurs exactly once.
 func TestEveryPlantedBugStillApplies(t *testing.T) {
 	top, err := root()
 	if err != nil {
@@ -73,12 +73,12 @@ func TestPageListsEveryPlantedBug(t *testing.T) {
 	}
 	for _, b := range planted {
 		if !strings.Contains(string(page), b.row()) {
-			t.Errorf("docs/planted-bugs.md does not list %s as it is; write it anew", b.Name)
+			t.Errorf("docs/planted-bugs.md does not list %s as it is; write the page again", b.Name)
 		}
 	}
 }
 
-func TestPartsMakeTheWhole(t *testing.T) {
+func TestPartsCoverAllPlantedBugs(t *testing.T) {
 	found := map[string]int{}
 	for _, part := range []string{"0/3", "7/3", "2/3"} {
 		some, err := partOf(planted, part)

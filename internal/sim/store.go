@@ -10,20 +10,20 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// store is the register, with all the behavior that a real one may show.
+// store is the register. It shows all the behavior that a real store may show.
 type store struct {
 	w       *world
 	seq     uint64
 	life    life
-	byPeer  bool // the present write is its holder's, whose process pushes it
-	stray   bool // the present write is of a former life: it may replace any record
-	strayed bool // and is there now
+	byPeer  bool // a holder makes the present write, and its process pushes it
+	stray   bool // the present write comes from a former life, and may replace any record
+	strayed bool // the cell holds such a write
 	cell    protocol.Cell
 	history []past
 	placed  time.Duration // when the present version was given
 	changed time.Duration // when this state was put there, without later requests to its holder
-	again   func()        // with replays: the state before the last draft returns, then the draft
-	often   float64       // how often
+	again   func()        // restores the state before the last draft, and then the draft
+	often   float64       // the probability of again
 }
 
 const never driver.Version = "never"
@@ -83,8 +83,8 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 	return s.cell.Version, protocol.Applied
 }
 
-// relapse loses the record again, by a purge or the same foreign bytes; then a proxy redelivers the
-// request that put a vacant record there.
+// relapse loses the record, by a purge or by the same foreign bytes as before. Then a proxy
+// redelivers the request that put a vacant record there.
 func (s *store) relapse() {
 	if !s.w.calm && s.again != nil {
 		s.w.tracef(nil, "the record is lost, and a vacant one put there again")
@@ -124,7 +124,7 @@ func (s *store) place(c protocol.Cell) {
 	}
 }
 
-// purge leaves nothing, not even a marker.
+// purge removes the record without a delete marker.
 func (s *store) purge() {
 	s.remember()
 	s.w.check.replaced(&s.cell, &protocol.Cell{})
@@ -146,17 +146,18 @@ func (s *store) remember() {
 	s.history = append(s.history, past{old, s.seq})
 }
 
-// requestOf calls request for one term only. request asks the present holder to hand over, as an
-// outsider does: by compare-and-swap of the bytes with a request added.
+// requestOf calls request if the cell has the given term.
 func (s *store) requestOf(term uint64, to string) {
 	if s.cell.Record.Term == term {
 		s.request(to)
 	}
 }
 
+// request asks the present holder to hand over, as another program does: by a compare-and-swap that
+// adds a request to the bytes of the record.
 func (s *store) request(to string) {
 	c := s.cell
-	if c.Kind != protocol.Valid || !c.Record.Held() {
+	if c.Kind != protocol.Valid || !c.Record.Held() || s.inherited(&c) {
 		return
 	}
 	value, err := record.Encode(c.Record)

@@ -10,8 +10,8 @@ import (
 // Where members have clocks of different quality, the worst case is a leader whose clock runs as
 // slow as it may, and followers whose clocks run as fast as theirs may.
 
-// strain sets such clocks. The leader loses its way to the store as soon as it has renewed, and at
-// times also its record.
+// strain sets such clocks. The leader is cut off from the store as soon as it has renewed, and at
+// times loses its record too.
 func (w *world) strain() {
 	leader := w.leading()
 	if leader == nil {
@@ -31,14 +31,14 @@ func (w *world) strain() {
 	leader.straining = true
 }
 
-// strained is called with the outcome of each write of n's.
+// strained is called with the outcome of each write of n.
 func (n *node) strained(applied bool) {
 	w := n.w
 	if !n.straining || !applied || w.calm {
 		return
 	}
 	n.straining = false
-	// The store's clock ticks between writes.
+	// After this pause the store's clock shows a later time.
 	w.queue.add(w.now+2*w.plan.latency+2*time.Millisecond, func() {
 		if !w.calm {
 			n.proc.cutUntil = w.now + 2*w.plan.lease

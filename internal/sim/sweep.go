@@ -17,7 +17,7 @@ const standard = 200
 type total struct {
 	mu          sync.Mutex
 	ran, failed uint64
-	free        uint64 // runs without outside influence on the leader: they count for the led time
+	free        uint64 // the runs that count for the time with a leader (see plan.free)
 	sum         stats
 	first       uint64
 	fault       error
@@ -27,7 +27,7 @@ type total struct {
 	other       error
 }
 
-// sweep runs seeds 1 to n on every core, until one fails if stopAtFirst.
+// sweep runs seeds 1 to n on all cores. With stopAtFirst it ends when one fails.
 func sweep(n uint64, cfg settings, stopAtFirst bool) *total {
 	t := &total{shows: regexp.MustCompile("")}
 	t.sweep(n, cfg, stopAtFirst)
@@ -79,14 +79,15 @@ func (t *total) add(seed uint64, s stats, err error) bool {
 	return t.fault != nil
 }
 
-// idle checks the sum of many runs, which shows a small loss in each run.
+// idle checks the time with a leader over many runs: the sum shows a loss that is small in each
+// run.
 func (t *total) idle(cfg settings) error {
 	least := 78.0
 	if t.ran == standard {
 		least = 79.4 // always the same seeds
 	}
 	if led := 100 * t.led(cfg); led < least {
-		return fmt.Errorf("somebody led for %.1f %% of the time only, over all seeds, less than %.1f %%", led, least)
+		return fmt.Errorf("there was a leader for only %.1f %% of the time, over all seeds, less than %.1f %%", led, least)
 	}
 	return nil
 }

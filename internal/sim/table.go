@@ -113,11 +113,11 @@ func writeTable(out io.Writer, all []hunted) {
 
 const preface = `# Planted bugs
 
-Every rule of the protocol that can be left out is left out here once, and the simulation must
-notice. "first" is the first seed that does, of the %d that are standard; "seeds" is how many of
-them do, at least %d. Only a fault that says what this bug does counts, not one that follows from
-it. A bug is a change to the text of the source that ` + "`go build -overlay`" + ` applies; the source itself
-knows nothing of it. To see one at work:
+Each bug on this page leaves out a rule of the protocol, or a part of one. The simulation must find
+it: at least %d of the %d standard seeds must fail with a fault that the bug causes directly.
+"seeds" is the number of seeds that do, and "first" is the first of them. A bug is a change to the
+text of the source, which ` + "`go build -overlay`" + ` applies; the source in the tree does not contain it.
+To run one bug:
 
     go run ./internal/sim -bug NAME -seed FIRST -v
 
@@ -130,15 +130,15 @@ knows nothing of it. To see one at work:
 const byTest = `
 ## Found by a deterministic test
 
-Too few seeds meet what these need, or it costs no more than other faults do. The test, in
-internal/protocol, fails with the bug.
+For each of these, a test in internal/protocol fails with the bug. Too few seeds meet the conditions
+that the bug needs, or it costs no more than other faults do.
 
 | bug | rule | what is left out | test | why no seeds |
 |---|---|---|---|---|
 `
 
 func writeMarkdown(out io.Writer, all []hunted) {
-	fmt.Fprintf(out, preface, standard, enough)
+	fmt.Fprintf(out, preface, enough, standard)
 	for _, h := range all {
 		if h.Test == "" {
 			fmt.Fprintln(out, h.row(), h.where(), "|", h.Failed, "|", cell(fault(h.Fault)), "|")

@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// waited checks that no member replaces a possibly held record before its lease is over, by true
+// waited checks that no member replaces a record with a lease before that lease is over, by true
 // time (L2, L3), whether its holder is alive or not. The lease counts from when the record was put
 // there, which is before any member has seen it.
 func (c *check) waited(n *node, old *protocol.Cell, r *record.Record) {

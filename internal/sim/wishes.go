@@ -6,17 +6,17 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// A leader's successor is named in its own process, or by a request in the store. The last wish
-// counts, and a request once.
+// A leader's successor is named by a call in its process, or by a request in the store. The
+// successor that was named last counts. A request counts once.
 
 // wishes are the named successors of a term.
 type wishes struct {
 	term  uint64
 	names []string
-	plain bool // one of the wishes came without any obstacle on its way to the leader
+	plain bool // one of the names reached the leader without an obstacle
 }
 
-// wish records that n has just got a wish for its successor.
+// wish records that n has just been asked to hand over to a successor.
 func (n *node) wish(to string, plain bool) {
 	if n.m.Phase() != protocol.Leading {
 		return
@@ -37,7 +37,7 @@ func (n *node) asks(c *protocol.Cell, plain bool) {
 	}
 }
 
-// named checks that a release names one of the wished successors, if there are any (H1).
+// named checks that a release names one of the requested successors, if there are any (H1).
 func (c *check) named(n *node, op *protocol.Op) {
 	r, w := &op.Record, &n.wishes
 	released := op.Write && r.Released && r.Term == w.term && r.Term == n.term

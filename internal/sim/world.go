@@ -13,11 +13,13 @@ import (
 // world is one run.
 type world struct {
 	dice
-	more        dice // for faults of few runs, so that other runs stay as they were without these
-	extra       dice // and for faults of still fewer
-	watches     dice // and for the watches
-	promotions  dice // and for standbys that take over
-	rumors      dice // and for rumors
+	// Some faults have dice of their own. So their draws do not change the runs without them.
+	more        dice // for faults of few runs
+	extra       dice // for faults of still fewer runs
+	watches     dice // for watches that end
+	promotions  dice // for standbys that take over
+	edits       dice // for values that are edited by hand
+	rumors      dice
 	cfg         settings
 	plan        plan
 	now         time.Duration
@@ -30,13 +32,13 @@ type world struct {
 	outageUntil time.Duration
 	crowd       int  // events since time last advanced
 	deaf        bool // nothing is pushed any more
-	lossy       bool // the next write is lost, in the calm
+	lossy       bool // in the calm: the next write is lost (see losing)
 	calm        bool // no more faults
 	trying      bool // a leader that leaves takes most of the time allowed
 	calmAt      time.Duration
 	rounds      int  // hand-overs that were requested in the calm
-	trials      int  // and how often a leader ceased to be eligible
-	settled     bool // and time enough for a leader
+	trials      int  // how often a leader ceased to be eligible in the calm
+	settled     bool // there is a leader, which should stay (see settle)
 	settledAt   time.Duration
 	verbose     bool
 	out         io.Writer
@@ -48,17 +50,17 @@ type settings struct {
 	Drift float64       // the real error of clocks, in multiples of the promised bound
 }
 
-// stats are the results of a run, so that no run passes by idling.
+// stats are the results of a run. A run without enough elections does not pass.
 type stats struct {
 	ops, elections                   int
 	led                              time.Duration
-	free                             bool // only the election itself moved its leader
+	free                             bool // see plan.free
 	calmReads, calmWrites, calmTerms int
 }
 
 var (
 	absent    = protocol.Cell{}
-	foreign   = protocol.Cell{Kind: protocol.Foreign, Problem: errors.New("somebody else's")}
+	foreign   = protocol.Cell{Kind: protocol.Foreign, Problem: errors.New("bytes of another program")}
 	malformed = protocol.Cell{Kind: protocol.Malformed, Problem: errors.New("too long")}
 	names     = map[protocol.What]string{
 		protocol.Candidacy: "candidate", protocol.Elected: "elected", protocol.Leaving: "leaving", protocol.Lost: "lost",
@@ -71,7 +73,7 @@ var (
 // run plays one seed to its end, or to its first fault.
 func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	defer rescue(&fault)
-	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), rumors: newDice(seed, 0x4ea5), out: trace, verbose: trace != nil}
+	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), out: trace, verbose: trace != nil}
 	w.plan = w.draw()
 	w.stats.free = w.plan.free()
 	w.check = newCheck(w)
@@ -79,18 +81,18 @@ func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	w.tracef(nil, "plan %+v", w.plan)
 	w.populate()
 	w.schedule()
-	w.attend()
+	w.startElder()
 	w.queue.add(cfg.Hour*3/4, w.quieten)
 	for w.now < cfg.Hour && w.check.fault == nil {
 		w.happen(w.queue.pop())
 	}
 	if w.check.fault == nil {
-		w.check.worth()
+		w.check.busyEnough()
 	}
 	return w.stats, w.check.fault
 }
 
-// happen runs one event. Time must go on.
+// happen runs one event, and checks that time does not stand still.
 func (w *world) happen(e event) {
 	const crowd = 10000
 	if w.crowd++; e.at > w.now {

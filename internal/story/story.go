@@ -1,7 +1,7 @@
-// Package story tells what happens in an election, as an observer sees it that takes no part in it.
+// Package story describes what happens in an election, as an observer sees it.
 //
-// It folds two sources into one story: the election names the leader, and the record that it sees
-// says when it was renewed, released, or its leader asked to hand over.
+// It combines two sources: events of the election name the leader, and the states of the store show
+// when a term was renewed or released, and when its leader was asked to hand over.
 package story
 
 import (
@@ -21,11 +21,11 @@ type What string
 
 // The kinds of fact.
 const (
-	Elected  What = "elected"  // Who leads in Term; the same again changes the Address alone
-	Renewed  What = "renewed"  // Who has renewed Term, perhaps before its Elected
+	Elected  What = "elected"  // Who leads in Term. If it is repeated, only the Address changed.
+	Renewed  What = "renewed"  // Who has renewed Term. It may come before the Elected of that term.
 	Asked    What = "asked"    // Who is asked to hand over
 	Released What = "released" // Who has released the lease of Term
-	Nobody   What = "nobody"   // nobody leads; Text says why
+	Nobody   What = "nobody"   // no member leads; Text says why
 	Alarm    What = "alarm"    // an operator should look
 	Trouble  What = "trouble"  // the store failed or refused
 )
@@ -36,39 +36,40 @@ type Fact struct {
 	What What
 	Who  string // the leader's ID
 	Term uint64
-	// Text is for people. For Elected it is why there was a change of leader: Graceful, Forced,
-	// Silence, or empty.
+	// Text is for people. For Elected it says why the leader changed: Graceful, Forced, Silence, or
+	// empty if this is not known.
 	Text    string
 	Address string
 	Lease   time.Duration
-	// Took is how long a change of leader took, and Least the least that it had to; Least is below
-	// 0 if that is not known.
+	// Took is how long a change of leader took. Least is the shortest possible time for it, or
+	// below 0 if that is not known.
 	Took, Least time.Duration
 }
 
 // Item is a fact and its sources.
 type Item struct {
 	Fact
-	// Event is the library's, nil if it has none for this.
+	// Event is the event of the election; nil if the fact comes from the store.
 	Event *tenure.Event
-	// Before is the leader before that of an Elected, if there was one.
+	// Before is the previous leader, for Elected and Nobody, if there was one.
 	Before tenure.Leader
-	// Request is that of an Asked.
+	// Request is the request, for Asked.
 	Request *records.Request
 }
 
-// Story is the state so far. Its sources are the store, whose news come first, and the election.
-// Its methods may be called concurrently.
+// Story is what was observed so far. Changes of the store usually come before the events of the
+// election for them. Several goroutines may call its methods. The zero Story is ready for use.
 type Story struct {
 	mu   sync.Mutex
 	last records.Record
-	// signs are in the order in which the store showed them. The first is the leader's, if any is.
+	// signs has the terms in the order in which the store showed them. The first is the leader's,
+	// if the store has shown it.
 	signs []*sign
-	// leader is the last that there was.
+	// leader is the present leader, or the last one.
 	leader tenure.Leader
 	begun  bool
-	// deaf: nothing was seen since the store failed last.
-	deaf bool
+	// storeFailed: the store has failed, and shown nothing since.
+	storeFailed bool
 }
 
 // sign is what the store showed of one term.
@@ -76,20 +77,20 @@ type sign struct {
 	term              uint64
 	who, incarnation  string
 	nonce             string    // of the last renewal
-	first, renewed    time.Time // when it was seen first, and when its last renewal was
-	held              time.Time // when it was last known to be in the store as it was renewed last
-	released, deleted time.Time // zero if it was not
+	first, renewed    time.Time // when the term was first seen, and when its last renewal was seen
+	held              time.Time // when the store was last known to have that last renewal
+	released, deleted time.Time // zero if the term was not
 	lease             time.Duration
 	asked             bool
 }
 
-// maxSigns is how many terms the store may show before the election speaks of the first.
+// maxSigns is the number of terms that are remembered before the election reports the first.
 const maxSigns = 4
 
-// UsualLease is the library's.
+// UsualLease is the default lease.
 const UsualLease = 15 * time.Second
 
-// Lease is the last that was seen.
+// Lease returns the last lease that was seen, or UsualLease if none was.
 func (s *Story) Lease() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,18 +100,19 @@ func (s *Story) Lease() time.Duration {
 	return UsualLease
 }
 
-// See takes a change that the store showed, perhaps by a push. It does not block.
+// See takes a state that the store showed, by a read or a push, and returns what it shows. It does
+// not block.
 func (s *Story) See(e driver.Entry, pushed bool, now time.Time) []Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, g := records.Read(e), s.newest()
 	if e.Unverified && !(r.Held() && s.last.Held() && g.of(&r)) {
-		return nil // anybody may have sent it: of these pushes only renewals are shown
+		return nil // anybody may have sent it: such a push shows only renewals
 	}
-	if pushed && !s.deaf && s.last.Held() && g.of(&s.last) && (r.Term == g.term || r.Seq <= 1) {
-		g.held = now // no push came until now, and none was missed
+	if pushed && !s.storeFailed && s.last.Held() && g.of(&s.last) && (r.Term == g.term || r.Seq <= 1) {
+		g.held = now // the state did not change until now: no push was missed
 	}
-	s.last, s.deaf = r, false
+	s.last, s.storeFailed = r, false
 	switch {
 	case r.Absent:
 		if g != nil && g.deleted.IsZero() {
@@ -148,8 +150,8 @@ func (s *Story) released(r *records.Record, now time.Time) []Item {
 	return []Item{{Fact: Fact{At: now, What: Released, Who: r.Leader, Term: r.Term}}}
 }
 
-// sign returns that of the record's term. A term that comes again, after a deletion or after
-// another one, is another: the store was deleted and made again.
+// sign returns the sign of the record's term. If a term comes again after a deletion or after
+// another term, it gets a new sign: the store was recreated.
 func (s *Story) sign(r *records.Record, now time.Time) *sign {
 	if g := s.newest(); g.of(r) && g.deleted.IsZero() {
 		return g
@@ -159,7 +161,7 @@ func (s *Story) sign(r *records.Record, now time.Time) *sign {
 	return g
 }
 
-// newest is nil if there is none.
+// newest returns the sign that the store showed last, or nil.
 func (s *Story) newest() *sign {
 	if len(s.signs) == 0 {
 		return nil
@@ -171,8 +173,8 @@ func (g *sign) of(r *records.Record) bool {
 	return g != nil && g.term == r.Term && g.who == r.Leader && g.incarnation == r.Incarnation
 }
 
-// place returns where the newest sign of a leader's term is; below 0 if there is none.
-func place(signs []*sign, l *tenure.Leader) int {
+// indexOf returns the index of the newest sign of a leader's term, or -1.
+func indexOf(signs []*sign, l *tenure.Leader) int {
 	for i, g := range slices.Backward(signs) {
 		if g.term == l.Term && g.who == l.ID {
 			return i
@@ -181,7 +183,7 @@ func place(signs []*sign, l *tenure.Leader) int {
 	return -1
 }
 
-// Begin says that nobody leads, if no leader was seen yet.
+// Begin returns that no member leads, if no leader was seen yet.
 func (s *Story) Begin(now tenure.Status, election, id string) []Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +194,7 @@ func (s *Story) Begin(now tenure.Status, election, id string) []Item {
 	return []Item{s.vacant(tenure.Event{Time: time.Now(), Kind: tenure.EventLeader, Election: election, ID: id})}
 }
 
-// Hear takes an event of the election.
+// Hear takes an event of the election, and returns what it shows.
 func (s *Story) Hear(e tenure.Event) []Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +213,7 @@ func (s *Story) Hear(e tenure.Event) []Item {
 		fact.What = Alarm
 	default:
 		fact.What = Trouble
-		s.deaf = true
+		s.storeFailed = true
 	}
 	return []Item{{Fact: fact, Event: &e}}
 }
@@ -223,7 +225,7 @@ func (s *Story) leads(e tenure.Event) Item {
 	}}
 	again := s.leader.Term == l.Term && s.leader.ID == l.ID && s.leader.Incarnation == l.Incarnation
 	before, after := s.signs, s.signs
-	if at := place(s.signs, &l); at >= 0 {
+	if at := indexOf(s.signs, &l); at >= 0 {
 		before, after = s.signs[:at], s.signs[at:]
 		if first := after[0].first; first.Before(e.Time) && !again {
 			i.At = first
@@ -237,17 +239,17 @@ func (s *Story) leads(e tenure.Event) Item {
 	return i
 }
 
-// Why there was a change of leader, as far as it can be seen from outside.
+// Why the leader changed, as far as an observer can see.
 const (
 	Graceful = "graceful" // the leader had released its lease
 	Forced   = "forced"   // the record was deleted
-	Silence  = "silence"  // the leader did not renew it: it died, was stopped, or was cut off
+	Silence  = "silence"  // the leader did not renew: it died, was stopped, or was cut off
 )
 
-// change is how long it took from the last sign of the leader before, and the least that it had to
-// take; below 0 if that is not known.
+// change returns how long the change took, counted from the last sign of the previous leader, the
+// time that it took at least (below 0 if that is not known), and why the leader changed.
 func (s *Story) change(signs []*sign, at time.Time) (took, least time.Duration, why string) {
-	last := place(signs, &s.leader)
+	last := indexOf(signs, &s.leader)
 	if last < 0 {
 		return 0, -1, ""
 	}
@@ -265,13 +267,13 @@ func (s *Story) change(signs []*sign, at time.Time) (took, least time.Duration, 
 	}
 }
 
-// silent reports whether the leader did not renew for so long that it was not well. Without that it
-// may have renewed and released the lease between two looks at the store.
+// silent reports whether the leader did not renew for so long that it was in trouble. A leader that
+// was silent for less may have renewed and released the lease between two reads.
 func (g *sign) silent() bool {
 	return !g.renewed.IsZero() && g.held.Sub(g.renewed) >= g.lease/4*3
 }
 
-// vacant says that nobody leads, and why.
+// vacant returns that no member leads, and why.
 func (s *Story) vacant(e tenure.Event) Item {
 	return Item{Event: &e, Before: s.leader, Fact: Fact{At: e.Time, What: Nobody, Text: s.why(e.Time)}}
 }
@@ -279,8 +281,8 @@ func (s *Story) vacant(e tenure.Event) Item {
 func (s *Story) why(now time.Time) string {
 	g := s.newest()
 	switch {
-	case s.deaf:
-		return "the store does not answer, so that is not sure"
+	case s.storeFailed:
+		return "the store does not answer, so this is not certain"
 	case s.last.Absent && s.leader.Exists():
 		return "the record was deleted"
 	case s.last.Absent:
@@ -290,7 +292,7 @@ func (s *Story) why(now time.Time) string {
 	case s.last.Vacant():
 		return "the record is vacant"
 	case s.last.Held() && s.last.Lease > 0 && g.of(&s.last) && now.Sub(g.renewed) >= s.last.Lease:
-		return fmt.Sprintf("the lease of %s, last seen to be renewed %s ago, has run out", s.last.Leader, units.Seconds(now.Sub(g.renewed)))
+		return fmt.Sprintf("the lease of %s ran out %s after its last renewal", s.last.Leader, units.Seconds(s.last.Lease))
 	}
-	return "what is there is no sound record"
+	return "the stored value is not a valid record"
 }

@@ -23,8 +23,8 @@ func TestEarlierTermsAreForgotten(t *testing.T) {
 	}
 }
 
-// A push that anybody can have sent shows a renewal at most.
-func TestForgedPushesTellOfRenewalsAtMost(t *testing.T) {
+// Any client may have sent a push. So a push shows at most a renewal.
+func TestForgedPushesShowOnlyRenewals(t *testing.T) {
 	var s Story
 	now := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 	const held = `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"%d"}`
@@ -36,13 +36,13 @@ func TestForgedPushesTellOfRenewalsAtMost(t *testing.T) {
 		"": 0, "junk": 0,
 	} {
 		if got := s.See(driver.Entry{Value: []byte(value), Unverified: true}, true, now); len(got) != facts {
-			t.Errorf("%s tells %+v", value, got)
+			t.Errorf("%s yields %+v", value, got)
 		}
 	}
 }
 
 // Bytes that look like a leader's record may name any term.
-func TestTermsThatNoElectionSpeaksOfAreForgotten(t *testing.T) {
+func TestTermsWithoutAnElectionAreForgotten(t *testing.T) {
 	var s Story
 	for i := range 1000 {
 		value := fmt.Appendf(nil, `{"leaderID":"a","term":%d,"leaseMillis":2000,"nonce":"%d"}`, 1<<60+i, i)
@@ -53,14 +53,14 @@ func TestTermsThatNoElectionSpeaksOfAreForgotten(t *testing.T) {
 	}
 }
 
-// film is what an observer meets, in seconds from its beginning.
+// film is the sequence that an observer sees, in seconds from its beginning.
 type film struct {
 	Story
 	begin  time.Time
 	leader Item // the last Elected
 }
 
-// shows a record with a lease of 12 s.
+// shows adds a record with a lease of 12 s.
 func (f *film) shows(second int, pushed bool, leader string, term, seq int, more string) {
 	value := ""
 	if leader != "" {
@@ -82,7 +82,7 @@ func (f *film) fails(second int) {
 	f.Hear(tenure.Event{Time: f.at(second), Kind: tenure.EventTrouble, Cause: fmt.Errorf("cut off")})
 }
 
-func TestWhyTheLeaderChanged(t *testing.T) {
+func TestReasonOfALeaderChange(t *testing.T) {
 	const unknown = -time.Second
 	for _, c := range []struct {
 		what        string
@@ -142,9 +142,9 @@ func TestWhyTheLeaderChanged(t *testing.T) {
 	}
 }
 
-// A store that was deleted and made again counts its terms from the beginning. Nothing is taken
-// from the terms of before that have the same numbers.
-func TestAStoreThatBeganAnew(t *testing.T) {
+// A store that was deleted and recreated counts its terms from the beginning. Facts of earlier
+// terms with the same numbers are not reused.
+func TestRecreatedStore(t *testing.T) {
 	f := &film{begin: time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)}
 	for second := range 2 {
 		for n, id := range []string{"a", "b", "c"} {
@@ -161,7 +161,7 @@ func TestAStoreThatBeganAnew(t *testing.T) {
 }
 
 // The same leader leads the same term again: its new process began with an empty store.
-func TestTheSameTermAgain(t *testing.T) {
+func TestSameTermTwice(t *testing.T) {
 	f := &film{begin: time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)}
 	f.shows(0, true, "a", 1, 1, "")
 	f.leads(0, "a", 1)

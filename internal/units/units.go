@@ -1,4 +1,4 @@
-// Package units prints durations for people.
+// Package units formats durations for people.
 package units
 
 import (
@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Seconds keeps milliseconds, and below a tenth of a second a bit more.
+// Seconds formats a duration in seconds with three decimals, or below 100 ms in milliseconds with
+// one.
 func Seconds(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -17,5 +18,5 @@ func Seconds(d time.Duration) string {
 	return fmt.Sprintf("%.3f s", d.Seconds())
 }
 
-// Millis keeps microseconds.
+// Millis returns a duration in milliseconds, with microseconds as decimals.
 func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -13,7 +13,7 @@ func TestSeconds(t *testing.T) {
 		1871499 * time.Microsecond: "1.871 s", 75 * time.Second: "75.000 s",
 	} {
 		if got := units.Seconds(d); got != want {
-			t.Errorf("%v is told as %s, want %s", d, got, want)
+			t.Errorf("%v is shown as %s, want %s", d, got, want)
 		}
 	}
 }

@@ -111,8 +111,8 @@ func TestOverlapIsTheLongest(t *testing.T) {
 	}
 }
 
-// TestBookAgreesWithAllPairs: in any order of the acts, the book finds the pairs and the acts that
-// a comparison of all pairs of acts finds.
+// TestBookAgreesWithAllPairs: in any order of the acts, the book finds the same pairs and acts as a
+// comparison of all pairs of acts.
 func TestBookAgreesWithAllPairs(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -137,7 +137,7 @@ func TestBookAgreesWithAllPairs(t *testing.T) {
 	}
 }
 
-// randomActs are those of terms that mostly come one after another.
+// randomActs returns acts of terms that mostly follow each other.
 func randomActs(r *rand.Rand) []noted {
 	var acts []noted
 	for i := range uint64(6) {
@@ -154,8 +154,8 @@ func randomActs(r *rand.Rand) []noted {
 	return acts
 }
 
-// allPairs returns the pairs of tokens that overlap, and the number of acts that follow the
-// beginning of a term that began later.
+// allPairs returns the pairs of tokens that overlap. It also returns the number of acts that follow
+// the beginning of a later term.
 func allPairs(acts []noted) (found map[[2]uint64]bool, stale int) {
 	found, first := map[[2]uint64]bool{}, map[uint64]int64{}
 	for _, a := range acts {
@@ -180,7 +180,7 @@ func allPairs(acts []noted) (found map[[2]uint64]bool, stale int) {
 	return found, stale
 }
 
-func TestVerdictSaysWhatIsWrong(t *testing.T) {
+func TestVerdictNamesTheProblem(t *testing.T) {
 	v := witness.Verdict{Terms: 3, Acts: 40, Stale: 2, Regressed: 1, AfterEnd: 5}
 	v.Overlap = time.Second
 	const want = "4 of 80 acts came after the first act of a later term, up to 1s after it; " +

@@ -75,7 +75,7 @@ func (w *Writer) Close() error { return w.file.Close() }
 // Reader follows a journal.
 type Reader struct{ file *os.File }
 
-// Follow opens a journal to read it while it grows.
+// Follow opens a journal to read it while writers append to it.
 func Follow(path string) (*Reader, error) {
 	f, err := os.Open(path)
 	return &Reader{f}, err

@@ -31,8 +31,8 @@ func follow(t *testing.T, path string) *witness.Reader {
 	return r
 }
 
-// TestGolden: the bytes of a journal stay as they are, since programs outside of this repository
-// read them.
+// TestGolden: the bytes of a journal do not change, because programs outside this repository read
+// them.
 func TestGolden(t *testing.T) {
 	const golden = `
 		0807060504030201 1817161514131211 24232221 01000000 44434241 54535251
@@ -93,12 +93,13 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// TestTornJournal: the reader returns the records before bytes that are not a record, and an error.
+// TestTornJournal: if bytes are not a record, the reader returns the records before them, and an
+// error.
 func TestTornJournal(t *testing.T) {
 	const records = 3000
 	for name, c := range map[string]struct {
 		tear func([]byte) []byte
-		want int // records before it
+		want int // the records before it
 		says string
 	}{
 		"whole": {func(b []byte) []byte { return b }, records, ""},

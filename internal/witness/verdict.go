@@ -84,16 +84,16 @@ func ByTime(records []Record) Verdict {
 }
 
 // ByOrder judges a journal by the places of its acts: would a resource have received an act of an
-// older term after one of a newer term? A process that is suspended between the stamp and the
-// record shows only here. Overlap is 0, because places are not times.
+// older term after one of a newer term? Only this finds a process that was suspended between the
+// stamp and the record. Overlap is 0, because places are not times.
 func ByOrder(records []Record) Verdict {
 	v := judge(records, func(place int, _ Record) int64 { return int64(place) })
 	v.Overlap = 0
 	return v
 }
 
-// judge takes the process that tenure started, and all descendants, for one: what they do with one
-// token is one term.
+// judge counts the process that tenure started, and all its descendants, as one. Their acts with
+// one token are one term.
 func judge(records []Record, when func(place int, r Record) int64) Verdict {
 	late, ended, acts := 0, map[Record]bool{}, map[Record][]int64{}
 	for i, r := range records {

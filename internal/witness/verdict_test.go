@@ -28,7 +28,8 @@ func (w worker) child() worker {
 	return w
 }
 
-// TestPlantedFaults: the judge finds the one fault in each journal, and none in those without.
+// TestPlantedFaults: the verdict finds the one fault in each journal, and none in journals without
+// faults.
 func TestPlantedFaults(t *testing.T) {
 	c1, c2, c3 := worker{4, 1, 10, 10}, worker{7, 2, 20, 20}, worker{9, 3, 30, 30}
 	again := worker{4, 1, 15, 15}    // c1 runs its worker twice in one term

@@ -1,11 +1,10 @@
 // Package tenureotel exports the metrics of elections, and a span for each term, to OpenTelemetry.
+// Use it in a program that has the SDK of OpenTelemetry. Metrics and spans work without each other.
 //
 //	set, spans := metrics.New(), tenureotel.NewTracer(otel.GetTracerProvider(), nil)
 //	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(tenureotel.NewProducer(set)))
 //	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 //	e, err := tenure.New(store, "job", tenure.Config{Metrics: set, OnEvent: spans.OnEvent})
-//
-// Use it in a program that has the SDK of OpenTelemetry. Metrics and spans work without each other.
 package tenureotel
 
 import (
@@ -34,8 +33,8 @@ const scope = "github.com/tenure-go/tenure/metrics/tenureotel"
 // of package tenureprom, so that the same alerts and dashboards fit.
 //
 // Sums and histograms are cumulative, even if the reader or its exporter prefers deltas, since the
-// SDK does not convert the output of a Producer. Where a system needs deltas, convert in the
-// collector, with the processor cumulativetodelta. Views do not apply either.
+// SDK does not convert the output of a Producer. If a system needs deltas, convert the sums and
+// histograms in the collector, with the processor cumulativetodelta. Views do not apply either.
 func NewProducer(set *metrics.Set, attributes ...attribute.KeyValue) metric.Producer {
 	return &producer{set: set, attributes: slices.Clone(attributes)}
 }
@@ -65,7 +64,7 @@ func (p *producer) labels(s *metrics.Sample) attribute.Set {
 	return attribute.NewSet(all...)
 }
 
-// collection is what Produce returns, and the data points so far of one more metric.
+// collection has the completed metrics, and the data points so far of the next one.
 type collection struct {
 	now        time.Time
 	all        []metricdata.Metrics

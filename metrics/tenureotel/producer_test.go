@@ -23,7 +23,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 )
 
-// played is a Set of two elections in which things have happened.
+// played returns a Set of two elections with some events.
 func played() *metrics.Set {
 	set := metrics.New()
 	add := func(name string, state metrics.State) *metrics.Member {
@@ -97,7 +97,8 @@ func TestNamesAndUnits(t *testing.T) {
 	}
 }
 
-// The time of a sum begins with the counting, which for an election is later than for its Set.
+// The start time of a sum is the start of the counting. For an election this is later than for its
+// Set.
 func TestDataPoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, began := metrics.New(), time.Now()
@@ -150,7 +151,7 @@ func TestDataPoints(t *testing.T) {
 	})
 }
 
-// The Producers of two stores have an attribute each, and a summary names no election.
+// The producers of two stores have an attribute each. A summary names no election.
 func TestSeveralStores(t *testing.T) {
 	summary := metrics.NewSummary()
 	for _, name := range []string{"shard-1", "shard-2"} {
@@ -166,8 +167,8 @@ func TestSeveralStores(t *testing.T) {
 	}, find(t, scopes[1], "tenure.leading").Data, metricdatatest.IgnoreTimestamp())
 }
 
-// OpenTelemetry's own exporter makes the same series as package tenureprom: alerts and boards serve
-// for both.
+// OpenTelemetry's own exporter makes the same series as package tenureprom, so alerts and boards
+// work for both.
 func TestSeriesInPrometheus(t *testing.T) {
 	set, registry := played(), prometheus.NewPedanticRegistry()
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(),
@@ -214,7 +215,7 @@ func TestSeriesInPrometheus(t *testing.T) {
 	}
 }
 
-// BenchmarkProduce is one collection.
+// BenchmarkProduce measures one collection.
 func BenchmarkProduce(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		b.Run(fmt.Sprint("elections=", n), func(b *testing.B) {

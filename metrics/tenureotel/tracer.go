@@ -22,10 +22,10 @@ import (
 // have open spans; beyond that, one of them ends early. The status of the span is Error if the term
 // was lost, with the reason of [tenure.ReasonOf].
 //
-// The events of the span are those of the election in that time: tenure.leaving, tenure.lost,
-// tenure.overdue, tenure.failed, tenure.trouble, tenure.alarm and tenure.released. They have the
-// attributes tenure.reason and tenure.cause if the event has a cause. The provider limits how many
-// events a span keeps: by default the last 128.
+// The span has an event for each of these events of the election in that time: tenure.leaving,
+// tenure.lost, tenure.overdue, tenure.failed, tenure.trouble, tenure.alarm and tenure.released.
+// They have the attributes tenure.reason and tenure.cause if the event has a cause. The provider
+// limits how many events a span keeps: by default the last 128.
 //
 // Elections of the same name and ID, for example on different stores, need a Tracer each.
 type Tracer struct {
@@ -107,7 +107,7 @@ func (t *Tracer) end(who candidate, e *tenure.Event) {
 	}
 }
 
-// take forgets the open span of a candidate and returns it, or nil. It runs under the lock.
+// take removes the open span of a candidate and returns it, or nil. It runs under the lock.
 func (t *Tracer) take(who candidate) trace.Span {
 	span := t.leading[who]
 	if span == nil {
@@ -118,8 +118,8 @@ func (t *Tracer) take(who candidate) trace.Span {
 	return span
 }
 
-// lose notes that the term of a candidate is lost. Where too many are, it returns the span of
-// another one, which it forgets.
+// lose records that the term of a candidate is lost. If there are too many lost terms, it removes
+// the span of another one and returns it.
 func (t *Tracer) lose(who candidate) (excess trace.Span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -45,7 +45,7 @@ func newStage(t *testing.T, next func(tenure.Event)) *stage {
 	return s
 }
 
-// config is that of a member whose events the Tracer gets.
+// config returns the settings of a member whose events the Tracer gets.
 func (s *stage) config() tenure.Config {
 	return tenure.Config{
 		ID: "node-1", Lease: lease, FinishWithin: 10 * time.Second, Clock: clock.Standard{}, OnEvent: s.tracer.OnEvent,
@@ -70,7 +70,7 @@ func (s *stage) run(work tenure.Lead) *tenure.Term {
 	return <-s.won
 }
 
-// want compares the last span that has ended: its events with their reasons, and the end.
+// want compares the last span that has ended: its events with their reasons, and its end.
 func (s *stage) want(term *tenure.Term, end time.Time, status codes.Code, events ...string) {
 	s.Helper()
 	synctest.Wait()
@@ -89,7 +89,7 @@ func (s *stage) want(term *tenure.Term, end time.Time, status codes.Code, events
 		got = append(got, fmt.Sprintf("%s %s", e.Name, reason.AsString()))
 	}
 	got = slices.Compact(got)
-	// whether a candidate fails once more before the work ends depends on its random pauses
+	// Whether a candidate fails once more before the work ends depends on its random pauses.
 	if last := len(got) - 1; last > 0 && got[last] == "tenure.trouble other" {
 		got = got[:last]
 	}
@@ -113,14 +113,14 @@ func (s *stage) want(term *tenure.Term, end time.Time, status codes.Code, events
 	}
 }
 
-// open compares how many spans have begun and not ended, in a bubble.
+// open compares the number of open spans, in a bubble.
 func (s *stage) open(want int) {
 	s.Helper()
 	synctest.Wait()
 	s.openNow(want)
 }
 
-// openNow is open where no event is under way.
+// openNow is open without waiting for other goroutines.
 func (s *stage) openNow(want int) {
 	s.Helper()
 	if n := len(s.Started()) - len(s.Ended()); n != want {
@@ -218,7 +218,8 @@ func TestSpanOfATermThatIsDeposed(t *testing.T) {
 	})
 }
 
-// No event shows when the work has stopped if this process campaigns no more: End ends the span.
+// If this process does not campaign again, no event shows when the work has stopped. End ends the
+// span.
 func TestSpanOfALostTermWithoutAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -308,7 +309,7 @@ func TestSpanOfWorkThatFails(t *testing.T) {
 	})
 }
 
-// All events are passed on, in their order. Those of other members make no span.
+// All events are passed on, in their order. Events of other members make no span.
 func TestEventsArePassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kinds []tenure.EventKind
@@ -331,19 +332,19 @@ func TestEventsArePassedOn(t *testing.T) {
 			t.Errorf("next got no leader in %v", kinds)
 		}
 		want := []tenure.EventKind{tenure.EventCandidate, tenure.EventElected, tenure.EventLeaving, tenure.EventReleased}
-		// a push may come at any time
+		// A push may come at any time.
 		if got := slices.DeleteFunc(kinds, isLeader); !slices.Equal(got, want) {
 			t.Errorf("next got %v, want %v", got, want)
 		}
 	})
 }
 
-// event is one of the term 1, at its second.
+// event returns an event of term 1, at this second.
 func event(kind tenure.EventKind, election, id string, second int64) tenure.Event {
 	return tenure.Event{Kind: kind, Election: election, ID: id, Term: 1, Time: time.Unix(second, 0)}
 }
 
-// An event that is missing, since OnEvent was too slow, leaves no span open.
+// An event may be missing because OnEvent was too slow. That leaves no span open.
 func TestSpanWithoutTheEventOfItsEnd(t *testing.T) {
 	for _, kind := range []tenure.EventKind{tenure.EventElected, tenure.EventCandidate} {
 		s := newStage(t, nil)
@@ -373,7 +374,7 @@ func TestTimesOfASpan(t *testing.T) {
 	}
 }
 
-// Terms that are lost and never heard of again do not add up. Those that have ended do not count.
+// Lost terms without further events do not accumulate. Terms that have ended do not count.
 func TestSpansOfLostTermsAreBounded(t *testing.T) {
 	s := newStage(t, nil)
 	lose := func(group string, n int) {

@@ -1,11 +1,11 @@
-// Package tenureprom exports the metrics of elections to Prometheus.
+// Package tenureprom exports the metrics of elections to Prometheus. Use it in a program that has a
+// registry of client_golang. Without one, use [metrics.Set.WriteText].
 //
 //	set := metrics.New()
 //	prometheus.MustRegister(tenureprom.NewCollector(set))
 //	e, err := tenure.New(store, "job", tenure.Config{Metrics: set})
 //
-// Use it in a program that has a registry of client_golang. Without one, use
-// [metrics.Set.WriteText]. The names of the metrics are those of [metrics.Definitions].
+// The names of the metrics are those of [metrics.Definitions].
 package tenureprom
 
 import (

@@ -22,7 +22,7 @@ import (
 	"github.com/tenure-go/tenure/metrics/tenureprom"
 )
 
-// played is a Set in which each metric has another value.
+// played returns a Set in which each metric has another value.
 func played() *metrics.Set {
 	set := metrics.New()
 	for i, name := range []string{"billing", "reports"} {
@@ -61,7 +61,7 @@ func TestExposition(t *testing.T) {
 	}
 }
 
-// A registry that checks what it gets accepts two stores, and a summary beside series for each.
+// A registry with checks accepts two stores, and a summary beside series for each election.
 func TestSetsOfSeveralStores(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	summary := metrics.NewSummary()
@@ -87,7 +87,7 @@ func TestSetsOfSeveralStores(t *testing.T) {
 	}
 }
 
-// What metrics.Set writes by itself is what a registry of client_golang writes, but for the order.
+// metrics.Set itself writes the same text as a registry of client_golang, except for the order.
 func TestTextWithoutTheLibrary(t *testing.T) {
 	set := played()
 	set.Add("a \"quoted\" \\ name\nof two lines", func() (metrics.State, bool) { return metrics.State{}, true })
@@ -100,7 +100,7 @@ func TestTextWithoutTheLibrary(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape is a scrape as Prometheus asks for it, compressed.
+// BenchmarkScrape measures a compressed scrape, as Prometheus requests it.
 func BenchmarkScrape(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		b.Run(fmt.Sprint("elections=", n), func(b *testing.B) {

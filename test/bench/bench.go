@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// bench holds the servers that rows share. They are started at the first need.
+// bench holds the servers that rows share. They start when a row first needs them.
 type bench struct {
 	options
 	ctx context.Context
@@ -38,7 +38,7 @@ func (b *bench) close() {
 	_ = os.RemoveAll(b.dir)
 }
 
-// unique returns a name that nothing else has, for a bucket, a member or an election.
+// unique returns a unique name for a bucket, a member or an election.
 func (b *bench) unique(name string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *bench) unique(name string) string {
 	return fmt.Sprintf("%s-%d", name, b.names)
 }
 
-// sleep ends early with the bench.
+// sleep sleeps, and returns early if the bench ends.
 func (b *bench) sleep(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -56,7 +56,7 @@ func (b *bench) sleep(d time.Duration) {
 	}
 }
 
-// repeat returns the number of rounds, each of which runs several times: -runs, or else the row's.
+// repeat returns the number of rounds: -runs divided by times, or else the row's number.
 func (b *bench) repeat(rounds choice[int], times int) int {
 	if b.runs > 0 {
 		return (b.runs + times - 1) / times
@@ -64,7 +64,7 @@ func (b *bench) repeat(rounds choice[int], times int) int {
 	return pick(b, rounds)
 }
 
-// choice is a setting of a row, in a quick run and in a full one.
+// choice is a setting of a row, for a quick run and for a full run.
 type choice[T any] struct{ quick, full T }
 
 func always[T any](v T) choice[T] { return choice[T]{v, v} }
@@ -84,8 +84,8 @@ func (c choice[T]) String() string {
 	return full + " (" + quick + " in a quick run)"
 }
 
-// trial is one run of an experiment. As in a test, the first error ends it, and everything that it
-// started ends with it.
+// trial is one run of an experiment. As in a test, the first error ends it, and its end stops
+// everything that it started.
 type trial struct {
 	*bench
 	site  *site
@@ -93,7 +93,7 @@ type trial struct {
 	ends  []func()
 }
 
-// failure is the panic by which check ends a trial.
+// failure is the panic with which check ends a trial.
 type failure struct{ error }
 
 // check ends the trial if there is an error.
@@ -109,11 +109,11 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// errBusy means that a busy machine spoiled a measure: a leader was held up for longer than its
+// errBusy means that the machine was too busy to measure: a leader was delayed for longer than its
 // lease, or lost its connection. No promise is broken.
 var errBusy = errors.New("the machine is too busy to measure it")
 
-// catch is deferred, and returns the error that ended a trial.
+// catch stores the error that ended a trial. Defer it.
 func catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -124,7 +124,7 @@ func catch(err *error) {
 	}
 }
 
-// try runs a trial, and returns its measures, also those before an error.
+// try runs a trial and returns its measures, also those from before an error.
 func (b *bench) try(s *site, do func(*trial)) ([]measure, error) {
 	t := &trial{bench: b, site: s}
 	err := t.do(do)
@@ -159,7 +159,7 @@ func (t *trial) shared() servers {
 	return t.started[t.site]
 }
 
-// open opens a bucket in this process, as candidates do in theirs.
+// open opens a bucket in this process, as candidates do in their processes.
 func (t *trial) open(on servers, bucket string) driver.Store {
 	me := identity{ID: "bench", Addresses: on.addresses()}
 	c := must(t.site.connect(newObserver(me, func(report) {})))
@@ -170,7 +170,7 @@ func (t *trial) open(on servers, bucket string) driver.Store {
 	return s
 }
 
-// sideBySide runs n trials at once, and reports their measures in turn.
+// sideBySide runs n trials at the same time, and reports their measures in order.
 func sideBySide[T any](t *trial, n int, do func(t *trial, i int) T) []T {
 	results, found, errs := make([]T, n), make([][]measure, n), make([]error, n)
 	var trials sync.WaitGroup
@@ -187,8 +187,8 @@ func sideBySide[T any](t *trial, n int, do func(t *trial, i int) T) []T {
 	return results
 }
 
-// inTurn runs n trials one after another. In a quick run, where precision matters less than time,
-// they run side by side.
+// inTurn runs n trials one after another. A quick run needs less precision and runs them at the
+// same time.
 func inTurn(t *trial, n int, do func(t *trial, i int)) {
 	atOnce := pick(t.bench, choice[int]{n, 1})
 	for i := 0; i < n; i += atOnce {

@@ -35,7 +35,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// scripted is an experiment that does what a test wants.
+// scripted is an experiment that runs a function of the test.
 type scripted func(t *trial)
 
 func (scripted) about() about       { return about{"r", "a title", "A note"} }
@@ -55,8 +55,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestMeasure: an error makes a row unmeasured, which fails the command, and a busy machine makes
-// it missed, which does not. The measures before the error stay, and the trial cleans up.
+// TestMeasure: after an error a row is unmeasured, which fails the command. On a busy machine a row
+// is missed, which does not. The measures before the error stay, and the trial cleans up.
 func TestMeasure(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -85,7 +85,7 @@ func TestMeasure(t *testing.T) {
 }
 
 // TestUnsafe: two leaders, a falling token, an early election and a control without overlap fail
-// the command; a missed bound does not.
+// the command. A missed bound does not.
 func TestUnsafe(t *testing.T) {
 	overlapping, safe := witness.Verdict{Stale: 1}, witness.Verdict{}
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func journalOf(all ...entry) *crew {
 	return c
 }
 
-// TestLastSend: the version that a claim replaced shows which write a killed leader made last.
+// TestLastSend: the version that a claim replaced shows the last write of a killed leader.
 func TestLastSend(t *testing.T) {
 	send := func(who string, at int64, prev string) entry {
 		return entry{who, report{What: sending, At: at, Prev: prev}}
@@ -164,10 +164,10 @@ func TestLosses(t *testing.T) {
 			entry{"a", report{What: wrote, Token: 2, At: 20, Until: 25}},
 			entry{"a", report{What: wrote, Token: 2, At: 50, Until: 55}},
 			entry{"b", report{What: wrote, Token: 2, At: 70, Until: 75}},
-			// confirmed too late
+			// It was confirmed too late.
 			entry{"a", report{What: wrote, Token: 2, At: 50 + usable - int64(lease/100),
 				Until: 60 + usable}},
-			// a release holds nothing
+			// A release does not extend the deadline.
 			entry{"a", report{What: wrote, Token: 2, At: 70 + usable, Until: 80 + usable, Released: true}},
 			entry{"a", report{What: lost, Token: 2, At: 50 + usable + x.at, Expired: x.expired}})
 		c.role.Lease = lease
@@ -177,33 +177,33 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestReap: kept is where no member was elected since, and a write counts from when it was sent.
-func TestReap(t *testing.T) {
+// An election is kept if no member was elected since. A write counts from when it was sent.
+func TestReapMeasuresOutages(t *testing.T) {
 	c := journalOf(
 		entry{"a", report{What: leads, Election: "e", At: 10}},
 		entry{"a", report{What: wrote, Election: "e", At: 20, Until: 25}},
 		entry{"a", report{What: wrote, Election: "e", At: 40, Until: 60}}, // sent before
 		entry{"a", report{What: wrote, Election: "e", At: 70, Until: 145}},
 		entry{"a", report{What: wrote, Election: "e", At: 150, Until: 155}})
-	f := &field{crew: c, plots: []plot{{election: "e"}, {election: "other"}}}
-	if got := f.reap(50)[0]; !got.kept || got.back != 145-50 || got.gap != 145-60 {
+	f := &faultsCrew{crew: c, placements: []placement{{election: "e"}, {election: "other"}}}
+	if got := f.effectsSince(50)[0]; !got.kept || got.back != 145-50 || got.gap != 145-60 {
 		t.Errorf("%+v", got)
 	}
 	c.journal.add(entry{"a", report{What: leads, Election: "e", At: 160}})
-	if all := f.reap(50); all[0].kept || !all[1].kept {
+	if all := f.effectsSince(50); all[0].kept || !all[1].kept {
 		t.Errorf("%+v", all)
 	}
 }
 
-// TestKept: a lease of 20 s and a restart in order must keep all leaders.
+// TestKept: with a lease of 20 s, a graceful restart must keep all leaders.
 func TestKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease   time.Duration
 		verdict string
 	}{"frozen": {20 * time.Second, "MISSED"}, "killed": {10 * time.Second, ""},
 		rolling: {time.Second, "MISSED"}} {
-		p := plot{lease: c.lease}
-		m := kept(name, []crop{{plot: p, kept: true, back: time.Second}, {plot: p}})[0]
+		p := placement{lease: c.lease}
+		m := kept(name, []effect{{placement: p, kept: true, back: time.Second}, {placement: p}})[0]
 		if m.verdict.String() != c.verdict || !strings.HasPrefix(m.value, "1 of 2; back 0 us") {
 			t.Errorf("%s: %+v", name, m)
 		}
@@ -215,7 +215,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestSteady: the rates, their bounds and the price of ten candidates by default.
+// TestSteady checks the rates, their bounds and the cost of ten candidates with default settings.
 func TestSteady(t *testing.T) {
 	const elections, minutes = 20, 2
 	x := steady{prices: map[string]float64{"PUT": 5e-6, "GET": 0.4e-6}}

@@ -9,14 +9,14 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// clocks lets candidates campaign whose times of day are wrong.
+// clocks measures candidates with wrong times of day.
 type clocks struct {
 	mode   mode
 	lease  choice[time.Duration]
 	others string
 }
 
-// clockErrors are in the order of the members.
+// clockErrors holds the errors of the members' clocks, in the order of the members.
 var clockErrors = []time.Duration{0, 20 * time.Second, -20 * time.Second, time.Hour}
 
 const ledByEach = 10
@@ -24,10 +24,10 @@ const ledByEach = 10
 func (x clocks) about() about {
 	return about{"clocks", fmt.Sprintf("four candidates whose times of day are right, 20 s ahead, "+
 		"20 s behind and 1 h ahead, each leading ten of 40 elections, lease %v; after three leases "+
-		"those two that are most ahead and behind are killed", x.lease),
-		"Requests are signed by the wrong time as well, except for the hour, which S3 does not accept: " +
-			"there the client library goes by the server's time. The control compares the times of day " +
-			"in records that candidates read, and counts how often it would claim after a lease"}
+		"the one that is most ahead and the one that is most behind are killed", x.lease),
+		"Requests are signed by the wrong time as well. S3 does not accept an error of 1 h: there the " +
+			"client library uses the server's time. The control compares the times of day in records " +
+			"that candidates read with the candidates' own, and counts how often it would claim"}
 }
 
 func (x clocks) measure(t *trial) {
@@ -49,7 +49,7 @@ func (x clocks) measure(t *trial) {
 			}
 		}
 	}
-	killed := c.orphan(c.members[2], c.members[3])
+	killed := c.killLeaders(c.members[2], c.members[3])
 	stolen := none("elected while the leader lived", steals, n)
 	stolen.others = x.others
 	t.report(stolen,
@@ -60,8 +60,8 @@ func (x clocks) measure(t *trial) {
 			verdict: figures.Safe(wrong > 0)})
 }
 
-// stolen reports whether a member was elected before the last leader's lease had ended. On a busy
-// machine a leader that lives may lose its lease.
+// stolen reports whether a member was elected before the last leader's lease had ended. That is not
+// the case if a living leader loses its lease on a busy machine.
 func (c *crew) stolen(e entry) bool {
 	all := c.journal.since(0)
 	before, ok := last(all, func(o entry) bool {
@@ -74,7 +74,7 @@ func (c *crew) stolen(e entry) bool {
 	return err != nil || e.At < sent+int64(c.lease)
 }
 
-// share lets each member lead its part of the elections, and then follow the others.
+// share makes each member lead its part of the elections, and then follow in the others.
 func (c *crew) share() {
 	all := c.role.Elections
 	for i, m := range c.members {

@@ -16,10 +16,10 @@ import (
 type crash struct {
 	prefix         string
 	modes          []mode
-	elections      int // of each leader; 0: one
+	elections      int // of each leader; 0 means one
 	lease          choice[time.Duration]
 	groups, rounds choice[int]
-	late           figures.Bound // not for polled modes, which have Config.WorstFailover
+	late           figures.Bound // not for polled modes, whose bound is Config.WorstFailover
 	others         string
 }
 
@@ -27,14 +27,14 @@ func (x crash) about() about {
 	return about{x.prefix + "crash",
 		fmt.Sprintf("the process that leads %s is killed (SIGKILL), three candidates, lease %v",
 			elections(x.elections), x.lease),
-		"The lease ends that long after the dead leader's process stamped its last write that reached " +
-			"the store, just before sending it: the version that the successor's claim replaced says " +
-			"which one that was. The measures end when the successor's lead is entered. The crash comes " +
-			"at a random moment between two renewals, and begins with a stamp before the signal. The " +
-			"formula is Config.WorstFailover, with 0.2 s for the store"}
+		"The lease begins when the dead leader's process stamped its last write that reached the store, " +
+			"just before sending it. The version that the successor's claim replaced says which write " +
+			"that was. The measures end when the successor's lead is called. The crash comes at a random " +
+			"moment between two renewals, and begins with a stamp before the signal. The formula is " +
+			"Config.WorstFailover, with 0.2 s for the store"}
 }
 
-// failover is from the end of the lease, and from the crash, to the next leader.
+// failover holds the times to the next leader: from the end of the lease, and from the crash.
 type failover struct{ late, total time.Duration }
 
 func (x crash) measure(t *trial) {
@@ -47,14 +47,14 @@ func (x crash) measure(t *trial) {
 	})
 }
 
-// crashes kills one leader after another.
+// crashes kills one leader after another, and starts a new member for each.
 func (x crash) crashes(t *trial, m mode, lease time.Duration) (all []failover) {
 	c := t.crew(plan{name: "crash", members: 3, elections: max(x.elections, 1), lease: lease, mode: m})
-	c.enthrone()
+	c.electFirst()
 	for range pick(t.bench, x.rounds) {
 		c.rest()
 		c.sleep(lease/3 + rand.N(lease/3))
-		all = append(all, c.orphan(c.present())...)
+		all = append(all, c.killLeaders(c.lastElected())...)
 		c.hire(1)
 		c.join(c.members[len(c.members)-1])
 	}
@@ -68,7 +68,7 @@ func (x crash) lines(m mode, lease time.Duration, all []failover) []measure {
 	}
 	bounded := timed(m.label()+"end of lease to next leader", late, x.late, "")
 	if m.polled {
-		const latency = 200 * time.Millisecond // of the store; the documentation adds it
+		const latency = 200 * time.Millisecond // of the store, as in the documentation
 		worst := tenure.Config{Lease: lease}.WorstFailover(nil)
 		bounded = timed(m.label()+"last renewal to next leader", since,
 			figures.Bound{Max: worst + latency}, "")
@@ -94,8 +94,8 @@ func early(all []failover) (n int) {
 	return n
 }
 
-// orphan kills leaders, and waits for the successors in all elections that they led.
-func (c *crew) orphan(leaders ...*member) (found []failover) {
+// killLeaders kills leaders, and waits for their successors in all elections that they led.
+func (c *crew) killLeaders(leaders ...*member) (found []failover) {
 	mark := c.journal.mark()
 	led := map[string]string{}
 	for _, m := range leaders {
@@ -117,10 +117,11 @@ func (c *crew) orphan(leaders ...*member) (found []failover) {
 	return found
 }
 
-// lastSend returns when the dead leader sent the write that the successor's claim replaced.
-// Requests of other candidates copy the leader's write; the claim may replace such a copy. The
-// leader may not have reported the answer: the write is the one before the first that it sent to
-// replace the same version, or its last one.
+// lastSend returns the time when the dead leader sent the write that the successor's claim
+// replaced. A request of another candidate copies the leader's write, and the claim may replace
+// such a copy. The leader may not have reported the answer to its write. So lastSend looks for the
+// first write that the leader sent to replace the same version, and returns the write before it, or
+// else the last write.
 func lastSend(all []entry, dead string, next entry) (at int64, err error) {
 	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool {
 		return e.Election != next.Election || e.What != sending && e.What != wrote

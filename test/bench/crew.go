@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// plan says how many members campaign, and how.
+// plan holds the number and the settings of the members of a crew.
 type plan struct {
 	name               string
 	members, elections int
@@ -23,11 +23,11 @@ type plan struct {
 	ask                asking.Way
 	quiet              bool            // writes are not reported
 	relayed            bool            // each member connects through relays of its own
-	wall               []time.Duration // how wrong the times of day of the members are, in turn
-	servers            servers         // stopped with the trial; nil: those of the site
+	wall               []time.Duration // the errors of the members' times of day, in turn
+	servers            servers         // stopped with the trial; nil for the site's servers
 }
 
-// crew is the members of a plan, and their reports.
+// crew holds the members of a plan, and their reports.
 type crew struct {
 	*trial
 	plan
@@ -38,7 +38,7 @@ type crew struct {
 	role    command // how they campaign
 }
 
-// crew hires members for a plan, and makes their bucket. They are killed when the trial ends.
+// crew starts members for a plan, and creates their bucket. The end of the trial kills them.
 func (t *trial) crew(p plan) *crew {
 	c := &crew{trial: t, plan: p, journal: newJournal()}
 	c.name = t.unique(p.name)
@@ -67,7 +67,7 @@ func (c *crew) hire(n int) {
 		first := c.hired % len(addresses)
 		me := identity{
 			ID: c.unique(c.name), Site: slices.Index(sites(), c.site), Mode: c.mode.name,
-			// Each connects to another server first.
+			// Each member connects to a different server first.
 			Addresses: slices.Concat(addresses[first:], addresses[:first]),
 			Judge:     len(c.wall) > 0,
 		}
@@ -81,7 +81,7 @@ func (c *crew) hire(n int) {
 	}
 }
 
-// hear keeps answers apart: there are very many.
+// hear adds a report to the journal, or to the book if it has answers: there are very many.
 func (c *crew) hear(who string, r report) {
 	if r.What == acted {
 		c.book.Add(r.Election, who, r.Token, r.Acts...)
@@ -97,7 +97,7 @@ func (c *crew) dismiss() {
 	c.members = nil
 }
 
-// kill kills a member, which is not a member any more.
+// kill kills a member and removes it from the crew.
 func (c *crew) kill(m *member) {
 	c.members = slices.DeleteFunc(c.members, func(o *member) bool { return o == m })
 	m.kill()
@@ -113,7 +113,7 @@ func (c *crew) tell(what command, to ...*member) {
 	}
 }
 
-// join lets members campaign, and waits until each has read the record of every election.
+// join makes members campaign, and waits until each has read the record of every election.
 func (c *crew) join(who ...*member) {
 	mark := c.journal.mark()
 	c.tell(c.role, who...)
@@ -122,7 +122,7 @@ func (c *crew) join(who ...*member) {
 	}
 }
 
-// lead lets a member lead the crew's elections, for which no other member campaigns yet.
+// lead makes a member lead the crew's elections. No other member may campaign yet.
 func (c *crew) lead(m *member) {
 	mark := c.journal.mark()
 	c.role.Spread = c.role.Lease / 3
@@ -130,16 +130,16 @@ func (c *crew) lead(m *member) {
 	c.heardForAll(mark, m, leads)
 }
 
-// follow lets members join, over the time between two polls.
+// follow makes members join at random times within a lease.
 func (c *crew) follow(who ...*member) {
 	c.role.Spread = c.role.Lease
 	c.join(who...)
 	c.sleep(settle)
 }
 
-// enthrone lets the first member lead all elections, and the others follow. The elections are
-// renewed and polled out of step.
-func (c *crew) enthrone() *member {
+// electFirst makes the first member lead all elections, and the others follow. The elections are
+// renewed and polled at different times.
+func (c *crew) electFirst() *member {
 	c.lead(c.members[0])
 	c.follow(c.members[1:]...)
 	c.role.Spread = 0
@@ -147,10 +147,10 @@ func (c *crew) enthrone() *member {
 	return c.members[0]
 }
 
-// rest waits until members that have just joined learn of changes at once.
+// rest waits until watches are set up: then members that have just joined learn of changes at once.
 func (c *crew) rest() { c.sleep(watchSetUp + c.mode.rest + c.role.Session/5) }
 
-// rejoin waits until a member has stopped, and lets it campaign again.
+// rejoin waits until a member has stopped, and makes it campaign again.
 func (c *crew) rejoin(mark int, m *member) {
 	c.heard(mark, m, stopped)
 	c.join(m)
@@ -162,12 +162,12 @@ func (c *crew) await(mark int, what string, match func(entry) bool) entry {
 	return must(c.journal.await(c.ctx, mark, what+" in "+c.name, match))
 }
 
-// heard waits for a report of one member, or of any if it is nil.
+// heard waits for a report of one member, or of any member if m is nil.
 func (c *crew) heard(mark int, m *member, w what) entry {
 	return c.await(mark, string(w), by(m, w))
 }
 
-// heardForAll is heard for every election.
+// heardForAll waits for such a report for every election.
 func (c *crew) heardForAll(mark int, m *member, w what) {
 	c.firsts(mark, c.role.Elections, by(m, w))
 }
@@ -176,7 +176,7 @@ func by(m *member, w what) func(entry) bool {
 	return func(e entry) bool { return e.What == w && (m == nil || e.who == m.id) }
 }
 
-// successors waits until other members than those given lead these elections.
+// successors waits until members other than these lead the elections.
 func (c *crew) successors(mark int, elections []string, of ...*member) []entry {
 	return c.firsts(mark, elections, func(e entry) bool {
 		return e.What == leads && !slices.ContainsFunc(of, func(m *member) bool { return m.id == e.who })
@@ -211,8 +211,8 @@ func (c *crew) member(id string) *member {
 	return nil
 }
 
-// present is the member that was elected last.
-func (c *crew) present() *member {
+// lastElected returns the member that was elected last.
+func (c *crew) lastElected() *member {
 	e, _ := last(c.journal.since(0), func(e entry) bool { return e.What == leads })
 	return c.member(e.who)
 }
@@ -257,19 +257,19 @@ func (c *crew) usages(how do) (all []usage) {
 }
 
 const (
-	// settle is a moment for reports to arrive that nothing waits for.
+	// settle is the time for reports to arrive that the bench does not wait for.
 	settle = 100 * time.Millisecond
-	// watchSetUp is such a moment for a watch, which is set up beside the first read.
+	// watchSetUp is the time for a watch to be set up, which happens during the first read.
 	watchSetUp = 20 * time.Millisecond
 )
 
 // member is a candidate's process, as the bench sees it.
 type member struct {
 	id       string
-	relays   relay.Set // empty: it is connected directly
+	relays   relay.Set // empty if it is connected directly
 	cmd      *exec.Cmd
 	commands *json.Encoder
-	gone     chan struct{} // closed when its last report was read
+	gone     chan struct{} // closed when its last report has been read
 }
 
 // hire starts a process, and calls hear with each of its reports.
@@ -288,7 +288,7 @@ func hire(me identity, relayed bool, hear func(report)) *member {
 	return m
 }
 
-// listen ends after the last report: a pipe outlives its writer.
+// listen reads reports until the last one: a pipe outlives its writer.
 func (m *member) listen(out io.Reader, hear func(report)) {
 	defer close(m.gone)
 	for lines := json.NewDecoder(out); ; {
@@ -300,7 +300,7 @@ func (m *member) listen(out io.Reader, hear func(report)) {
 	}
 }
 
-// kill sends SIGKILL, and returns when all reports of the process have been heard.
+// kill sends SIGKILL, and returns when all reports of the process have been read.
 func (m *member) kill() {
 	_ = m.cmd.Process.Kill()
 	<-m.gone

@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// crowd measures what many elections in one process cost.
+// crowd measures the costs of many elections in one process.
 type crowd struct {
 	modes     []mode
 	elections []int       // in each mode
@@ -20,10 +20,11 @@ func (x crowd) about() about {
 	return about{"crowd",
 		fmt.Sprintf("%v elections in one process over one client, lease 15 s", x.elections),
 		"One process leads all, another follows all. Memory and goroutines are the differences to the " +
-			"same process before it started, divided by the elections. Resident is what the system " +
-			"counts, heap is live objects. All leaders renew at once here, with a goroutine or two for " +
-			"each write under way: the most. Leaders run the user's function in a goroutine each. A " +
-			"consumer group has a client of its own for each election"}
+			"same process before the elections started, divided by the number of elections. Resident " +
+			"is the memory that the system counts, heap is live objects. All leaders renew at once here, " +
+			"with one or two goroutines for each write under way, which gives the highest number of " +
+			"goroutines. Each leader runs the user's function in a goroutine. A consumer group has a " +
+			"client of its own for each election"}
 }
 
 func (x crowd) measure(t *trial) {
@@ -44,7 +45,7 @@ func (c *crew) weigh(window time.Duration) (leading, following machine.Usage) {
 	c.join(c.members[0])
 	c.heardForAll(mark, c.members[0], leads)
 	c.join(c.members[1])
-	c.sleep(5 * time.Second) // one interval of renewals: the costs of the start are over
+	c.sleep(5 * time.Second) // one renewal interval, so that the costs of the start are not counted
 	running := c.usages(weigh)
 	c.sleep(window)
 	late := c.usages(weigh)
@@ -52,7 +53,8 @@ func (c *crew) weigh(window time.Duration) (leading, following machine.Usage) {
 		late[1].Minus(before[1].Usage, running[1].Usage)
 }
 
-// costs are those of each further election; goroutines is how many of them are the user's.
+// costs returns the costs of each further election. Goroutines is how many of the goroutines of an
+// election are the user's.
 func (c *crew) costs(role string, u machine.Usage, goroutines float64) []measure {
 	const most = 2e6
 	role, n := c.mode.label()+role+": ", float64(len(c.role.Elections))

@@ -10,30 +10,30 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// failing lets requests fail.
+// failing measures elections on servers that fail some requests.
 type failing struct {
 	mode    mode
 	leases  choice[[]time.Duration]
 	servers func() []failingServers
 }
 
-// failingServers fail by a plan, from when a bucket is created.
+// failingServers is implemented by servers that inject faults, from the creation of a bucket on.
 type failingServers interface {
 	servers
-	struck() int // how many requests have failed
+	struck() int // the number of faults so far
 }
 
 func (x failing) about() about {
-	return about{"failing", fmt.Sprintf("30 %% of the requests fail: on one server each all get "+
-		"lost answers, 409, 429 or 500, and on a fifth each of them a quarter of that; three "+
-		"candidates, four elections on each, a member leaves and returns every three leases; leases of "+
-		"%v", x.leases),
+	return about{"failing", fmt.Sprintf("30 %% of the requests fail: four servers have one fault "+
+		"each (lost answers, 409, 429, 500), and a fifth has each of them for a quarter of that; three "+
+		"candidates, four elections on each server, a member leaves and returns every three leases; "+
+		"leases of %v", x.leases),
 		"The servers are in the process of the bench and keep objects in memory. Only writes get 409. " +
-			"A term is lost before its deadline if it ended, not being resigned, for another cause than " +
-			"its deadline, or earlier than the last renewal allowed that was confirmed in time"}
+			"A term is lost before its deadline if it ended without being resigned, for another cause " +
+			"than its deadline, or earlier than the last renewal allowed that was confirmed in time"}
 }
 
-// losses is what happened on failing servers.
+// losses counts the lost terms on failing servers.
 type losses struct {
 	verdict         witness.Verdict
 	struck          int
@@ -56,7 +56,7 @@ func (x failing) measure(t *trial) {
 	})
 }
 
-// losses adds up what happens on all servers.
+// losses adds up the losses on all servers.
 func (x failing) losses(t *trial, lease time.Duration) (sum losses) {
 	all := x.servers()
 	for _, s := range sideBySide(t, len(all), func(t *trial, i int) losses {
@@ -74,7 +74,7 @@ func (x failing) losses(t *trial, lease time.Duration) (sum losses) {
 	return sum
 }
 
-// churn lets one member after another leave and return.
+// churn makes one member after another leave and return.
 func (c *crew) churn(window time.Duration) {
 	c.join(c.members...)
 	c.heardForAll(0, nil, leads)
@@ -88,7 +88,7 @@ func (c *crew) churn(window time.Duration) {
 	}
 }
 
-// losses goes through all reports.
+// losses counts the losses in all reports.
 func (c *crew) losses() losses {
 	s := losses{verdict: c.book.Judge()}
 	s.of = s.verdict.Terms
@@ -110,10 +110,11 @@ func (c *crew) losses() losses {
 	return s
 }
 
-// deadline is that of a lost term, as far as the reports show. A write counts unless it was sent
-// before the deadline of that time and confirmed after it; a write that was sent later shows that
-// another one was found by reading. The leader counts the faster one of its clocks, and this
-// process another one: a thousandth of the lease is allowed for that.
+// deadline returns the deadline of a lost term, as far as the reports show. A write does not count
+// if it was sent before the deadline of that time and confirmed after it. A write that was sent
+// after that deadline shows that the leader found an earlier write by reading. The leader counts
+// the faster of its clocks and this process counts another one, so a thousandth of the lease is
+// allowed.
 func (c *crew) deadline(all []entry, of entry) (at int64) {
 	usable := c.role.Lease - tenure.Config{Lease: c.role.Lease}.Margin() - c.role.Lease/1000
 	for _, e := range all {

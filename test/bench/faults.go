@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// faults fails servers one by one, under leaders with long and short leases.
+// faults injects faults into servers one by one, under leaders with long and short leases.
 type faults struct {
 	away choice[time.Duration] // how long a server is away at least
 }
@@ -22,26 +22,26 @@ func (x faults) about() about {
 	return about{"faults", fmt.Sprintf("one of three servers is killed (SIGKILL), frozen (SIGSTOP), "+
 		"and on NATS shut down or cut off from the others, for %v and until all elections are renewed, "+
 		"and comes back; all are restarted one after another; leases of 20 s, 10 s and 5 s", x.away),
-		"Three candidates and for each lease three elections, each in a bucket that another server " +
-			"leads. Each candidate connects to another server first, on NATS with natskv.OwnConnection. " +
-			"On Kafka every other victim is the active controller. Kept is an election in which nobody " +
-			"was elected until all was as before. Back is the time from the fault to the answer to the " +
-			"first renewal sent after it; the gap is the longest time from the answer to one renewal to " +
-			"that to the next. The control's leaders are paused"}
+		"Three candidates and for each lease three elections, each in a bucket that a different server " +
+			"leads. Each candidate connects to a different server first, on NATS with " +
+			"natskv.OwnConnection. On Kafka every other victim is the active controller. An election is " +
+			"kept if no candidate was elected until all servers and copies were back. Back is the time " +
+			"from the fault to the answer to the first renewal sent after it. The gap is the longest time " +
+			"from the answer to one renewal to the answer to the next. The control's leaders are paused"}
 }
 
-// plot is one election.
-type plot struct {
+// placement is one election, in a bucket of one server.
+type placement struct {
 	election, bucket string
 	lease            time.Duration
-	home             int // the server that leads its bucket unless it is down
+	home             int // the server that leads the bucket while it is up
 }
 
-// field is a crew that campaigns in buckets of all servers.
-type field struct {
+// faultsCrew is a crew with elections in buckets of all servers.
+type faultsCrew struct {
 	*crew
-	on    breakable
-	plots []plot
+	on         breakable
+	placements []placement
 }
 
 func (x faults) measure(t *trial) {
@@ -55,10 +55,10 @@ func (x faults) measure(t *trial) {
 	if t.quick {
 		leases, kinds = leases[:1], kinds[:2]
 	}
-	f := newField(t, on, leases)
-	found := map[string][]crop{}
+	f := newFaultsCrew(t, on, leases)
+	found := map[string][]effect{}
 	note := func(fault string, victim, controller int, began int64) {
-		for _, h := range f.reap(began) {
+		for _, h := range f.effectsSince(began) {
 			name := fmt.Sprintf("lease %v, %s%s", h.lease, role(h.home, victim, controller), fault)
 			found[name] = append(found[name], h)
 			fmt.Fprintf(t.log, "  %s: %t, back after %s\n", name, h.kept, figures.Show(h.back))
@@ -71,9 +71,9 @@ func (x faults) measure(t *trial) {
 			if controller >= 0 && round%2 == 0 {
 				victim = controller
 			}
-			note(fault.name, victim, controller, f.suffer(fault, victim, pick(t.bench, x.away)))
+			note(fault.name, victim, controller, f.injectFault(fault, victim, pick(t.bench, x.away)))
 		}
-		note(rolling, -1, -1, f.roll(kinds[0]))
+		note(rolling, -1, -1, f.restartAll(kinds[0]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		t.report(kept(name, found[name])...)
@@ -83,10 +83,10 @@ func (x faults) measure(t *trial) {
 
 const rolling = "rolling restart"
 
-// role is what a server was to an election that has this home.
+// role names the role of a failed server for an election with this home.
 func role(home, victim, controller int) string {
 	switch victim {
-	case -1: // all
+	case -1: // all servers
 		return ""
 	case home:
 		return "the bucket's leader "
@@ -96,74 +96,75 @@ func role(home, victim, controller int) string {
 	return "another server "
 }
 
-// newField lets all members campaign in all elections, and each member lead some.
-func newField(t *trial, on breakable, leases []time.Duration) *field {
-	f := &field{crew: t.crew(plan{name: "faults", members: 3, ask: asking.ByTerm}), on: on}
+// newFaultsCrew starts a crew whose members campaign in all elections, and each lead some.
+func newFaultsCrew(t *trial, on breakable, leases []time.Duration) *faultsCrew {
+	f := &faultsCrew{crew: t.crew(plan{name: "faults", members: 3, ask: asking.ByTerm}), on: on}
 	for home := range on.addresses() {
 		bucket := t.unique("faults")
 		on.createAt(t.ctx, bucket, home)
 		for _, lease := range leases {
-			p := plot{fmt.Sprintf("%s-%s", bucket, lease), bucket, lease, home}
-			f.plots = append(f.plots, p)
+			p := placement{fmt.Sprintf("%s-%s", bucket, lease), bucket, lease, home}
+			f.placements = append(f.placements, p)
 			f.role.Bucket, f.role.Elections, f.role.Lease = p.bucket, []string{p.election}, p.lease
-			leader := f.enthrone()
+			leader := f.electFirst()
 			f.members = append(f.members[1:], leader)
 		}
 	}
 	return f
 }
 
-// suffer lets one server fail and return, and returns when that began.
-func (f *field) suffer(fault serverFault, victim int, least time.Duration) int64 {
+// injectFault lets one server fail and return. It returns the time when the fault began.
+func (f *faultsCrew) injectFault(fault serverFault, victim int, least time.Duration) int64 {
 	began, end := machine.Now(), time.Now().Add(least)
 	check(fault.begin(victim))
 	f.renewed(began)
 	f.sleep(time.Until(end))
 	check(fault.end(victim))
-	f.mend()
+	f.repair()
 	return began
 }
 
-// roll restarts all servers in order, each when no copy is behind, and returns when that began.
-func (f *field) roll(restart serverFault) int64 {
+// restartAll restarts all servers in order, each when all copies are complete. It returns the time
+// when that began.
+func (f *faultsCrew) restartAll(restart serverFault) int64 {
 	began := machine.Now()
 	for server := range f.on.addresses() {
 		check(restart.begin(server))
 		check(restart.end(server))
 		f.on.whole(f.ctx)
 	}
-	f.mend()
+	f.repair()
 	return began
 }
 
-// mend waits until no copy is behind, gives each bucket back to its own server, and waits for a
-// write of each election after that.
-func (f *field) mend() {
+// repair waits until all copies are complete, gives each bucket back to its own server, and waits
+// for a write of each election after that.
+func (f *faultsCrew) repair() {
 	f.on.whole(f.ctx)
 	f.on.restore(f.ctx)
 	f.renewed(machine.Now())
 }
 
-// renewed waits until a write of each election was applied that was sent after a moment.
-func (f *field) renewed(after int64) {
-	for _, p := range f.plots {
+// renewed waits for each election until a write was applied that was sent after a moment.
+func (f *faultsCrew) renewed(after int64) {
+	for _, p := range f.placements {
 		f.await(0, "a write of "+p.election, func(e entry) bool {
 			return e.Election == p.election && e.What == wrote && e.At > after
 		})
 	}
 }
 
-// crop is what became of an election since a moment.
-type crop struct {
-	plot
-	kept bool          // nobody was elected
-	gap  time.Duration // the longest from the answer to one write to that to the next
+// effect says what happened to an election since a moment.
+type effect struct {
+	placement
+	kept bool          // no candidate was elected
+	gap  time.Duration // the longest time from the answer to one write to the answer to the next
 	back time.Duration // from the moment to the answer to the first write sent after it
 }
 
-func (f *field) reap(since int64) (found []crop) {
-	for _, p := range f.plots {
-		h, last := crop{plot: p, kept: true}, int64(0)
+func (f *faultsCrew) effectsSince(since int64) (found []effect) {
+	for _, p := range f.placements {
+		h, last := effect{placement: p, kept: true}, int64(0)
 		for _, e := range f.journal.since(0) {
 			switch {
 			case e.Election != p.election:
@@ -184,25 +185,25 @@ func (f *field) reap(since int64) (found []crop) {
 	return found
 }
 
-// kept shows how many elections kept their leaders. All must with a lease of 20 s, and when servers
-// are restarted in order.
-func kept(name string, crops []crop) []measure {
+// kept returns the measures of elections that kept their leaders. All of them must, with a lease of
+// 20 s and in a rolling restart.
+func kept(name string, effects []effect) []measure {
 	n, back, gaps := 0, figures.Dist{}, figures.Dist{}
-	for _, h := range crops {
+	for _, h := range effects {
 		back, gaps = append(back, h.back), append(gaps, h.gap)
 		if h.kept {
 			n++
 		}
 	}
-	m := measure{what: name + ": kept", value: fmt.Sprintf("%d of %d; back %s", n, len(crops), back)}
-	if crops[0].lease >= 20*time.Second || strings.HasSuffix(name, rolling) {
-		m.bound, m.verdict = "all", figures.Within(n == len(crops))
+	m := measure{what: name + ": kept", value: fmt.Sprintf("%d of %d; back %s", n, len(effects), back)}
+	if effects[0].lease >= 20*time.Second || strings.HasSuffix(name, rolling) {
+		m.bound, m.verdict = "all", figures.Within(n == len(effects))
 	}
 	return []measure{m, timed(name+": gap", gaps, figures.Bound{}, "")}
 }
 
-// control pauses leaders whose work goes by memory.
-func (f *field) control() measure {
+// control pauses leaders whose work asks a flag.
+func (f *faultsCrew) control() measure {
 	x := pause(strike{groups: always(1)})
 	return controlled(x.control, func() witness.Verdict {
 		return x.strikes(f.trial, mode{}, x.beginControl, 1)

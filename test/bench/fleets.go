@@ -19,12 +19,12 @@ type fleets struct{}
 
 func (fleets) about() about {
 	return about{"fleet", "10,000 elections spread over three processes, each over one client, " +
-		"lease 30 s; then a fourth joins, one is killed (SIGKILL), one ends; in a quick run 1,000 and " +
-		"6 s",
-		"Costs are per process, each of which leads a third and follows the rest, minus those before " +
-			"its start; requests are those of all three. The lease of an election ends that long after " +
-			"the time in the killed leader's last record. An election has a leader from the entry into " +
-			"lead until the work has finished. A change is over when no election has moved for 5 s"}
+		"lease 30 s; then a fourth joins, one is killed (SIGKILL), one ends; in a quick run 1,000 " +
+		"elections and 6 s",
+		"Costs are per process, without the costs before the fleet started. Each process leads a third " +
+			"and follows the rest. Requests are those of all three. The lease of an election begins at " +
+			"the time in the killed leader's last record. An election has a leader from the call of the " +
+			"handler until the work has finished. A change is over when no election has moved for 5 s"}
 }
 
 func (fleets) measure(t *trial) {
@@ -38,7 +38,7 @@ type fleetCrew struct{ *crew }
 // newFleet hires three members and starts nothing yet.
 func newFleet(t *trial, elections int, lease time.Duration) fleetCrew {
 	c := t.crew(plan{name: "fleet", members: 3, elections: elections, lease: lease, quiet: true})
-	c.role.Do = sail
+	c.role.Do = joinFleet
 	return fleetCrew{c}
 }
 
@@ -66,7 +66,7 @@ func (f fleetCrew) begin() {
 	f.report(measure{what: "started together on an empty bucket: all led after",
 		value: figures.Show(started.whole)})
 	f.spread("started")
-	f.sleep(f.lease) // the costs of the start are over
+	f.sleep(f.lease) // so that the costs of the start are not counted
 	early := f.usages(weigh)
 	sent, n := 0.0, float64(len(f.role.Elections))
 	for _, member := range must(f.requests(f.counter(), 2)) {
@@ -89,13 +89,13 @@ func (f fleetCrew) begin() {
 		verdict: figures.Within(sent < 1.1*renewals)})
 }
 
-// crash kills one. In its place, the bench reports that its terms end with their leases, as its
-// last records show.
+// crash kills a member. The bench reports in its place that its terms end with their leases, which
+// its last records show.
 func (f fleetCrew) crash() {
 	m := f.members[0]
 	c := f.change(func() {
 		f.kill(m)
-		f.sleep(settle) // its last write is applied
+		f.sleep(settle) // until its last write is applied
 		store, now, wall := f.open(f.servers, f.role.Bucket), machine.Now(), time.Now()
 		for _, name := range f.role.Elections {
 			r := must(record.Decode(must(store.Read(f.ctx, name)).Value))
@@ -131,7 +131,8 @@ func (f fleetCrew) spread(when string) {
 		bound: "1.05", verdict: figures.Within(most <= max(1.05*share, math.Ceil(share)))})
 }
 
-// change causes something and waits until all elections are led, fairly, and none moves any more.
+// change calls cause, and waits until all elections have leaders, no member leads more than its
+// share allows, and no election moves any more.
 func (f fleetCrew) change(cause func()) change {
 	began := machine.Now()
 	cause()
@@ -151,13 +152,13 @@ func (f fleetCrew) change(cause func()) change {
 	}
 }
 
-// span is a term: from the entry into lead until its work has finished.
+// span is a term, from the call of the handler until its work has finished.
 type span struct {
 	who        string
 	token      uint64
-	begin, end int64 // by machine.Now; an end of 0 was not reported
-	expired    bool  // ended at its deadline, however late a busy process reports it
-	killed     bool  // its process was killed; the end is that of the lease
+	begin, end int64 // by machine.Now; end is 0 if it was not reported
+	expired    bool  // ended at its deadline, even if a busy process reports it late
+	killed     bool  // its process was killed; end is the end of the lease
 }
 
 // terms returns the terms of each election in their order. Members report in any order.
@@ -180,8 +181,8 @@ func terms(entries []entry) map[string][]span {
 	return all
 }
 
-// judge judges whether two led at once. A leader does not use the margin of its lease. A term of a
-// living member that has not ended goes on until now.
+// judge judges whether two led at once. A leader does not use the margin of its lease. If the term
+// of a living member has no end, it goes on until now.
 func judge(all map[string][]span, margin time.Duration, now int64,
 	lives func(who string) bool) witness.Verdict {
 	var book witness.Book
@@ -205,10 +206,10 @@ func judge(all map[string][]span, margin time.Duration, now int64,
 // change sums up the terms that began after a moment.
 type change struct {
 	begun int
-	whole time.Duration // until the last of them began
+	whole time.Duration // from the moment until the last of them began
 	gaps  figures.Dist  // without a leader before each
 	late  figures.Dist  // after the end of a killed leader's lease
-	over  time.Duration // from the last end of these leases until all of their elections were led
+	over  time.Duration // from the end of the last such lease until all of them had leaders
 }
 
 func changesSince(all map[string][]span, moment int64) (c change) {
@@ -249,8 +250,8 @@ func (f fleetCrew) loads() (all []int) {
 	return all
 }
 
-// fair reports whether all elections have leaders, and no member leads 10 % more than its share.
-// A fleet aims at half of that excess; other members may win a few elections in addition.
+// fair reports whether all elections have leaders, and no member leads more than 10 % above its
+// share. A fleet aims at 5 %, but a member may win a few elections of the others in addition.
 func (f fleetCrew) fair() bool {
 	sum, elections := 0, len(f.role.Elections)
 	for _, n := range f.loads() {

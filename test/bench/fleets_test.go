@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestTerms: reports arrive in any order, and only work beside the next leader's is wrong. A killed
-// member's leases must end first, except for the margin.
+// TestTerms: reports arrive in any order. Only work at the same time as the next leader's is an
+// error. The leases of a killed member must end first, except for the margin.
 func TestTerms(t *testing.T) {
 	const testLease, testMargin = int64(10 * time.Second), time.Second
 	begin := func(who string, at int64) entry {
@@ -44,7 +44,8 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// TestChanges: what counts is terms that began since a moment, after ones whose end is known.
+// TestChanges: a change is a term that began after a given time and follows a term whose end is
+// known.
 func TestChanges(t *testing.T) {
 	c := changesSince(map[string][]span{
 		"moved":  {{begin: 1, end: 5}, {begin: 8}},

@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// fresh measures first elections in new buckets, for stores that can vouch that these are new.
+// fresh measures first elections in new buckets, for stores that can prove that a bucket is new.
 type fresh struct {
 	late   figures.Bound
 	others string
@@ -16,9 +16,9 @@ type fresh struct {
 func (fresh) about() about {
 	return about{"fresh", "the first election in a bucket without history, three candidates that " +
 		"start together, lease 15 s",
-		"From the stamp before the leader's first request on a connection that is there already (the " +
-			"request that opens the bucket) to the entry into its lead. The store vouches for the empty " +
-			"bucket (natskv.Pristine); without that the first leader comes after one lease"}
+		"The time is from the stamp before the leader's first request (the one that opens the bucket), " +
+			"on a connection that exists already, to the call of its lead. The store vouches for the " +
+			"empty bucket (natskv.Pristine). Without that the first leader is elected after one lease"}
 }
 
 func (x fresh) measure(t *trial) {
@@ -52,7 +52,8 @@ func (x fresh) measure(t *trial) {
 		verdict: figures.Within(leases(later.Median()) <= 1.05)})
 }
 
-// sinceOpening is the time from the first request of each leader to its election, after a mark.
+// sinceOpening returns the times from the first request of each leader to its election, after a
+// mark.
 func (c *crew) sinceOpening(mark int) (all figures.Dist) {
 	opened := map[string]int64{}
 	for _, e := range c.journal.since(mark) {

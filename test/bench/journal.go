@@ -31,7 +31,7 @@ func (j *journal) add(e entry) {
 	j.grew = make(chan struct{})
 }
 
-// mark is the present end of the journal.
+// mark returns the number of entries so far.
 func (j *journal) mark() int { return len(j.since(0)) }
 
 // since returns the entries after a mark.
@@ -41,8 +41,8 @@ func (j *journal) since(mark int) []entry {
 	return slices.Clip(j.all[mark:])
 }
 
-// await returns the first entry after the mark that matches. Only the limit of the bench bounds how
-// long that takes.
+// await waits for the first entry after the mark that matches. Only the time limit of the bench
+// bounds the wait.
 func (j *journal) await(ctx context.Context, mark int, what string,
 	match func(entry) bool) (entry, error) {
 	for {

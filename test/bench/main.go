@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	return measureAll(ctx, o, chosen, out, log)
 }
 
-// measureAll prints one table, also if rows failed.
+// measureAll measures the rows and prints one table, also if rows failed.
 func measureAll(ctx context.Context, o options, chosen []row, out, log io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()

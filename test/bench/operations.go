@@ -25,7 +25,7 @@ func (x operations) measure(t *trial) {
 	t.report(timed("Read", reads, figures.Bound{}, ""), timed("CompareAndSwap", swaps, x.swap, ""))
 }
 
-// measureOperations swaps a cell and reads it, n times.
+// measureOperations writes a cell and reads it, n times.
 func measureOperations(t *trial, s driver.Store, n int) (reads, swaps figures.Dist) {
 	version := must(s.Read(t.ctx, "cell")).Version
 	for range n {

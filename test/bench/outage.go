@@ -19,9 +19,10 @@ type outage struct {
 
 func (x outage) about() about {
 	return about{"outage", fmt.Sprintf("no process can reach the servers for five leases of %v, and "+
-		"then all can again; three candidates, %d elections side by side", x.lease, x.elections),
+		"then all can again; three candidates, %d elections at the same time", x.lease, x.elections),
 		"Connections stay open and every byte is lost; they end when the outage does. The time is from " +
-			"that end to the entry into lead. A poll takes a third of a lease, and up to a tenth more"}
+			"the end of the outage to the call of lead. Polls are a third of a lease apart, and up to a " +
+			"tenth more"}
 }
 
 func (x outage) measure(t *trial) {
@@ -30,7 +31,7 @@ func (x outage) measure(t *trial) {
 	inTurn(t, len(modes), func(t *trial, i int) {
 		c := t.crew(plan{name: "outage", members: 3, elections: x.elections, lease: x.lease,
 			mode: modes[i], ask: asking.ByTerm, relayed: true})
-		c.enthrone()
+		c.electFirst()
 		var after figures.Dist
 		for range pick(t.bench, x.rounds) {
 			c.sleep(x.lease)
@@ -41,7 +42,8 @@ func (x outage) measure(t *trial) {
 	})
 }
 
-// blackOut returns how long after its end the elections had leaders.
+// blackOut cuts all members off. It returns, for each election, the time from the end of the cut to
+// the next leader.
 func (c *crew) blackOut() (after figures.Dist) {
 	var heal []func()
 	for _, m := range c.members {

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) {
 	natsd.Main()
 	workerMain()
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait far more than they work
+	if err := flag.Set("test.parallel", "8"); err != nil { // they mostly wait
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -45,13 +45,13 @@ func try(t *testing.T, s *site, do func(*trial)) {
 	}
 }
 
-// life strikes, stops and kills leaders, and judges what they may do.
+// life cuts, stops and kills leaders, and checks the results.
 func life(t *testing.T, c *crew) {
-	c.enthrone()
+	c.electFirst()
 	count := c.counter()
 	cut(strike{}).strike(c, 0)
 	stopped := c.stopLeader()
-	killed := c.orphan(c.present())
+	killed := c.killLeaders(c.lastElected())
 	if len(stopped) > len(c.role.Elections) || early(killed) > 0 {
 		t.Errorf("next leaders %v after releases and %v after the ends of leases", stopped, killed)
 	}
@@ -70,7 +70,7 @@ func life(t *testing.T, c *crew) {
 	if old != (len(c.wall) > 0) {
 		t.Errorf("some record looked as old as clocks are wrong: %t", old)
 	}
-	// Answers come in batches, of which a killed leader may not have sent the last.
+	// Answers come in batches. A killed leader may not have sent its last one.
 	terms := 2 * len(c.role.Elections)
 	wait.Until(t, "the answers of all terms", func() bool { return c.book.Judge().Terms >= terms })
 	if v := c.book.Judge(); !v.Safe() {
@@ -78,8 +78,9 @@ func life(t *testing.T, c *crew) {
 	}
 }
 
-// TestLives keeps the bench itself working: a cut, a stop and a crash at each site, in each mode.
-func TestLives(t *testing.T) {
+// TestEachSiteInEachMode checks the bench itself: a cut, a stop and a crash at each site, in each
+// mode.
+func TestEachSiteInEachMode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		site *site
@@ -102,7 +103,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestFleet has processes come, die and go on a real server.
+// TestFleet starts, kills and ends processes on a real server.
 func TestFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes most of a minute")
@@ -116,8 +117,8 @@ func TestFleet(t *testing.T) {
 	})
 }
 
-// TestControl: consumers that go by the group alone overlap when the owner's way to the coordinator
-// is cut.
+// TestControl: consumers that rely only on the group overlap when the owner is cut off from the
+// coordinator.
 func TestControl(t *testing.T) {
 	try(t, &kafkaSite, func(trial *trial) {
 		x := cutCoordinator(strike{groups: always(2)})

@@ -9,18 +9,18 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// The bench and its members exchange lines of JSON: an identity once, then commands one way and
-// reports the other.
+// The bench and its members exchange lines of JSON. A member receives an identity once, in its
+// environment. Then it receives commands and sends reports.
 
 // identity is given to a member when it is started.
 type identity struct {
 	ID        string
-	Site      int // in sites
+	Site      int // index in sites
 	Mode      string
 	Addresses []string
-	Via       map[string]string `json:",omitempty"` // relays to them
-	// Wall is how wrong the time of day is. With Judge, each read is reported as a reader would
-	// judge it that compares times of day.
+	Via       map[string]string `json:",omitempty"` // the relay to each address
+	// Wall is the error of the time of day. With Judge, each read is reported with the age of the
+	// record by the times of day.
 	Wall  time.Duration `json:",omitempty"`
 	Judge bool          `json:",omitempty"`
 }
@@ -46,8 +46,8 @@ type command struct {
 	Ask       asking.Way    `json:",omitempty"`
 	// Quiet saves the reports of writes.
 	Quiet bool `json:",omitempty"`
-	// Spread is the time over which the elections are started, in random order. Otherwise all of
-	// them would be renewed and polled in step.
+	// Spread is the time over which the elections are started, in random order. Without it, all of
+	// them would be renewed and polled at the same moments.
 	Spread  time.Duration `json:",omitempty"`
 	Session time.Duration `json:",omitempty"` // of the mode
 }
@@ -55,12 +55,12 @@ type command struct {
 type do string
 
 const (
-	start   do = "start"   // campaign
-	sail    do = "sail"    // join a fleet
-	stop    do = "stop"    // end the campaigns, release, report stopped
-	weigh   do = "weigh"   // report used, at a moment at rest
-	tally   do = "tally"   // report used, only the requests
-	consume do = "consume" // instead of campaigning, act while owning a partition
+	start     do = "start"      // campaign
+	joinFleet do = "join fleet" // join a fleet
+	stop      do = "stop"       // end the campaigns, release, report stopped
+	weigh     do = "weigh"      // report used, when the process is at rest
+	tally     do = "tally"      // report used with the requests only
+	consume   do = "consume"    // instead of campaigning, act while owning a partition
 )
 
 // report is something that happened in a member. Times are from machine.Now.
@@ -99,8 +99,8 @@ const (
 	failed    what = "failed"
 )
 
-// usage is what a member uses.
+// usage is the usage of a member.
 type usage struct {
 	machine.Usage
-	Requests counts // so far; none where the servers count them
+	Requests counts // so far; empty if the servers count them
 }

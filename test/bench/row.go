@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// experiment is implemented once, for all sites. Its fields are what differs from site to site.
+// experiment is implemented once for all sites. Its fields hold the differences between sites.
 type experiment interface {
 	about() about
 	measure(t *trial)
@@ -40,7 +40,7 @@ func rows() (all []row) {
 	return all
 }
 
-// choose takes names of rows, or beginnings of names up to a hyphen, separated by commas.
+// choose returns the rows with these names, separated by commas. A name may end before a hyphen.
 func choose(names string) ([]row, error) {
 	if names == "" {
 		return rows(), nil
@@ -66,17 +66,17 @@ func choose(names string) ([]row, error) {
 type measure struct {
 	what, value, bound string
 	verdict            figures.Verdict
-	// others is what other implementations need.
+	// others holds the figures of other implementations.
 	others string
 }
 
-// none is a line on what must never happen.
+// none returns the line for an event that must never happen.
 func none(what string, n, of int) measure {
 	return measure{what: what, value: fmt.Sprintf("%d of %d", n, of), bound: "0",
 		verdict: figures.Safe(n == 0)}
 }
 
-// timed is a line on a distribution.
+// timed returns the line for a distribution of times.
 func timed(what string, d figures.Dist, b figures.Bound, others string) measure {
 	m := measure{what: what, value: d.String(), bound: b.String(), others: others}
 	if m.bound != "" {
@@ -85,13 +85,13 @@ func timed(what string, d figures.Dist, b figures.Bound, others string) measure 
 	return m
 }
 
-// judgedLine is the line on whether two led at once.
+// judgedLine returns the line that says whether two led at once.
 func judgedLine(label string, v witness.Verdict, others string) measure {
 	return measure{what: label + "answers of yes after the next was elected", value: overlap(v),
 		bound: "0", verdict: figures.Safe(v.Safe()), others: others}
 }
 
-// overlap shows a verdict.
+// overlap formats a verdict.
 func overlap(v witness.Verdict) string {
 	s := fmt.Sprintf("%d of %d, in %d terms", v.Stale, v.Acts, v.Terms)
 	if v.Overlap > 0 {
@@ -103,8 +103,8 @@ func overlap(v witness.Verdict) string {
 	return s
 }
 
-// controlled is the line on a planted mistake, which must be found. It is played again if a busy
-// machine has hidden the overlap.
+// controlled returns the line for a planted mistake, which must be found. It calls play again if a
+// busy machine may have hidden the overlap.
 func controlled(what string, play func() witness.Verdict) measure {
 	var sum witness.Verdict
 	for try := 0; try < 5 && sum.Stale == 0; try++ {
@@ -114,7 +114,7 @@ func controlled(what string, play func() witness.Verdict) measure {
 		verdict: figures.Safe(sum.Stale > 0)}
 }
 
-// elections names a number of them; 0 is one.
+// elections formats a number of elections; 0 means one.
 func elections(n int) string {
 	if n <= 1 {
 		return "one election"
@@ -122,7 +122,7 @@ func elections(n int) string {
 	return fmt.Sprintf("%d elections", n)
 }
 
-// table is printed in the end.
+// table is the result of all rows.
 type table struct {
 	quick   bool
 	results []result
@@ -150,7 +150,7 @@ func (t *table) print(out io.Writer, markdown bool) {
 		name := r.row.name()
 		for _, m := range r.found {
 			cells = append(cells, []string{name, m.what, m.value, m.bound, m.verdict.String(), m.others})
-			name = "" // a row is named once
+			name = "" // only the first line of a row has its name
 		}
 	}
 	columns := []string{"row", "measure", "measured", "bound", "verdict", "others"}

@@ -27,69 +27,70 @@ func sites() []*site {
 
 // servers are those of a site, as the bench sees them. Errors end the trial.
 type servers interface {
-	// addresses are hosts and ports.
+	// addresses returns HOST:PORT of each server.
 	addresses() []string
-	// create makes a bucket, or whatever else the store keeps elections in.
+	// create creates a bucket, or the topic or table in which the store keeps elections.
 	create(ctx context.Context, bucket string)
 	stop()
 }
 
-// client is how a candidate's process reaches the servers.
+// client connects a candidate's process to the servers.
 type client interface {
 	// open opens a bucket. Unless the command is quiet, the store reports its writes.
 	open(c command) (driver.Store, error)
 	// configure changes the configuration of an election. The context ends with the campaign.
 	configure(ctx context.Context, c command, election string, cfg *tenure.Config) error
-	// requests counts the requests so far, by kind; none where the servers count them.
+	// requests returns the number of requests so far, by kind. It is empty if the servers count
+	// them.
 	requests() counts
 }
 
-// counting servers count the requests of candidates themselves.
+// counting is implemented by servers that count the requests of candidates.
 type counting interface {
-	// counter begins to count, and returns a function that returns the counts: one for each
-	// member, and perhaps others.
+	// counter starts to count. It returns a function that returns the counts: one for each member,
+	// and perhaps others.
 	counter(c *crew) func() []counts
 }
 
-// counts are numbers of requests by kind.
+// counts holds numbers of requests by kind.
 type counts map[string]int
 
-// breakable servers can fail one by one. They are numbered from 0.
+// breakable is implemented by servers that can fail one by one. They are numbered from 0.
 type breakable interface {
 	servers
-	// createAt makes a bucket that one of the servers leads.
+	// createAt creates a bucket that one of the servers leads.
 	createAt(ctx context.Context, bucket string, home int)
-	// faults lists what can happen to a server. The first is a restart in order.
+	// faults lists the possible faults of a server. The first one is an orderly restart.
 	faults() []serverFault
-	// whole waits until all servers are up and all copies complete.
+	// whole waits until all servers are up and all copies are complete.
 	whole(ctx context.Context)
-	// restore lets each bucket's own server lead it again.
+	// restore makes the server of createAt lead each bucket again.
 	restore(ctx context.Context)
-	// controller is the server that governs the others; -1: none does.
+	// controller returns the server that controls the others, or -1 if there is none.
 	controller(ctx context.Context) int
 }
 
-// serverFault strikes one server, and ends.
+// serverFault is a fault of one server. End ends it.
 type serverFault struct {
 	name       string
 	begin, end func(server int) error
 }
 
-// mode is a way to use a store, for stores that know several.
+// mode is a way to use a store, for stores that have several.
 type mode struct {
 	name string
-	// session is that of the consumer group which nominates.
+	// session is the session timeout of the consumer group that nominates.
 	session choice[time.Duration]
-	// polled: followers learn of changes by reading.
+	// polled is set if followers learn of changes by reading.
 	polled bool
 	// rest is how long a member needs after its first read to learn of changes at once.
 	rest time.Duration
-	// requests bounds those that ten candidates make while nothing happens.
+	// requests bounds the requests of ten candidates while nothing happens.
 	requests budget
 }
 
-// label begins the names of the mode's measures.
+// label returns the beginning of the names of the mode's measures.
 func (m mode) label() string { return strings.TrimPrefix(m.name+": ", ": ") }
 
-// plain is the modes of a store that knows only one.
+// plain holds the only mode of most stores.
 var plain = []mode{{}}

@@ -20,12 +20,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The modes of Kafka: log alone, or with a consumer group that nominates. A nominee has precedence,
-// or nobody else is ever elected, which is goNELI's meaning.
+// The modes of Kafka: the log alone, or with a consumer group that nominates. The nominee has
+// precedence, or it alone is ever elected, as with goNELI.
 var (
 	logMode = mode{name: "log", requests: renewals}
-	// grouped has sessions that are short enough for many runs, and longer than a heartbeat waits
-	// on a busy machine.
+	// grouped has sessions that are short enough for many runs, and longer than the delay of a
+	// heartbeat on a busy machine.
 	grouped    = groupMode("group", always(2*time.Second))
 	precedence = groupMode("precedence", goneliSession)
 	onlyMode   = groupMode("nominee only", goneliSession)
@@ -37,12 +37,12 @@ func groupMode(name string, session choice[time.Duration]) mode {
 	return mode{name: name, session: session, rest: 3 * settle, requests: renewals}
 }
 
-// renewals are all that must happen. goNELI makes as many requests in all.
+// renewals are the only necessary requests. The total is the number of goNELI's requests.
 var renewals = budget{"Produce": 12, total: 1334}
 
 const goneliCrash, goneliStop = "goNELI 13.6 s median", "goNELI 142 ms to close"
 
-// kafkaSite is three real brokers; in a quick run kfake, unless -brokers is set.
+// kafkaSite is three real brokers. A quick run without -brokers uses kfake instead.
 var kafkaSite = site{
 	name: "kafka", title: "Kafka", start: startBrokers, connect: connectLog,
 	rows: func() []experiment {
@@ -56,8 +56,9 @@ var kafkaSite = site{
 				late: figures.Bound{Median: 15 * time.Millisecond, P99: 50 * time.Millisecond}},
 			steady{lease: always(15 * time.Second), window: choice[int]{1, 8},
 				modes: []mode{logMode, groupMode("group", always(15*time.Second))},
-				note: "Requests as the processes write them to connections; with a group, sessions are 15 s. " +
-					"A fetch ends with a record or after 5 s. goNELI's figure is with its defaults",
+				note: "Requests are counted when the processes write them to connections. With a group, " +
+					"sessions are 15 s. A fetch ends with a record or after 5 s. goNELI's figure is with " +
+					"its defaults",
 				others: "goNELI 1334"},
 			crowd{modes: []mode{logMode, groupMode("group", always(15*time.Second))},
 				elections: []int{200, 20},
@@ -85,11 +86,12 @@ var kfakeSite = site{
 	},
 }
 
-// brokers are the servers of Kafka. They are numbered from 0.
+// brokers is the servers of Kafka. They are numbered from 0.
 type brokers struct {
 	seeds []string
 	end   func()
-	// leader leads a topic, and coordinator coordinates a group.
+	// leader returns the broker that leads a topic, and coordinator the one that coordinates a
+	// group.
 	leader, coordinator func(ctx context.Context, name string) int
 	homes               []string // the topics of createAt
 }
@@ -152,7 +154,7 @@ func (k realBrokers) faults() []serverFault {
 	broker := func(do func(int) error) func(int) error {
 		return func(i int) error { return do(i + 1) }
 	}
-	heal := func(int) error { return nil } // whole brings all brokers back
+	heal := func(int) error { return nil } // whole starts and continues all brokers
 	return []serverFault{{"shut down", broker(k.cluster.Stop), heal},
 		{"killed", broker(k.cluster.Kill), heal}, {"frozen", broker(k.cluster.Pause), heal}}
 }
@@ -170,7 +172,7 @@ type logClient struct{ observer }
 
 func connectLog(o observer) (client, error) { return &logClient{o}, nil }
 
-// connection is how all clients of this process connect.
+// connection returns the options of all clients of this process.
 func (l *logClient) connection() []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(l.me.Addresses...), kgo.ClientID(l.me.ID), kgo.WithHooks(l),
 		kgo.Dialer(l.me.DialContext)}
@@ -192,7 +194,7 @@ func (l *logClient) open(c command) (driver.Store, error) {
 	return logObserved{store, l.observer}, nil
 }
 
-// configure lets a consumer group of the election's name nominate. It ends with the campaign.
+// configure makes a consumer group of the election's name nominate, until the campaign ends.
 func (l *logClient) configure(ctx context.Context, c command, election string,
 	cfg *tenure.Config) error {
 	if c.Session == 0 {
@@ -213,20 +215,20 @@ type logObserved struct {
 	observer observer
 }
 
-// CompareAndSwap is the store's, and is reported.
+// CompareAndSwap calls the store and reports the write.
 func (o logObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
 	return o.observer.swap(ctx, o.Store, key, prev, value)
 }
 
-// cutCoordinator cuts the leader off from the coordinator of its group, and from nothing else.
+// cutCoordinator cuts the leader off only from the coordinator of its group.
 func cutCoordinator(x strike) strike {
 	x.name, x.modes, x.relayed, x.lease = "coordinator", []mode{grouped}, true, time.Second
-	x.title = "the leader is cut off from the coordinator of the group that nominated it, for two " +
-		"and a half sessions, and from nothing else; lost and held bytes as in row cut"
+	x.title = "the leader is cut off only from the coordinator of the group that nominated it, for " +
+		"two and a half sessions; bytes are lost or held as in row cut"
 	x.note = "The coordinator never leads the log's partition. The control has no election: of " +
-		"three consumers of franz-go, the one leads to which the group last gave partition 0, until it " +
-		"is told otherwise"
+		"three consumers of franz-go, the one to which the group last gave partition 0 acts as the " +
+		"leader, until the group takes the partition back"
 	x.hold = func(c *crew) time.Duration { return 5 * c.role.Session / 2 }
 	x.hit = func(c *crew, leader *member, round int) func() {
 		k := kafkaOf(c)
@@ -234,8 +236,8 @@ func cutCoordinator(x strike) strike {
 		return relay.Set{coordinator: leader.relays[coordinator]}.Cut(round%2 == 0)
 	}
 	x.begin = func(c *crew) {
-		apart(c)
-		c.enthrone()
+		separateCoordinator(c)
+		c.electFirst()
 	}
 	x.control, x.beginControl = "consumers that go by the group alone", consumers
 	return x
@@ -244,8 +246,9 @@ func cutCoordinator(x strike) strike {
 // kafkaOf returns the brokers, real or not.
 func kafkaOf(c *crew) *brokers { return c.servers.(interface{ self() *brokers }).self() }
 
-// apart renames the election until the coordinator of the group of that name does not lead the log.
-func apart(c *crew) {
+// separateCoordinator renames the election until the coordinator of the group with that name does
+// not lead the log.
+func separateCoordinator(c *crew) {
 	k := kafkaOf(c)
 	log := k.leader(c.ctx, c.role.Bucket)
 	for range 100 {
@@ -257,9 +260,10 @@ func apart(c *crew) {
 	check(errors.New("one broker coordinates all groups and leads the log"))
 }
 
-// consumers lets all members consume, and waits until one owns the partition and the group rests.
+// consumers makes all members consume, and waits until one owns the partition and the group is
+// stable.
 func consumers(c *crew) {
-	apart(c)
+	separateCoordinator(c)
 	what := c.role
 	what.Do = consume
 	for _, m := range c.members {
@@ -276,10 +280,10 @@ type owner struct {
 	election string
 
 	mu    sync.Mutex
-	token uint64 // 0: it does not own the partition
+	token uint64 // 0 unless the member owns the partition
 }
 
-// consume joins the group of the first election. The topic need only exist.
+// consume joins the group of the first election. The topic must exist; its content does not matter.
 func (l *logClient) consume(c command) error {
 	o := &owner{say: l.say, election: c.Elections[0]}
 	if0 := func(do func()) func(context.Context, *kgo.Client, map[string][]int32) {

@@ -54,7 +54,7 @@ var clusterSite = site{
 	},
 }
 
-// partedSite is the same with relays between the servers.
+// partedSite is clusterSite with relays between the servers.
 var partedSite = site{
 	name: "r3", title: "NATS, three replicas", connect: dialNATS,
 	start: startCluster(natsd.StartPartible),
@@ -74,13 +74,13 @@ const (
 	natsStop  = "nats-kv-leader-elect 54 s, etcd 12 ms, client-go up to 4.4 s"
 )
 
-// natsServers are one server, or three.
+// natsServers is one server, or a cluster of three.
 type natsServers struct {
-	cluster *natsd.Cluster // nil: one
+	cluster *natsd.Cluster // nil for one server
 	all     []*natsd.Server
 	nc      *nats.Conn
 	js      jetstream.JetStream
-	homes   map[string]*natsd.Server // by stream
+	homes   map[string]*natsd.Server // the server of createAt, by stream
 }
 
 func startNATS(_ *bench, dir string) servers {
@@ -129,7 +129,7 @@ func (n *natsServers) create(ctx context.Context, bucket string) {
 		must(natskv.Open(ctx, n.js, bucket, natskv.Create()))
 		return
 	}
-	check(patiently(func() error { // a cluster that has no leader yet gives no answer
+	check(patiently(func() error { // a cluster without a leader does not answer
 		_, err := natskv.Open(ctx, n.js, bucket, natskv.Create(natskv.Replicas(natsd.Members)))
 		return err
 	}))
@@ -171,7 +171,8 @@ func (n *natsServers) faults() []serverFault {
 
 func (*natsServers) controller(context.Context) int { return -1 }
 
-// counter counts what the members' connections send, and beside it what the bucket and the API get.
+// counter counts the messages of the members' connections, and apart from them the messages to the
+// bucket and to the API.
 func (n *natsServers) counter(c *crew) func() []counts {
 	taps := map[string]*nats.Subscription{}
 	for kind, subject := range map[string]string{
@@ -205,10 +206,10 @@ func (n *natsServers) counter(c *crew) func() []counts {
 	}
 }
 
-// messages is the kind under which the servers count.
+// messages is the kind of the messages that the servers count.
 const messages = "messages"
 
-// natsClient is one connection, or with a cluster a connection for the elections alone.
+// natsClient is one connection. With a cluster, only the elections use it.
 type natsClient struct {
 	observer
 	js   jetstream.JetStream
@@ -244,7 +245,7 @@ type natsObserved struct {
 	observer observer
 }
 
-// CompareAndSwap is the store's, and is reported.
+// CompareAndSwap calls the store and reports the write.
 func (o natsObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
 	return o.observer.swap(ctx, o.Store, key, prev, value)

@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// pushMode counts what a healthy election causes: the leader's writes, a read of each follower in
-// ten leases, and the pings of each process, which all of its elections share.
+// pushMode has the requests of a healthy election: the leader's writes, one read of each follower
+// in ten leases, and the pings of each process, which all of its elections share.
 var pushMode = mode{requests: budget{"write": 12, "read": 0.5 * (candidates - 1), "ping": 4 * candidates / 20}}
 
 var pushedSite = site{
@@ -39,7 +39,7 @@ var pushedSite = site{
 	},
 }
 
-// pushedClient is one pool of connections, and the configuration of the one that listens.
+// pushedClient is one pool of connections, and the configuration of the connection that listens.
 type pushedClient struct {
 	sqlClient
 	listen *pgx.ConnConfig
@@ -64,10 +64,10 @@ func (c pushedClient) open(cmd command) (driver.Store, error) {
 
 func (pushedClient) configure(context.Context, command, string, *tenure.Config) error { return nil }
 
-// statementCounter counts statements by what they are for.
+// statementCounter counts statements by their purpose.
 type statementCounter observer
 
-// TraceQueryStart counts one.
+// TraceQueryStart counts a statement.
 func (c statementCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	kind := "ping"
 	switch {
@@ -88,13 +88,13 @@ type pushedObserved struct {
 	observer observer
 }
 
-// CompareAndSwap is the store's, and is reported.
+// CompareAndSwap calls the store and reports the write.
 func (o pushedObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
 	return o.observer.swap(ctx, o.Store, key, prev, value)
 }
 
-// Read is the store's, and may be judged.
+// Read calls the store, and reports how old the record looks if the command asks for that.
 func (o pushedObserved) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return o.observer.read(ctx, o.Store, key)
 }

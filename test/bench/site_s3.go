@@ -25,7 +25,7 @@ var (
 	peers = mode{name: "with peers", rest: 4 * settle,
 		requests: budget{http.MethodPut: 12, total: 12}}
 	both = []mode{peers, polled}
-	// objectLease is the default, and the least that the store allows.
+	// objectLease is the shortest lease that the store allows, and the default lease.
 	objectLease  = choice[time.Duration]{2 * time.Second, 15 * time.Second}
 	objectLeases = []time.Duration{2 * time.Second, 15 * time.Second}
 )
@@ -36,7 +36,7 @@ var objectSite = site{
 		return []experiment{
 			steady{elections: 20, lease: objectLease, window: choice[int]{4, 8}, modes: both,
 				prices: map[string]float64{http.MethodPut: 5e-6, http.MethodGet: 0.4e-6},
-				note: "Requests as each process sends them. A month has 30 days, and a million PUTs cost " +
+				note: "Requests are counted when each process sends them. A month has 30 days, and a million PUTs cost " +
 					"$5 and GETs $0.40, as AWS lists them for S3 Standard. S3lect's figures are for its " +
 					"interval of 5 s and without its peer mode",
 				others: "S3lect GET 120, PUT 12, $4.67"},
@@ -76,7 +76,7 @@ func (o objectServers) create(ctx context.Context, bucket string) {
 func (o objectServers) stop() { o.Stop() }
 
 // fakeObjects is a server in the process of the bench. It keeps its only bucket in memory, and
-// fails by a plan.
+// injects the faults of a plan.
 type fakeObjects struct {
 	server *s3fake.Server
 	plan   s3fake.Plan
@@ -112,11 +112,11 @@ func failingObjects() (all []failingServers) {
 	return append(all, &fakeObjects{plan: s3fake.Plan{Chances: mixed}})
 }
 
-// objectClient is one client, and with peers a server for them.
+// objectClient is one client, and in the mode with peers also a server for them.
 type objectClient struct {
 	observer
 	client  *s3.Client
-	address string // where peers reach this process
+	address string // for peers of this process
 }
 
 func connectObjects(o observer) (client, error) {
@@ -127,7 +127,7 @@ func connectObjects(o observer) (client, error) {
 		return transport.RoundTrip(r)
 	})
 	skew := o.me.Wall
-	// S3 refuses it, and the client library learns the server's time
+	// S3 refuses such a time, and then the client library uses the server's time.
 	if skew.Abs() >= 15*time.Minute {
 		skew = 0
 	}
@@ -173,13 +173,13 @@ type objectObserved struct {
 	observer observer
 }
 
-// CompareAndSwap is the store's, and is reported.
+// CompareAndSwap calls the store and reports the write.
 func (o objectObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
 	return o.observer.swap(ctx, o.Store, key, prev, value)
 }
 
-// Read is the store's, and may be judged.
+// Read calls the store, and reports how old the record looks if the command asks for that.
 func (o objectObserved) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return o.observer.read(ctx, o.Store, key)
 }

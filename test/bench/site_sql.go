@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// sqlMode is the only one of a database.
+// sqlMode is the only mode of a polled database.
 var sqlMode = mode{polled: true, requests: budget{"UPDATE": 12, "SELECT": 4 * (candidates - 1), total: 48}}
 
 var postgresSite = site{
@@ -129,20 +129,21 @@ type sqlObserved struct {
 	observer observer
 }
 
-// CompareAndSwap is the store's, and is reported.
+// CompareAndSwap calls the store and reports the write.
 func (o sqlObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
 	o.observer.count("UPDATE")
 	return o.observer.swap(ctx, o.Store, key, prev, value)
 }
 
-// Read is the store's, and may be judged.
+// Read calls the store, and reports how old the record looks if the command asks for that.
 func (o sqlObserved) Read(ctx context.Context, key string) (driver.Entry, error) {
 	o.observer.count("SELECT")
 	return o.observer.read(ctx, o.Store, key)
 }
 
-// bare compares the store's operations with the least that any compare-and-swap needs.
+// bare compares the store's operations with a bare UPDATE, the least that any compare-and-swap
+// needs.
 type bare struct {
 	quote, update string
 	n             choice[int]
@@ -153,7 +154,7 @@ func (bare) about() about {
 		"From the call to its return, one after another on one pool, the operations in turn; 300 bytes"}
 }
 
-// most is how much longer than a bare update a compare-and-swap may take.
+// most bounds the time of a compare-and-swap, as a multiple of the time of a bare UPDATE.
 const most = 1.3
 
 func (x bare) measure(t *trial) {

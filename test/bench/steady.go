@@ -13,7 +13,7 @@ import (
 // steady counts requests while nothing happens.
 type steady struct {
 	modes     []mode
-	elections int // 0: one
+	elections int // 0 means one
 	lease     choice[time.Duration]
 	window    choice[int]        // in leases
 	prices    map[string]float64 // in dollars, by kind
@@ -21,7 +21,7 @@ type steady struct {
 	others    string
 }
 
-// budget is requests per minute of an election, by kind, with a lease of 15 s.
+// budget holds the requests of an election per minute, by kind, with a lease of 15 s.
 type budget map[string]float64
 
 // total is the kind of all requests together.
@@ -43,15 +43,15 @@ func (x steady) measure(t *trial) {
 	})
 }
 
-// count counts again if a busy machine costs a leader its lease.
+// count counts requests, and counts again if a leader loses its lease because the machine is busy.
 func (x steady) count(t *trial, m mode) []measure {
 	c := t.crew(plan{name: "steady", members: candidates, elections: max(x.elections, 1),
 		lease: pick(t.bench, x.lease), mode: m})
-	c.enthrone()
+	c.electFirst()
 	count := c.counter()
 	leases := pick(t.bench, x.window)
 	for try := 1; ; try++ {
-		c.sleep(2 * c.lease) // the start is over
+		c.sleep(2 * c.lease) // so that the requests of the start are not counted
 		found, err := c.requests(count, leases)
 		if err == nil || try == 4 {
 			check(err)
@@ -61,8 +61,8 @@ func (x steady) count(t *trial, m mode) []measure {
 	}
 }
 
-// requests counts those of each member in a window of so many leases, in which no leader may
-// change.
+// requests counts the requests of each member in a window of a number of leases. It fails if a
+// leader changes in that time.
 func (c *crew) requests(count func() []counts, leases int) ([]counts, error) {
 	mark, before := c.journal.mark(), count()
 	c.sleep(time.Duration(leases) * c.lease)
@@ -79,7 +79,8 @@ func (c *crew) requests(count func() []counts, leases int) ([]counts, error) {
 	return after, nil
 }
 
-// lines show counts; a single request is one per minute.
+// lines returns the measures of the counts. One is the rate of a single request in the window, per
+// minute.
 func (x steady) lines(m mode, members []counts, one float64) []measure {
 	sum, most := budget{}, budget{}
 	for _, member := range members {

@@ -8,30 +8,30 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// stops ends leaders in order.
+// stops measures orderly stops of leaders.
 type stops struct {
 	prefix string
 	of     []stopping
 	lease  choice[time.Duration]
-	late   figures.Bound // not for polled modes, which have the interval between two polls
+	late   figures.Bound // not for polled modes, whose bound is the time between two polls
 	others string
 }
 
 // stopping stops the leader of some elections again and again.
 type stopping struct {
 	mode      mode
-	members   int         // 0: three
-	elections choice[int] // 0: one
+	members   int         // 0 means three
+	elections choice[int] // 0 means one
 	rounds    choice[int]
 }
 
 func (x stops) about() about {
 	return about{x.prefix + "stop",
 		fmt.Sprintf("the leader is stopped gracefully (the context of Run ends), lease %v", x.lease),
-		"From the stamp before the leader's process sends the release, to the entry into the " +
-			"successor's lead; three candidates, unless others are named. If followers poll, a process " +
-			"that leads many elections, polled out of step, stops once: the first of n followers reads " +
-			"lease / (n+1) after a release on average"}
+		"The time is from the stamp before the leader's process sends the release, to the call of the " +
+			"successor's lead. There are three candidates, unless the line has another number. If " +
+			"followers poll, a process that leads many elections, polled at different times, stops once: " +
+			"the first of n followers reads lease / (n+1) after a release on average"}
 }
 
 func (x stops) measure(t *trial) {
@@ -54,7 +54,7 @@ func (x stops) stops(t *trial, s stopping) (all figures.Dist) {
 	lease := pick(t.bench, x.lease)
 	c := t.crew(plan{name: "stop", members: max(s.members, 3),
 		elections: max(pick(t.bench, s.elections), 1), lease: lease, mode: s.mode})
-	c.enthrone()
+	c.electFirst()
 	if s.mode.polled {
 		c.sleep(rand.N(lease))
 	}
@@ -67,11 +67,11 @@ func (x stops) stops(t *trial, s stopping) (all figures.Dist) {
 	return all
 }
 
-// stopLeader stops the leader, and returns when it campaigns again. A leader that a busy machine
-// has cost its lease releases nothing.
+// stopLeader stops the leader, and returns when that member campaigns again. A leader that has lost
+// its lease, because the machine is busy, releases nothing.
 func (c *crew) stopLeader() (all figures.Dist) {
 	mark := c.journal.mark()
-	leader := c.present()
+	leader := c.lastElected()
 	led := c.ledBy(leader)
 	c.tell(command{Do: stop}, leader)
 	for _, next := range c.successors(mark, led, leader) {

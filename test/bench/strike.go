@@ -9,22 +9,22 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// strike takes a leader out until another leads, lets it return, and judges whether two led at
+// strike disables a leader until another one leads, lets it return, and judges whether two led at
 // once.
 type strike struct {
 	name, title, note string
 	modes             []mode
-	elections         int // of each leader; 0: one
+	elections         int // of each leader; 0 means one
 	lease             time.Duration
 	groups, rounds    choice[int]
 	relayed           bool
 	others            string
-	// hit strikes the leader for the time of hold at least, and returns what ends that.
+	// hit disables the leader. It returns the function that ends that, to call after hold at least.
 	hit  func(c *crew, leader *member, round int) (end func())
 	hold func(c *crew) time.Duration
-	// begin lets the crew campaign.
+	// begin makes the crew campaign.
 	begin func(*crew)
-	// control names a planted mistake that is struck too, and beginControl starts it.
+	// control names a planted mistake, for the same strikes. beginControl starts it.
 	control      string
 	beginControl func(*crew)
 }
@@ -59,13 +59,13 @@ func pause(x strike) strike {
 	return byTerm(x)
 }
 
-// byTerm strikes work that goes by the term, and as a control work that goes by memory.
+// byTerm strikes leaders whose work asks the term. The control is work that asks a flag.
 func byTerm(x strike) strike {
-	x.begin = func(c *crew) { c.enthrone() }
+	x.begin = func(c *crew) { c.electFirst() }
 	x.control = byMemory
 	x.beginControl = func(c *crew) {
 		c.role.Ask = asking.ByMemory
-		c.enthrone()
+		c.electFirst()
 	}
 	return x
 }
@@ -87,7 +87,7 @@ func (x strike) measure(t *trial) {
 	})
 }
 
-// strikes strikes several crews side by side.
+// strikes strikes several crews at the same time.
 func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum witness.Verdict) {
 	for _, v := range sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) witness.Verdict {
 		c := t.crew(plan{name: x.name, members: 3, elections: max(x.elections, 1), lease: x.lease,
@@ -106,10 +106,11 @@ func (x strike) strikes(t *trial, m mode, begin func(*crew), rounds int) (sum wi
 	return sum
 }
 
-// strike returns when others lead what the leader led, and it has had time to learn of that.
+// strike strikes a leader once. It returns when others lead the leader's elections, and the leader
+// has had time to learn of that.
 func (x strike) strike(c *crew, round int) {
 	mark := c.journal.mark()
-	leader := c.present()
+	leader := c.lastElected()
 	led := c.ledBy(leader)
 	over := time.Now().Add(x.hold(c))
 	end := x.hit(c, leader, round)

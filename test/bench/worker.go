@@ -20,7 +20,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// workerVariable tells a process to be a worker.
+// workerVariable is the environment variable that makes a process a worker.
 const workerVariable = "TENURE_BENCH_WORKER"
 
 // worker is the process of a member.
@@ -30,13 +30,13 @@ type worker struct {
 	client client
 	stores map[string]driver.Store // by bucket
 	asker  *asking.Asker
-	ctx    context.Context // of the campaigns; nil while there are none
+	ctx    context.Context // of the campaigns; nil if there are none
 	cancel context.CancelFunc
 	runs   []<-chan error
 	meter  machine.Meter
 }
 
-// workerMain turns a process that was started as a worker into one. It ends with its parent.
+// workerMain runs a worker if this process was started as one. A worker ends with its parent.
 func workerMain() {
 	encoded := os.Getenv(workerVariable)
 	if encoded == "" {
@@ -50,18 +50,18 @@ func workerMain() {
 	os.Exit(0)
 }
 
-// reporter writes each report in one call, so that a killed process leaves no part of one behind.
+// reporter writes each report in one call, so that a killed process leaves no incomplete report.
 func reporter(out io.Writer) func(report) {
 	var mu sync.Mutex
 	lines := json.NewEncoder(out)
 	return func(r report) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = lines.Encode(r) // it fails only when the parent is gone
+		_ = lines.Encode(r) // fails only if the parent is gone
 	}
 }
 
-// work ends with an error of check, or without one when there are no more commands.
+// work obeys commands until there are no more, or until check fails.
 func (w *worker) work(encoded string, in io.Reader) (err error) {
 	defer catch(&err)
 	check(json.Unmarshal([]byte(encoded), &w.me))
@@ -83,7 +83,7 @@ func (w *worker) work(encoded string, in io.Reader) (err error) {
 
 func (w *worker) obey(c command) {
 	switch c.Do {
-	case start, sail:
+	case start, joinFleet:
 		w.start(c)
 	case stop:
 		w.stop()
@@ -96,7 +96,7 @@ func (w *worker) obey(c command) {
 	}
 }
 
-// start campaigns, in addition to the elections that it campaigns for already.
+// start starts campaigns in more elections.
 func (w *worker) start(c command) {
 	w.say(report{What: opening, At: machine.Now()})
 	if w.stores[c.Bucket] == nil {
@@ -108,15 +108,15 @@ func (w *worker) start(c command) {
 	if w.ctx == nil {
 		w.ctx, w.cancel = context.WithCancel(context.Background())
 	}
-	if c.Do == sail {
-		w.sail(w.stores[c.Bucket], c)
+	if c.Do == joinFleet {
+		w.joinFleet(w.stores[c.Bucket], c)
 	} else {
 		w.campaigns(w.stores[c.Bucket], c)
 	}
 	w.meter.Take() // the start itself does not count
 }
 
-// patiently tries again if a busy server has not answered, or has cut the connection.
+// patiently calls try again if a busy server has not answered or has closed the connection.
 func patiently(try func() error) (err error) {
 	for end := time.Now().Add(attempt); time.Now().Before(end); time.Sleep(settle) {
 		if err = try(); err == nil {
@@ -126,7 +126,7 @@ func patiently(try func() error) (err error) {
 	return err
 }
 
-// attempt is the longest time that a server gets to answer.
+// attempt is the time limit for an answer of a server.
 const attempt = time.Minute
 
 func (w *worker) campaigns(store driver.Store, c command) {
@@ -154,7 +154,7 @@ func (w *worker) campaign(store driver.Store, name string, c command) {
 	check(patiently(func() error { return w.client.configure(w.ctx, c, name, &cfg) }))
 	nominator := cfg.Nominator
 	cfg.Nominator = nil
-	g := must(tenure.NewGroup(store, cfg)) // of one; it needs no goroutine while it follows
+	g := must(tenure.NewGroup(store, cfg)) // a follower of a Group needs no goroutine
 	e := must(g.Election(name, nominator))
 	ended := must(g.Join(w.ctx, e, tenure.Lead(func(ctx context.Context, t *tenure.Term) error {
 		at := w.asker.Enter(name, t, c.Ask)
@@ -166,7 +166,7 @@ func (w *worker) campaign(store driver.Store, name string, c command) {
 	go w.follow(w.ctx, e)
 }
 
-// follow reports when the candidate has read the record.
+// follow waits until the candidate has read the record, and reports that.
 func (w *worker) follow(ctx context.Context, e *tenure.Election) {
 	if _, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Known }); err == nil {
 		w.say(report{What: following, Election: e.Name(), At: machine.Now()})
@@ -181,8 +181,8 @@ func (w *worker) hear(e tenure.Event) {
 	w.asker.Hear(e)
 }
 
-// sail joins a fleet.
-func (w *worker) sail(store driver.Store, c command) {
+// joinFleet joins a fleet.
+func (w *worker) joinFleet(store driver.Store, c command) {
 	f := must(fleet.New(store, "fleet", fleet.Config{
 		Election: tenure.Config{ID: w.me.ID, Lease: c.Lease}, Elections: c.Elections, Spread: true,
 	}))
@@ -191,7 +191,7 @@ func (w *worker) sail(store driver.Store, c command) {
 	w.runs = append(w.runs, run)
 }
 
-// shards is the work of a fleet's terms. It needs no goroutine.
+// shards is the handler of a fleet's terms. It needs no goroutine.
 type shards struct{ *worker }
 
 func (s shards) Elected(_ context.Context, t *tenure.Term) error {
@@ -218,13 +218,13 @@ func (w *worker) stop() {
 	w.say(report{What: stopped, At: machine.Now()})
 }
 
-// wrongClock shows a wrong time of day.
+// wrongClock is a clock with a wrong time of day.
 type wrongClock struct {
 	clock.Clock
 	by time.Duration
 }
 
-// Now is the inner clock's, with a wrong time of day.
+// Now returns the reading of the inner clock with a wrong time of day.
 func (c wrongClock) Now() clock.Reading {
 	r := c.Clock.Now()
 	r.Wall = r.Wall.Add(c.by)
@@ -232,7 +232,7 @@ func (c wrongClock) Now() clock.Reading {
 }
 
 // observer reports the operations of a store, and counts requests. Each client embeds its own store
-// beside it, because elections find a store's optional abilities by its type.
+// in addition, because elections find a store's optional interfaces by its type.
 type observer struct {
 	me  identity
 	say func(report)
@@ -260,7 +260,7 @@ func (o observer) requests() counts {
 // again when it was applied.
 func (o observer) swap(ctx context.Context, s driver.Store, key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
-	c, _ := record.Decode(value) // empty if it is no record
+	c, _ := record.Decode(value) // empty if the value is not a record
 	r := report{What: sending, Election: key, Prev: string(prev), Token: c.Term, Released: c.Released,
 		At: machine.Now()}
 	o.say(r)
@@ -272,8 +272,8 @@ func (o observer) swap(ctx context.Context, s driver.Store, key string, prev dri
 	return version, err
 }
 
-// read reports how old another leader's record looks, by the times of day. A reader that relied on
-// them would take over too early: a planted mistake.
+// read reports how old another leader's record looks by the times of day. This is a planted
+// mistake: a candidate that relied on them would take over too early.
 func (o observer) read(ctx context.Context, s driver.Store, key string) (driver.Entry, error) {
 	e, err := s.Read(ctx, key)
 	if err != nil || !o.me.Judge {

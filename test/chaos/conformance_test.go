@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// TestConformance runs the tests of package natskv, which has a server in its own process, against
-// servers in others. It is alone, since it counts goroutines.
+// TestConformance runs the tests of package natskv against servers in other processes, while that
+// package has a server in its own process. It runs alone, because it counts goroutines.
 func TestConformance(t *testing.T) {
 	t.Run("one server", func(t *testing.T) { conform(t, []*natsd.Server{startServer(t)}) })
 	t.Run("three replicas", func(t *testing.T) {
@@ -46,8 +46,8 @@ func conform(t *testing.T, servers []*natsd.Server) {
 	})
 }
 
-// patient tries again when replicas refuse because a write is on its way, which they may do for a
-// moment after it was acknowledged. Elections read then; the kit takes it for a lost version.
+// patient tries again when replicas refuse because a write is in flight, as they may for a moment
+// after it was acknowledged. Elections read then. The kit would take it for a lost version.
 type patient struct{ *natskv.Store }
 
 func (p patient) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {

@@ -1,7 +1,6 @@
-// Package chaos holds elections on a server process and injects the faults of servers. All of it is
-// tests.
+// Package chaos runs elections on one NATS server process and injects faults of servers. It has
+// only tests.
 //
-// The servers are processes of their own, started from this very test program; candidates live in
-// the test, each on a connection of its own. Every wait is for an event that must happen, with a
-// limit that is many times its usual time.
+// The test binary starts itself again as the server. Most candidates live in the test, each on a
+// connection of its own.
 package chaos

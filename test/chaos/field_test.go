@@ -23,36 +23,36 @@ import (
 // key is the election of every test.
 const key = "billing"
 
-// field is an election on a server process, with candidates that come and go. In the end it must
-// not have had two leaders at once, nor a token that was not above all before.
+// field is an election on a server process, with candidates that come and go. At the end, no two
+// leaders may have led at once, and no token may have been below an earlier one.
 type field struct {
 	testing.TB
 	lease time.Duration
 	renew time.Duration // 0: the default
-	// vouched: candidates believe that an empty bucket is the first of its name, and need not wait
-	// a lease.
+	// vouched lets candidates assume that an empty bucket is the first of its name, so that they
+	// need not wait for a lease.
 	vouched bool
 	server  *natsd.Server
-	js      jetstream.JetStream // an operator's
+	js      jetstream.JetStream // the operator's
 	kv      jetstream.KeyValue
 	store   driver.Store
 	book    witness.Book
-	struck  uint64 // the token of the struck leader
+	struck  uint64 // the token of the leader that the fault hits
 
 	mu      sync.Mutex
 	elected []elected
 	grew    chan struct{} // closed when a candidate is elected
-	causes  []error       // of the events that had one
+	causes  []error       // the causes of events
 }
 
-// elected is a beginning of a term.
+// elected is the beginning of a term.
 type elected struct {
 	by    *candidate
 	token uint64
 	term  *tenure.Term
 }
 
-// newField registers its judgement first, so that it comes last.
+// newField registers judge first, so that it runs last.
 func newField(t testing.TB, lease time.Duration, change ...func(*jetstream.KeyValueConfig)) *field {
 	t.Helper()
 	f := &field{TB: t, lease: lease, grew: make(chan struct{})}
@@ -72,7 +72,7 @@ func (f *field) judge() {
 	f.Logf("%d terms, %d answers of yes", v.Terms, v.Acts)
 }
 
-// candidate takes part over a connection of its own, which can be cut.
+// candidate takes part over its own connection, which can be cut.
 type candidate struct {
 	id    string
 	relay *relay.Relay
@@ -100,13 +100,13 @@ func (f *field) joinOne(id string, wrap ...func(driver.Store) driver.Store) *can
 	for _, w := range wrap {
 		store = w(store)
 	}
-	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease, Tuning: tenure.Tuning{Renew: f.renew}, OnEvent: f.hear})
+	e, err := tenure.New(store, key, tenure.Config{ID: id, Lease: f.lease, Tuning: tenure.Tuning{Renew: f.renew}, OnEvent: f.onEvent})
 	must(f, err)
 	f.run(c, e)
 	return c
 }
 
-func (f *field) hear(e tenure.Event) {
+func (f *field) onEvent(e tenure.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e.Cause != nil {
@@ -145,7 +145,7 @@ func (f *field) note(e elected) {
 	f.grew = make(chan struct{})
 }
 
-// leader returns the latest one with a token above that one. It waits for it.
+// leader waits for a leader with a token above the given one, and returns the latest.
 func (f *field) leader(above uint64) elected {
 	f.Helper()
 	ctx, cancel := wait.Background()
@@ -168,7 +168,7 @@ func (f *field) leader(above uint64) elected {
 	}
 }
 
-// leading are the terms so far that are not over.
+// leading returns the terms that are not over.
 func (f *field) leading() (all []*tenure.Term) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +180,7 @@ func (f *field) leading() (all []*tenure.Term) {
 	return all
 }
 
-// latest is the highest token so far.
+// latest returns the highest token so far.
 func (f *field) latest() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,7 +191,7 @@ func (f *field) latest() uint64 {
 	return token
 }
 
-// record is the record in the store, as the operator sees it.
+// record returns the record in the store, as the operator sees it.
 func (f *field) record() driver.Entry {
 	f.Helper()
 	var e driver.Entry

@@ -18,8 +18,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they
-// work.
+// TestMain lets more tests run in parallel than there are processors, because the tests mostly
+// wait.
 func TestMain(m *testing.M) {
 	natsd.Main()
 	if err := flag.Set("test.parallel", "10"); err != nil {
@@ -61,7 +61,7 @@ func startRelay(t testing.TB, s *natsd.Server) *relay.Relay {
 	return r
 }
 
-// connect returns a connection that finds its way back soon.
+// connect returns a connection that reconnects soon.
 func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	opts = append([]nats.Option{
@@ -69,7 +69,7 @@ func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream 
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
 	var nc *nats.Conn
-	// a busy machine may take longer than the time-out, which is for coming back
+	// A busy machine may take longer than the time-out, which is meant for reconnects.
 	wait.Succeeds(t, "connect", func(context.Context) (err error) {
 		nc, err = nats.Connect(url, opts...)
 		return err
@@ -80,7 +80,7 @@ func connect(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream 
 	return js
 }
 
-// addBucket makes a bucket as an operator does.
+// addBucket creates a bucket as an operator does.
 func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.KeyValueConfig)) jetstream.KeyValue {
 	t.Helper()
 	c := jetstream.KeyValueConfig{Bucket: "B" + rand.Text()[:12], History: 1, Storage: jetstream.FileStorage}

@@ -25,12 +25,12 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// settings are those of a member process.
+// settings are the settings of a member process.
 type settings struct {
 	URL, Bucket string
 	Lease       time.Duration
-	Own         bool // it has an own connection; else it borrows one
-	Lingers     bool // its work stops only when the process is to end
+	Own         bool // it has its own connection; otherwise it borrows one
+	Lingers     bool // its work stops only when the process should end
 }
 
 // settingsVariable holds the settings. It makes TestMemberProcess a member.
@@ -39,16 +39,17 @@ const settingsVariable = "TENURE_TEST_MEMBER"
 // memberID is the ID of a member process.
 const memberID = "process"
 
-// The words with which a member process begins its lines. One is followed by a token and stamps.
+// A member process begins each line with one of these words. saysActs is followed by a token and
+// stamps.
 const (
-	saysActs    = "acts"    // it asked whether it may act, and was told yes
-	saysFollows = "follows" // it sees that another leads
-	saysVacant  = "vacant"  // it sees that nobody leads
+	saysActs    = "acts"    // its term was valid when it checked
+	saysFollows = "follows" // it sees that another member leads
+	saysVacant  = "vacant"  // it sees a vacancy
 	saysRemade  = "remade"  // it sees that the store was recreated
 )
 
-// TestMemberProcess is no test. It is the program of a member process, which takes part until its
-// standard input ends.
+// TestMemberProcess is not a test. It is the program of a member process, which takes part until
+// its standard input ends.
 func TestMemberProcess(t *testing.T) {
 	text := os.Getenv(settingsVariable)
 	if text == "" {
@@ -61,7 +62,7 @@ func TestMemberProcess(t *testing.T) {
 		opts = append(opts, natskv.OwnConnection())
 	}
 	store := openStore(t, connect(t, s.URL), s.Bucket, opts...)
-	e, err := tenure.New(store, key, tenure.Config{ID: memberID, Lease: s.Lease, OnEvent: tell})
+	e, err := tenure.New(store, key, tenure.Config{ID: memberID, Lease: s.Lease, OnEvent: printEvent})
 	must(t, err)
 	asker := asking.Start(func(_ string, token uint64, stamps []int64) {
 		fmt.Println(saysActs, token, strings.Trim(fmt.Sprint(stamps), "[]"))
@@ -88,7 +89,7 @@ func takePart(e *tenure.Election, asker *asking.Asker, lingers bool) error {
 	})
 }
 
-func tell(e tenure.Event) {
+func printEvent(e tenure.Event) {
 	switch {
 	case errors.Is(e.Cause, tenure.ErrRemade):
 		fmt.Println(saysRemade)
@@ -99,22 +100,22 @@ func tell(e tenure.Event) {
 	}
 }
 
-// process is a candidate in a process of its own, which can be stopped.
+// process is a candidate in its own process, which can be stopped.
 type process struct {
 	f     *field
 	relay *relay.Relay
 	cmd   *exec.Cmd
-	leave func() // ends the process in good order and waits for it
+	leave func() // ends the process gracefully and waits for it
 
-	mu    sync.Mutex
-	said  map[string]int // how often it said each word
-	token uint64         // the highest
+	mu      sync.Mutex
+	printed map[string]int // how often it printed each word
+	token   uint64         // the highest token
 }
 
 // start starts a member process.
 func (f *field) start(own, lingers bool) *process {
 	f.Helper()
-	p := &process{f: f, relay: startRelay(f, f.server), said: map[string]int{}}
+	p := &process{f: f, relay: startRelay(f, f.server), printed: map[string]int{}}
 	text, err := json.Marshal(settings{p.relay.URL(), f.kv.Bucket(), f.lease, own, lingers})
 	must(f, err)
 	p.cmd = exec.Command(os.Args[0], "-test.run=^TestMemberProcess$")
@@ -126,16 +127,16 @@ func (f *field) start(own, lingers bool) *process {
 	out, err := p.cmd.StdoutPipe()
 	must(f, err)
 	must(f, p.cmd.Start())
-	heard := make(chan struct{})
+	readAll := make(chan struct{})
 	go func() {
-		defer close(heard)
-		p.hear(out)
+		defer close(readAll)
+		p.read(out)
 	}()
 	p.leave = sync.OnceFunc(func() {
 		p.relay.Heal()
 		_ = machine.Resume(p.cmd.Process.Pid)
 		_ = in.Close()
-		<-heard
+		<-readAll
 		if err := p.cmd.Wait(); err != nil {
 			f.Errorf("the member process: %v", err)
 		}
@@ -144,12 +145,12 @@ func (f *field) start(own, lingers bool) *process {
 	return p
 }
 
-// hear books the answers of the process, and keeps its output.
-func (p *process) hear(out io.Reader) {
+// read records the answers of the process, and keeps its output.
+func (p *process) read(out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		word, rest, _ := strings.Cut(lines.Text(), " ")
 		p.mu.Lock()
-		p.said[word]++
+		p.printed[word]++
 		p.mu.Unlock()
 		if word == saysActs {
 			p.book(strings.Fields(rest))
@@ -157,7 +158,7 @@ func (p *process) hear(out io.Reader) {
 	}
 }
 
-// book takes a token and stamps.
+// book records a token and stamps.
 func (p *process) book(fields []string) {
 	var numbers []int64
 	for _, text := range fields {
@@ -187,23 +188,23 @@ func (p *process) leads(other uint64) (token uint64) {
 	return token
 }
 
-// says waits until the process has said a word.
+// says waits until the process has printed a word.
 func (p *process) says(word string) {
 	p.f.Helper()
 	wait.Until(p.f, "the member process says "+word, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.said[word] > 0
+		return p.printed[word] > 0
 	})
 }
 
-// stop stops the process as SIGSTOP does.
+// stop stops the process with SIGSTOP.
 func (p *process) stop() {
 	p.f.Helper()
 	must(p.f, machine.Pause(p.cmd.Process.Pid))
 }
 
-// resume lets the process go on.
+// resume lets the process continue.
 func (p *process) resume() {
 	p.f.Helper()
 	must(p.f, machine.Resume(p.cmd.Process.Pid))

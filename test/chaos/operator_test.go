@@ -17,21 +17,21 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestLivesOfABucket: operators, backups and servers change a bucket under a living leader. That
-// ends the term, lets no other candidate lead beside it, also one that starts just then, takes no
-// token back, and is reported as what it is.
+// TestLivesOfABucket: operators, backups and servers change a bucket under a living leader. The
+// change ends the term. No other candidate leads beside the leader, not even one that starts just
+// then. No token recurs. An event reports the change with the right error.
 func TestLivesOfABucket(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		befall func(f *field)
-		told   []error // by any member, in one event
+		change func(f *field)
+		want   []error // by any member, in one event
 	}{
 		{"nats kv del", func(f *field) { must(f, f.kv.Delete(wait.Context(f), key)) },
 			[]error{tenure.ErrVanished, natskv.ErrDeleted}},
 		{"nats kv purge", func(f *field) { must(f, f.kv.Purge(wait.Context(f), key)) },
 			[]error{tenure.ErrVanished, natskv.ErrPurged}},
 		{"nats stream purge", func(f *field) { must(f, purge(wait.Context(f), f.js, f.kv.Bucket(), key)) },
-			// a newcomer that knows of nothing may be the first to look
+			// A new member that knows nothing may be the first to read.
 			[]error{tenure.ErrVanished}},
 		{"recreated", (*field).remake, []error{tenure.ErrRemade}},
 		{"put back", (*field).putBack, []error{tenure.ErrRegressed}},
@@ -41,15 +41,15 @@ func TestLivesOfABucket(t *testing.T) {
 			f := newField(t, 900*time.Millisecond)
 			all := f.join(3)
 			try := 0
-			wait.Until(t, "an event tells of it", func() bool {
+			wait.Until(t, "an event reports it", func() bool {
 				try++
 				f.struck = f.leader(0).token
-				c.befall(f)
+				c.change(f)
 				all = append(all, f.joinOne(fmt.Sprint("fresh", try)))
 				f.leader(f.struck)
-				// On a busy machine a newcomer may be the first to look, and the others see only
+				// On a busy machine a new member may be the first to read, and the others see only
 				// its write. The next try comes when there is nothing left to see.
-				if wait.Within(5*time.Second, func() bool { return f.heard(c.told) }) {
+				if wait.Within(5*time.Second, func() bool { return f.reported(c.want) }) {
 					return true
 				}
 				for _, c := range all {
@@ -61,9 +61,9 @@ func TestLivesOfABucket(t *testing.T) {
 	}
 }
 
-// TestExpiryUnderALeader: a TTL that is shorter than the time between renewals takes the record
-// away from a living leader, and every vacant one after it. That is a wrong setting, which Inspect
-// names; it costs leaders and makes no second one.
+// TestExpiryUnderALeader: with a TTL that is shorter than the time between renewals, the record of
+// a living leader expires, and so does every vacant record after it. Inspect reports this wrong
+// setting. It costs leaders, but never leads to two.
 func TestExpiryUnderALeader(t *testing.T) {
 	for name, change := range map[string]func(*jetstream.KeyValueConfig){
 		"with a marker":   func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Second, time.Minute },
@@ -76,7 +76,7 @@ func TestExpiryUnderALeader(t *testing.T) {
 			f.leader(0)
 			f.reset(change)
 			f.joinOne("fresh")
-			f.told(tenure.ErrVanished, natskv.ErrExpired)
+			f.expect(tenure.ErrVanished, natskv.ErrExpired)
 		})
 	}
 }
@@ -90,13 +90,13 @@ func (f *field) reset(change func(*jetstream.KeyValueConfig)) {
 	must(f, err)
 }
 
-// told waits until one event wraps all of these.
-func (f *field) told(wants ...error) {
+// expect waits until one event wraps all of these errors.
+func (f *field) expect(wants ...error) {
 	f.Helper()
-	wait.Until(f, "somebody tells of it", func() bool { return f.heard(wants) })
+	wait.Until(f, "an event reports it", func() bool { return f.reported(wants) })
 }
 
-func (f *field) heard(wants []error) bool {
+func (f *field) reported(wants []error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(f.causes, func(cause error) bool {
@@ -113,23 +113,23 @@ func all(errs []error, ok func(error) bool) bool {
 	return true
 }
 
-// remake deletes the bucket under a leader that does not hear of it, and makes one of the same
-// name.
+// remake deletes the bucket under a leader that gets no push of it, and creates another with the
+// same name.
 func (f *field) remake() {
 	f.Helper()
 	f.deafen(f.leader(0))
 	f.recreate((*field).addPlain)
 }
 
-// recreate deletes the bucket and makes one of the same name.
+// recreate deletes the bucket and creates another with the same name.
 func (f *field) recreate(add func(*field) error) {
 	f.Helper()
 	must(f, f.js.DeleteKeyValue(wait.Context(f), f.kv.Bucket()))
-	// A server may not have removed a stream yet that was deleted just now.
+	// A server may not have removed a stream yet that was just deleted.
 	wait.Succeeds(f, "the bucket is made", func(context.Context) error { return add(f) })
 }
 
-// addPlain makes the bucket as `nats kv add` does: its sequences begin at 1.
+// addPlain creates the bucket as `nats kv add` does: its sequences begin at 1.
 func (f *field) addPlain() error {
 	kv, err := f.js.CreateKeyValue(wait.Context(f), jetstream.KeyValueConfig{
 		Bucket: f.kv.Bucket(), History: 1, Storage: jetstream.FileStorage,
@@ -160,18 +160,18 @@ func (f *field) putBack() {
 	})
 }
 
-// deafen keeps a leader from hearing anything more, so that it trusts its lease to the end.
+// deafen prevents that a leader receives anything more, so that it trusts its lease to the end.
 func (f *field) deafen(e elected) {
 	f.struck = e.token
 	e.by.relay.Blackhole()
 	f.Cleanup(e.by.relay.Heal)
 }
 
-// handOver asks the leader to make room.
+// handOver asks the leader to hand over.
 func (f *field) handOver(ctx context.Context) {
 	f.Helper()
 	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
 	must(f, err)
-	// a busy machine may cost it the lease
+	// A busy machine may cost it the lease.
 	wait.Until(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil })
 }

@@ -19,9 +19,9 @@ const plain = "plain bucket"
 const absent = "absent"
 
 // TestRecurringVersion: a member is stopped or cut off, and its bucket deleted and recreated. The
-// member comes back just when the version that it knows is that of another leader's record, and
-// that leader, cut off, trusts its lease. The member must not replace a record that it has not
-// read. The servers refuse it anyway in a bucket of Create, where no version recurs.
+// member comes back exactly when the version that it knows is that of another leader's record. That
+// leader is cut off and trusts its lease. The member must not replace a record that it has not
+// read. In a bucket of Create, where no version recurs, the servers refuse the write anyway.
 func TestRecurringVersion(t *testing.T) {
 	for _, attack := range []struct {
 		name string
@@ -46,7 +46,7 @@ func TestRecurringVersion(t *testing.T) {
 					t.Parallel()
 					f := newField(t, 3*time.Second)
 					f.recreate(bucket.add)
-					// By now another leads, if not too early.
+					// By now another member leads, but not too early.
 					<-attack.play(f, own, bucket.add).term.Context().Done()
 				})
 			}
@@ -54,7 +54,7 @@ func TestRecurringVersion(t *testing.T) {
 	}
 }
 
-// stoppedAtRelease: the member waits for a successor that does not exist when it is stopped.
+// stoppedAtRelease: the member is stopped while it waits for a successor that does not exist.
 func (f *field) stoppedAtRelease(own bool, add func(*field) error) (second elected) {
 	f.vouched = true
 	first := f.joinOne("first")
@@ -87,8 +87,8 @@ func (f *field) stoppedAsLeader(own bool, add func(*field) error) (second electe
 }
 
 // cutOffWhileRenewing: the member leads and is cut off. It does not know the outcome of its last
-// renewal, and would put a release in its place when it ends. A candidate that starts then would
-// believe the release.
+// renewal, and would replace that record by a release when it ends. A candidate that starts then
+// would believe the release.
 func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second elected) {
 	p := f.start(own, true)
 	p.leads(0)
@@ -96,7 +96,7 @@ func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second el
 	f.renewed()
 	p.relay.Cut()
 	n := f.revision()
-	f.lease *= 2 // the member takes its time to come back
+	f.lease *= 2 // the member takes some time to come back
 	second = f.nextLife(add)
 	f.meet(second, n)
 	must(f, p.relay.Restore())
@@ -107,8 +107,8 @@ func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second el
 	return second
 }
 
-// wake lets a stopped member go on when the bucket was recreated and another leads there. The
-// server's messages from that time arrive a little later.
+// wake lets a stopped member continue when the bucket was recreated and another member leads there.
+// The server's messages from that time arrive a little later.
 func (f *field) wake(p *process, add func(*field) error) (second elected) {
 	f.Helper()
 	n := f.revision()
@@ -116,7 +116,7 @@ func (f *field) wake(p *process, add func(*field) error) (second elected) {
 	second = f.nextLife(add)
 	f.meet(second, n)
 	p.resume()
-	time.Sleep(200 * time.Millisecond) // less than an attempt
+	time.Sleep(200 * time.Millisecond) // less than the time of an attempt
 	p.relay.Release()
 	return second
 }
@@ -138,7 +138,7 @@ func (f *field) meet(leader elected, n uint64) {
 	f.deafen(leader)
 }
 
-// addByCreate makes the bucket as a program does: its sequences begin at the time.
+// addByCreate creates the bucket as a program does: its sequences begin at the time.
 func (f *field) addByCreate() error {
 	s, err := natskv.Open(wait.Context(f), f.js, f.kv.Bucket(), natskv.Create())
 	if err == nil {
@@ -155,7 +155,7 @@ func (f *field) handOverTo(id string) {
 	must(f, e.HandOver(wait.Context(f), id))
 }
 
-// revision is the sequence of the record.
+// revision returns the sequence of the record.
 func (f *field) revision() uint64 {
 	f.Helper()
 	e, err := f.kv.Get(wait.Context(f), key)
@@ -181,8 +181,7 @@ func (f *field) pad() {
 }
 
 // reach writes other keys until the leader's next renewal has sequence n, and waits for that
-// renewal. Where the sequences of a bucket begin above those of the former one, there is nothing to
-// do.
+// renewal. It does nothing if the sequences of a bucket begin above those of the former one.
 func (f *field) reach(n uint64) {
 	f.Helper()
 	ctx := wait.Context(f)
@@ -194,7 +193,7 @@ func (f *field) reach(n uint64) {
 		if info.State.LastSeq+1 >= n {
 			break
 		}
-		// The leader may renew in between: then this is refused.
+		// The leader may renew in between. Then this write is refused.
 		_, _ = f.js.Publish(ctx, "$KV."+f.kv.Bucket()+".other", nil, jetstream.WithExpectLastSequence(info.State.LastSeq))
 	}
 	wait.Until(f, "the leader's record has the sequence", func() bool { return f.revision() >= n })

@@ -27,13 +27,13 @@ type regime struct {
 	rules   history.Rules
 	// trouble is called again and again.
 	trouble func(t testing.TB, rng *rand.Rand, a arena)
-	// replicas is the number of servers, 1 unless set, and lasts how long clients play at least,
-	// 2.5 s unless set.
+	// replicas is the number of servers, 1 unless set. lasts is the shortest time for which clients
+	// run, 2.5 s unless set.
 	replicas int
 	lasts    time.Duration
-	// needs is how many operations of unknown outcome make the run worth something.
+	// needs is the number of operations with an unknown outcome that make the run useful.
 	needs int
-	// quick: it is played also where one pass must do.
+	// quick regimes also run in the short pass.
 	quick bool
 }
 
@@ -54,7 +54,7 @@ func regimes() []regime {
 	}
 }
 
-// TestRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
+// TestRegisterIsLinearizable: elections rely on one property of a cell. It is one register for all
 // clients.
 func TestRegisterIsLinearizable(t *testing.T) {
 	for _, r := range regimes() {
@@ -74,7 +74,7 @@ const (
 	attention = 100 * time.Millisecond // how long a client waits for an answer
 )
 
-// arena is where clients work: each talks to one of the servers through a relay of its own.
+// arena is where clients work. Each uses one of the servers through its own relay.
 type arena struct {
 	servers []*natsd.Server
 	relays  []*relay.Relay
@@ -120,7 +120,7 @@ func (r regime) play(t *testing.T, seed uint64) {
 	r.end(t, h, last)
 }
 
-// end reads once more, so that every write that was applied has been seen.
+// end reads once more, so that every applied write has been seen.
 func (r regime) end(t *testing.T, h *history.History, s driver.Store) {
 	wait.Until(t, "the last read", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -169,7 +169,7 @@ func killServer(t testing.TB, rng *rand.Rand, a arena) {
 	must(t, s.Start())
 }
 
-// killReplica leaves the others the time to choose a new leader, which they take their time for.
+// killReplica leaves the others the time that they need to choose a new leader.
 func killReplica(t testing.TB, rng *rand.Rand, a arena) {
 	time.Sleep(time.Second)
 	s := a.servers[rng.IntN(len(a.servers))]

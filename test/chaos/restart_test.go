@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestServerIsKilled for longer than a lease: nobody leads in that time, and afterwards one does,
-// by a higher token.
+// TestServerIsKilled: the server is gone for longer than a lease. There is no leader in that time,
+// and afterwards there is one with a higher token.
 func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
 	f := newField(t, time.Second)
@@ -18,14 +18,15 @@ func TestServerIsKilled(t *testing.T) {
 	last := f.leader(0)
 	for range 2 {
 		f.server.Kill()
-		<-last.term.Context().Done() // and a while longer, for another to lead if it could
+		<-last.term.Context().Done() // and a while longer, in which another might lead
 		time.Sleep(f.lease / 2)
 		must(t, f.server.Start())
 		last = f.leader(last.token)
 	}
 }
 
-// TestServerRestartsWithinTheLease: an outage that a renewal survives costs no leader.
+// TestServerRestartsWithinTheLease: an outage that is shorter than the time left for a renewal
+// costs no leader.
 func TestServerRestartsWithinTheLease(t *testing.T) {
 	t.Parallel()
 	f := newField(t, time.Minute)
@@ -41,7 +42,7 @@ func TestServerRestartsWithinTheLease(t *testing.T) {
 	took, now := time.Since(began), f.latest()
 	switch {
 	case now == token:
-	case took > f.lease/2: // a machine that is held up for so long may cost a leader, and only that
+	case took > f.lease/2: // a stall this long may cost a leader, and only that
 		t.Logf("term %d came after term %d: the leader could not write for %v", now, token, took)
 	default:
 		t.Errorf("term %d came after term %d, though the leader could write again after %v", now, token, took)

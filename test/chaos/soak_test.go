@@ -13,8 +13,8 @@ import (
 )
 
 // TestEverythingAtOnce is an election with requests and answers that are lost, late and doubled,
-// connections that are cut, and a server that is killed. The seed decides the faults; the outcome
-// depends on the machine too.
+// connections that are cut, and a server that is killed. The seed decides the faults. The outcome
+// also depends on the machine.
 func TestEverythingAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the soak does it")
@@ -39,7 +39,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	})
 }
 
-// trouble goes on for a while and leaves everything in order.
+// trouble causes faults for a while, and ends all of them.
 func (f *field) trouble(rng *rand.Rand, all []*candidate, d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		c := all[rng.IntN(len(all))]

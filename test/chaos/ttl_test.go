@@ -17,9 +17,9 @@ const ttl = 2 * time.Second
 
 func withTTL(c *jetstream.KeyValueConfig) { c.TTL = ttl }
 
-// TestRenewalsOutliveTTL: a record that is renewed never grows old enough to vanish. A machine that
-// is held up may cost a leader, and then the record; but the leader from before the record was
-// found missing leads no more.
+// TestRenewalsOutliveTTL: a renewed record never becomes old enough to expire. A stall of the
+// machine may cost a leader, and then the record. But the leader from before the record was missing
+// leads no more.
 func TestRenewalsOutliveTTL(t *testing.T) {
 	t.Parallel()
 	f := newField(t, 600*time.Millisecond, withTTL)
@@ -45,8 +45,8 @@ func TestRenewalsOutliveTTL(t *testing.T) {
 	}
 }
 
-// TestRecordVanishesAfterTheLast: with all candidates gone the record expires as the bucket says,
-// and the next leader's token is above it nevertheless.
+// TestRecordVanishesAfterTheLast: when all candidates are gone, the record expires after the TTL of
+// the bucket. The next leader's token is still higher.
 func TestRecordVanishesAfterTheLast(t *testing.T) {
 	t.Parallel()
 	f := newField(t, 600*time.Millisecond, withTTL)

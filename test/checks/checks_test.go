@@ -60,7 +60,7 @@ func TestStepsThatFailDoNotHideOthers(t *testing.T) {
 	}
 }
 
-func TestStepIsEnded(t *testing.T) {
+func TestStepHasATimeLimit(t *testing.T) {
 	all := []step{{name: "hangs", lane: "one", commands: []string{"sleep 1000 & wait"}}, {name: "next", lane: "one", commands: []string{"true"}}}
 	r := &runner{limit: time.Millisecond, logs: t.TempDir(), out: new(bytes.Buffer)}
 	if results := r.run(context.Background(), all[:1]); results[0].outcome != "not finished within 1ms" {
@@ -70,7 +70,7 @@ func TestStepIsEnded(t *testing.T) {
 	cancel()
 	for _, res := range r.run(ctx, all) {
 		if res.outcome != "not run" {
-			t.Errorf("%s after the runner was told to stop: %s", res.name, res.outcome)
+			t.Errorf("%s after the runner was stopped: %s", res.name, res.outcome)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestPartialRunsMakeOneTable(t *testing.T) {
 	}
 }
 
-// TestStepsOfTheProject reads the project's own files of steps, and has bash read their commands
+// TestStepsOfTheProject reads the project's own files of steps, and lets bash parse their commands
 // without running them.
 func TestStepsOfTheProject(t *testing.T) {
 	for _, file := range []string{"../../.ci/run.steps", "../../.ci/soak.steps"} {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// options are the flags.
+// options holds the values of the flags.
 type options struct {
 	steps, only, from, into string
 	list                    bool
@@ -101,7 +101,7 @@ func (o *options) report(out io.Writer, all []step, results []result, took time.
 	return code
 }
 
-// commit names the checked commit, with + if files differ from it.
+// commit names the checked commit, with + if files of the tree differ from it.
 func commit() string {
 	name, err := exec.Command("git", "describe", "--always", "--abbrev=8", "--dirty=+", "--exclude=*").Output()
 	if err != nil {

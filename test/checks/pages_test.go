@@ -26,8 +26,8 @@ var (
 	named   = regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.(?:md|txt|svg)\b`)
 )
 
-// TestLinksLeadSomewhere checks each relative link and each anchor in all Markdown files.
-func TestLinksLeadSomewhere(t *testing.T) {
+// TestLinksResolve checks each relative link and each anchor in all Markdown files.
+func TestLinksResolve(t *testing.T) {
 	pages := files(t, ".md")
 	if len(pages) < 20 {
 		t.Fatalf("only %d Markdown files were found", len(pages))
@@ -45,7 +45,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// broken returns the fault of a link in a page, if it stays within the tree.
+// broken returns the fault of a link in a page, if the link stays within the tree.
 func broken(page, target string, anchors map[string][]string) string {
 	u, err := url.Parse(target)
 	switch {
@@ -67,13 +67,13 @@ func broken(page, target string, anchors map[string][]string) string {
 	return ""
 }
 
-// TestBrokenLinksAreFound shows that TestLinksLeadSomewhere can fail.
+// TestBrokenLinksAreFound shows that TestLinksResolve can fail.
 func TestBrokenLinksAreFound(t *testing.T) {
 	const text = "# A `b` & [c](d.md)\n## Twice\n## Twice\n" +
 		"```\n# no heading\n[no link](none.md)\n```\n" +
 		"`[code](none.md)` [page](README.md#none) [here](#a-b--c) [there](#twice-1)\n" +
 		"[lost](none.md) [web](https://example.org/x)\n"
-	const page = "CONTRIBUTING.md" // a file that exists; its text here is another
+	const page = "CONTRIBUTING.md" // a file that exists; the test uses another text
 	anchors := map[string][]string{page: anchorsOf(text), "README.md": {"tenure"}}
 	var found []string
 	for _, target := range linksOf(text) {
@@ -86,7 +86,8 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsInTheIndex: the index of docs lists each page once, and that of docs/adr its own.
+// TestEveryPageIsInTheIndex: the index of docs lists each page once, and so does the index of
+// docs/adr.
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	pages := files(t, ".md")
 	const index, decisions = "docs/README.md", "docs/adr/README.md"
@@ -139,7 +140,7 @@ func TestPageOfTheSteps(t *testing.T) {
 	}
 }
 
-// files are the texts of all files of the tree with one of these extensions, by their names.
+// files returns the texts of all files of the tree with one of these extensions, by name.
 func files(t *testing.T, extensions ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -163,7 +164,7 @@ func files(t *testing.T, extensions ...string) map[string]string {
 	return texts
 }
 
-// prose is a page without its fenced blocks of code.
+// prose returns the lines of a page without its fenced blocks of code.
 func prose(text string) []string {
 	var lines []string
 	fence := ""
@@ -193,7 +194,7 @@ func linksOf(text string) []string {
 	return targets
 }
 
-// anchorsOf are the anchors of a page's headings, as GitHub and mdBook make them.
+// anchorsOf returns the anchors of a page's headings, as GitHub and mdBook create them.
 func anchorsOf(text string) []string {
 	seen := map[string]int{}
 	for _, line := range prose(text) {

@@ -22,7 +22,7 @@ type result struct {
 	outcome string // passed, failed, or why it did not finish
 	took    time.Duration
 	log     string // the file with its output
-	replay  string // the first command that its output offers to reproduce a failure
+	replay  string // the command in its output that reproduces the failure
 }
 
 const passed = "passed"
@@ -31,7 +31,7 @@ const passed = "passed"
 type runner struct {
 	limit time.Duration // of one step
 	logs  string
-	mu    sync.Mutex // over out
+	mu    sync.Mutex // guards out
 	out   io.Writer
 	began time.Time
 }
@@ -104,7 +104,7 @@ func (r *runner) outcome(ctx context.Context, s step, log string) string {
 	return passed
 }
 
-// bash runs a command in a process group of its own, and nothing of that outlives it.
+// bash runs a command in a process group of its own, and kills what remains of the group.
 func bash(ctx context.Context, command string, out *os.File) error {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -126,7 +126,8 @@ func (r *runner) say(format string, args ...any) {
 	fmt.Fprintf(r.out, format, args...)
 }
 
-// replay finds the first command that a step offers: the rest of a line that begins with "replay:".
+// replay returns the command that reproduces a failure: the rest of the first line that begins with
+// "replay:".
 func replay(output []byte) string {
 	for line := range bytes.Lines(output) {
 		if command, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("replay: ")); ok {

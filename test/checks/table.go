@@ -11,7 +11,7 @@ import (
 
 const tableHead = "| step | result | time | commit | replay |\n|---|---|---|---|---|\n"
 
-// row is a line of the table, without its end.
+// row returns a line of the table, without the line break.
 func (r result) row(commit string) string {
 	replay := ""
 	if r.replay != "" {
@@ -40,7 +40,7 @@ func merge(out io.Writer, all []step, results []result, commit, old string) {
 	}
 }
 
-// mergeInto is merge with a file, which need not exist.
+// mergeInto merges the results into the table in a file, or creates the file.
 func mergeInto(file string, all []step, results []result, commit string) error {
 	old, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// signIn opens the page of a dashboard that allows actions, as somebody who knows the token.
+// signIn opens the page of a dashboard that allows actions, with the token.
 func (s *stage) signIn() *page {
 	s.Helper()
 	p := openPage(s.TB, strings.Replace(s.url, "//", "//alice:s3cret@", 1))
@@ -40,7 +40,7 @@ func (p *page) fill(name, text string) {
 	p.do(chromedp.SetValue(field, text))
 }
 
-// The button moves leadership to the candidate that is named.
+// The button moves leadership to the named candidate.
 func TestPageHandsOver(t *testing.T) {
 	s := newActingStage(t)
 	s.startDashboard("billing")
@@ -65,7 +65,7 @@ func TestPageHandsOver(t *testing.T) {
 	}
 }
 
-// A foreign record is replaced when its election's name is typed, and a candidate leads.
+// A foreign record is replaced when the name of its election is typed. Then a candidate leads.
 func TestPageResets(t *testing.T) {
 	s := newActingStage(t)
 	if _, err := s.bucket.Put(wait.Context(t), "billing", []byte("<b>junk</b>\xff")); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// BenchmarkThousandElections is what the dashboard of a store that pushes takes up. Another process
-// leads all of them with the default lease.
+// BenchmarkThousandElections measures the dashboard of a store that pushes. Another process leads
+// all elections with the default lease.
 func BenchmarkThousandElections(b *testing.B) {
 	const n = 1000
 	s := newStage(b)
@@ -126,8 +126,8 @@ func readProc(b *testing.B, pid int, file string) string {
 	return string(text)
 }
 
-// BenchmarkEventToBrowser is the time from a claim, by the wall clock of the claimant, until a real
-// browser shows the leader: the median of twenty hand-overs.
+// BenchmarkEventToBrowser measures the time from a claim, by the wall clock of the claimant, until
+// a real browser shows the leader. It reports the median of twenty hand-overs.
 func BenchmarkEventToBrowser(b *testing.B) {
 	s := newStage(b)
 	s.startDashboard("billing")

@@ -24,12 +24,12 @@ type page struct {
 	ctx context.Context
 }
 
-// openPage opens a tab at an address. Errors of the page's scripts, and violations of its policy,
+// openPage opens a tab at an address. Errors of the page's scripts and violations of its policy
 // fail the test.
 func openPage(t testing.TB, url string) *page {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1280, 900))
-	// it outlives the time limit of waits, so that what the page says then can be told
+	// It outlives the time limit of waits, so that a failure can show the page.
 	all, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	ctx, end := chromedp.NewContext(all)
@@ -83,7 +83,7 @@ func (p *page) until(what, expression string) {
 
 const bodyText = "document.body.innerText"
 
-// says waits until the page has a text.
+// says waits until the page contains a text.
 func (p *page) says(text string) {
 	p.Helper()
 	p.until("it says "+text, bodyText+".includes("+quote(text)+")")
@@ -98,7 +98,7 @@ func (p *page) click(selector string) {
 
 var shots = flag.String("shots", "", "directory for screenshots; none are taken without it")
 
-// shoot takes a screenshot, where they are asked for.
+// shoot takes a screenshot if screenshots are requested.
 func (p *page) shoot(name string, width, height int64, scheme string) {
 	p.Helper()
 	if *shots == "" {

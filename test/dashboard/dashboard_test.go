@@ -16,10 +16,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/command"
 	"github.com/tenure-go/tenure/test/internal/natsd"
-	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ type stage struct {
 	tenure, store string
 	server        *natsd.Server
 	port          int
-	flags         []string // more of the dashboard
+	flags         []string // further flags of the dashboard
 	dashboard     *command.Process
 	url           string
 	candidates    map[string]*command.Process
@@ -64,7 +64,9 @@ func newStage(t testing.TB) *stage {
 	return s
 }
 
-// makeBucket makes the bucket, so that the dashboard need not wait for the first candidate.
+// makeBucket creates the bucket, so that the dashboard need not wait for the first candidate. With
+// History 1 the server would not push a release that the next claim replaces at once, and the
+// dashboard could not show how that term ended.
 func (s *stage) makeBucket() {
 	s.Helper()
 	conn, err := nats.Connect(s.server.URL())
@@ -76,13 +78,13 @@ func (s *stage) makeBucket() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.bucket, err = js.CreateKeyValue(wait.Context(s.TB), jetstream.KeyValueConfig{Bucket: "ELECTIONS", History: 1, Storage: jetstream.FileStorage})
+	s.bucket, err = js.CreateKeyValue(wait.Context(s.TB), jetstream.KeyValueConfig{Bucket: "ELECTIONS", History: 8, Storage: jetstream.FileStorage})
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-// startDashboard shows the elections, or without names those that the store lists.
+// startDashboard shows the given elections, or those that the store lists.
 func (s *stage) startDashboard(elections ...string) {
 	s.Helper()
 	args := append([]string{"dashboard", "--json", "--store", s.store, "--listen", ports.Address(s.port)}, s.flags...)
@@ -106,7 +108,7 @@ func (s *stage) start(election, id string) {
 	s.candidates[id] = command.Start(s.TB, s.tenure, "run", "--store", s.store, "--election", election, "--id", id, "--lease", "2s", "--", "sleep", "1000")
 }
 
-// leaderCell is the leader of an election in the table.
+// leaderCell returns an expression for the leader of an election in the table.
 func leaderCell(election string) string {
 	return fmt.Sprintf(`document.querySelector('tr[data-key$="/%s"] td[data-label=Leader]')?.innerText.trim()`, election)
 }
@@ -127,8 +129,8 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-// A leader is killed, and the page follows without a reload: in the table, and in the story of the
-// election.
+// A leader is killed. Without a reload the page shows the change in the table and in the history of
+// the election.
 func TestPageFollowsACrashAndAHandOver(t *testing.T) {
 	s := newStage(t)
 	s.startDashboard("billing", "unused")
@@ -160,7 +162,7 @@ func (s *stage) do(args ...string) {
 	}
 }
 
-// harmless: no text of a record has run as a script.
+// harmless checks that no text of a record has run as a script.
 func (p *page) harmless() {
 	p.Helper()
 	if value[bool](p, `window.hacked !== undefined || document.querySelectorAll('img[src=x]').length > 0`) {
@@ -168,7 +170,7 @@ func (p *page) harmless() {
 	}
 }
 
-// Whatever stands in a record is shown as text.
+// Any content of a record is shown as text.
 func TestPageShowsHostileRecords(t *testing.T) {
 	s := newStage(t)
 	const hostile = "<script>window.hacked=1</script>\x1b[31mred\u202egnp.exe\u200b"
@@ -201,14 +203,14 @@ func TestPageByKeyboard(t *testing.T) {
 	p.until("it is the one that was searched", `document.querySelector('h1').innerText.includes('nightly-reports')`)
 }
 
-// slash presses that key. The driver would type it, too, though the page prevents that.
+// slash presses that key. The driver would type it, too, although the page prevents that.
 func (p *page) slash() {
 	p.Helper()
 	value[bool](p, `document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '/', bubbles: true}))`)
 	p.until("the search has the focus", `document.activeElement.id === 'search'`)
 }
 
-// The dashboard ends and comes back, and then the store does.
+// The dashboard ends and comes back. Then the store does the same.
 func TestPageReconnects(t *testing.T) {
 	s := newStage(t)
 	s.startDashboard("billing")
@@ -216,7 +218,7 @@ func TestPageReconnects(t *testing.T) {
 	p := openPage(t, s.url)
 	p.leads("billing", "node-1")
 	s.dashboard.Kill()
-	p.until("a banner says so", `!document.getElementById('banner').hidden`)
+	p.until("a banner reports it", `!document.getElementById('banner').hidden`)
 	s.startDashboard("billing")
 	p.until("the banner goes", `document.getElementById('banner').hidden && document.getElementById('live').innerText === 'Live'`)
 	p.leads("billing", "node-1")

@@ -34,7 +34,7 @@ func TestPictures(t *testing.T) {
 	p := openPage(t, s.url)
 	for round := range 10 {
 		leader := p.leads("billing", ids...)
-		time.Sleep(25 * time.Second) // of a history to look at
+		time.Sleep(25 * time.Second) // so that there is a history to show
 		if round%3 == 1 {
 			s.candidates[leader].Kill()
 			p.leads("billing", without(ids, leader)...)

@@ -1,3 +1,3 @@
-// Package fenced shows how an SQL database refuses the writes of a leader that is none any more.
-// All of it is tests.
+// Package fenced shows how an SQL database refuses the writes of a former leader. It has only
+// tests.
 package fenced

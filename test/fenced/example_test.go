@@ -12,16 +12,15 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// Each row remembers the highest token that wrote to it. A leader that was frozen between asking
-// whether it leads and writing comes with a lower one: its statement finds no row, and changes
-// nothing.
+// Each row has the highest token that wrote to it. A leader that was frozen between its check and
+// its write comes with a lower token: its statement finds no row, and changes nothing.
 func Example() {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		log.Fatal(err)
 	}
-	db.SetMaxOpenConns(1) // every connection to :memory: is a database of its own
+	db.SetMaxOpenConns(1) // each connection to :memory: is its own database
 	if _, err := db.Exec(`
 		CREATE TABLE accounts (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, token INTEGER NOT NULL DEFAULT 0);
 		INSERT INTO accounts (id, balance) VALUES ('alice', 100)`); err != nil {

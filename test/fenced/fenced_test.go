@@ -31,7 +31,7 @@ func table(t *testing.T) *sql.DB {
 	return db
 }
 
-// write reports whether the leader of that token was not deposed.
+// write reports whether the leader with that token was not deposed.
 func write(t *testing.T, db *sql.DB, token uint64, state string) bool {
 	t.Helper()
 	result, err := db.Exec(`UPDATE jobs SET state = $1, token = $2 WHERE id = 'nightly' AND token <= $2`, state, token)
@@ -59,8 +59,8 @@ func campaign(t *testing.T, s driver.Store, id string) *tenure.Term {
 	return term
 }
 
-// TestLateWriteIsRefused: the old leader was told that it may act, and froze. When it acts another
-// has acted already.
+// TestLateWriteIsRefused: the old leader freezes after a successful check. When it acts, another
+// leader has already acted.
 func TestLateWriteIsRefused(t *testing.T) { synctest.Test(t, lateWriteIsRefused) }
 
 func lateWriteIsRefused(t *testing.T) {

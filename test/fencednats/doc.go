@@ -1,3 +1,3 @@
-// Package fencednats tries package driver/natskv/fenced on server processes: alone, and three that
-// replicate a stream and are paused, killed and cut off. All of it is tests.
+// Package fencednats tests package driver/natskv/fenced on one server process, and on three that
+// replicate a stream and are paused, killed and cut off. It has only tests.
 package fencednats

@@ -42,8 +42,8 @@ func each(t *testing.T, servers *scene) {
 	}
 }
 
-// held starts a publish that the network holds back, or its answer, and lets its caller give up at
-// that time.
+// held starts a publish whose message or answer the network delays. Its caller gives up at that
+// time.
 func held(s *scene, kept func() bool, publish func(context.Context) error) error {
 	s.Helper()
 	ctx, giveUp := context.WithCancel(wait.Context(s))
@@ -54,7 +54,7 @@ func held(s *scene, kept func() bool, publish func(context.Context) error) error
 	return outcomeOf(s, done)
 }
 
-// sent asks whether something has left for the network since now.
+// sent returns a function that reports whether anything was sent since.
 func sent(js jetstream.JetStream) func() bool {
 	nc := js.Conn()
 	before := nc.Stats().OutMsgs
@@ -64,7 +64,7 @@ func sent(js jetstream.JetStream) func() bool {
 	}
 }
 
-// lateMessage: a message that the network kept arrives after the next leader's fence.
+// lateMessage: a message that the network delayed arrives after the next leader's fence.
 func lateMessage(s *scene) {
 	js, network := s.relayed()
 	old := s.elect("old", js)
@@ -81,15 +81,14 @@ func lateMessage(s *scene) {
 	p := next.open()
 	next.publish(p, "mine")
 	network.Release()
-	_, err := late.Publish(wait.Context(s), s.message("later")) // comes after the late one
+	_, err := late.Publish(wait.Context(s), s.message("later")) // it arrives after the late one
 	if !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) {
-		s.Errorf("a deposed leader is told %v", err)
+		s.Errorf("a deposed leader gets the error %v", err)
 	}
 	s.expect(old.wrote("early"), next.wrote("mine"))
 }
 
-// lateMessageUnfenced is lateMessage without the fence, to show that there is something to be
-// fenced off.
+// lateMessageUnfenced is lateMessage without the fence. It shows that the fence is needed.
 func lateMessageUnfenced(s *scene) {
 	js, network := s.relayed()
 	old := s.elect("old", js)
@@ -102,7 +101,7 @@ func lateMessageUnfenced(s *scene) {
 	s.expect(next.wrote("mine"), old.wrote("late"), old.wrote("later"))
 }
 
-// messageBeforeOpen: the next leader does not fence off messages that arrive before it opens, and
+// messageBeforeOpen: the next leader does not fence off messages that arrive before it opens. It
 // learns where they end.
 func messageBeforeOpen(s *scene) {
 	js, network := s.relayed()
@@ -121,7 +120,8 @@ func messageBeforeOpen(s *scene) {
 	s.expect(old.wrote("late"), old.wrote("later"), next.wrote("mine"))
 }
 
-// lateFence: a message of the old leader's fence that arrives after the next leader's does nothing.
+// lateFence: a message of the old leader's fence that arrives after the next leader's has no
+// effect.
 func lateFence(s *scene) {
 	old := s.elect("old", s.js)
 	first := old.open()
@@ -129,7 +129,7 @@ func lateFence(s *scene) {
 	must(s, err)
 	taken, err := stream.GetMsg(wait.Context(s), first.Begin())
 	must(s, err)
-	// so that the state under which it was sent is there again
+	// So that the state under which it was sent is there again.
 	must(s, stream.Purge(wait.Context(s)))
 	next := old.supplant("next", s.js)
 	p := next.open()
@@ -171,8 +171,8 @@ func lostAnswer(s *scene) {
 	s.expect(leader.wrote("x"), leader.wrote("y"))
 }
 
-// duplicate: a repeated message id is no way past the fence: either it is refused, or nothing is
-// stored.
+// duplicate: a repeated message ID does not bypass the fence. Either the message is refused, or
+// nothing is stored.
 func duplicate(s *scene) {
 	old := s.elect("old", s.js)
 	late := old.open()
@@ -198,8 +198,8 @@ func duplicate(s *scene) {
 	s.expect(old.wrote("once"), next.wrote("once"))
 }
 
-// ownConditions: where several servers may have got a message, the refusal by one for a condition
-// of the caller's does not say that no other has stored it.
+// ownConditions: several servers may have received a message. If one refuses it for a condition of
+// the caller, another may still have stored it.
 func ownConditions(s *scene) {
 	leader := s.elect("a", s.js)
 	p := leader.open()
@@ -212,7 +212,7 @@ func ownConditions(s *scene) {
 	if !errors.As(err, &refused) || errors.Is(err, fenced.ErrFenced) || unknown != replicated {
 		s.Errorf("with the stream's last sequence: %v", err)
 	}
-	// it would end a replicated stream
+	// It would end a replicated stream.
 	m.Header = nats.Header{jetstream.ExpectedLastMsgIDHeader: {"other"}}
 	_, err = p.Publish(wait.Context(s), m)
 	if errors.Is(err, fenced.ErrHeader) != replicated || errors.As(err, &refused) == replicated {

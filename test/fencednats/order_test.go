@@ -17,18 +17,17 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// writers is how many messages each leader has on their way at a time, more than pass a replicated
-// fence.
+// writers is the number of messages that each leader has in flight. It is more than a replicated
+// fence accepts.
 const writers = 12
 
-// TestOrder: leaders follow one another, and none of them ever learns that it is deposed but from
-// the server.
+// TestOrder: leaders follow one another, and each learns that it is deposed only from the server.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	newReign(onOne(t), fence).rule(4).check()
 }
 
-// TestOrderUnfenced shows that leaders like these break the order where nothing fences them off.
+// TestOrderUnfenced shows that such leaders break the order without a fence.
 func TestOrderUnfenced(t *testing.T) {
 	t.Parallel()
 	if newReign(onOne(t), noFence).rule(3).inOrder() {
@@ -36,7 +35,7 @@ func TestOrderUnfenced(t *testing.T) {
 	}
 }
 
-// TestClusterOrder does the same on three servers while something happens to the one that leads the
+// TestClusterOrder does the same on three servers, while a fault hits the server that leads the
 // stream.
 func TestClusterOrder(t *testing.T) {
 	if testing.Short() {
@@ -56,7 +55,7 @@ func TestClusterOrder(t *testing.T) {
 	})
 }
 
-// faults strike the server that leads the stream, again and again.
+// These faults hit the server that leads the stream, again and again.
 var faults = []struct {
 	name   string
 	happen func(*reign) error
@@ -81,7 +80,7 @@ var faults = []struct {
 	}},
 }
 
-// stepDown has the stream's leader hand over in good order.
+// stepDown makes the stream's leader hand over gracefully.
 func stepDown(r *reign) error {
 	ctx, cancel := wait.Background()
 	defer cancel()
@@ -133,22 +132,22 @@ func (r *reign) untilAnotherLeads(than *natsd.Server) error {
 	return r.goesOn(ctx)
 }
 
-// reign is a row of leaders. Each of them writes from its election to the end, also beside later
-// leaders.
+// reign is a sequence of leaders. Each of them writes from its election to the end, even beside
+// later leaders.
 type reign struct {
 	*scene
 	publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)
 	happen    func(*reign) error
 
-	mu   sync.Mutex
-	told map[entry]error
-	// Of the messages told of, by token: how many are stored, and how many have an answer that says
-	// whether.
+	mu      sync.Mutex
+	results map[entry]error
+	// Of the reported messages, by token: how many are stored, and how many have an answer that
+	// says whether.
 	kept, decided map[uint64]int
 }
 
 func newReign(s *scene, publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)) *reign {
-	return &reign{scene: s, publisher: publisher, told: map[entry]error{}, kept: map[uint64]int{}, decided: map[uint64]int{}}
+	return &reign{scene: s, publisher: publisher, results: map[entry]error{}, kept: map[uint64]int{}, decided: map[uint64]int{}}
 }
 
 func (r *reign) under(happen func(*reign) error) *reign {
@@ -197,10 +196,10 @@ func (r *reign) rule(leaders int) *reign {
 	return r
 }
 
-// some is how many messages are waited for, a few for each writer.
+// some is the number of messages to wait for, a few for each writer.
 const some = 3 * writers
 
-// more waits for some more counts of each of the leaders.
+// more waits until each of the leaders has some more counts.
 func (r *reign) more(what string, counted map[uint64]int, of ...*candidacy) {
 	r.Helper()
 	for _, leader := range of {
@@ -216,7 +215,7 @@ func (r *reign) count(counted map[uint64]int, token uint64) int {
 	return counted[token]
 }
 
-// goesOn waits until some more messages are stored or refused, under any leader: one leader may
+// goesOn waits until some more messages are stored or refused, under any leader. One leader may
 // have the fence, and reach the stream only through a server that is paused until then.
 func (r *reign) goesOn(ctx context.Context) error {
 	sum := func() (n int) {
@@ -248,7 +247,7 @@ func (r *reign) begin(ctx context.Context, work *sync.WaitGroup, leader *candida
 	}
 }
 
-// way is a leader's own way to the stream: each goes to another server.
+// way returns a leader's own connection to the stream. Each goes to another server.
 func (r *reign) way(i int) jetstream.JetStream {
 	if r.cluster == nil {
 		return connect(r, r.url)
@@ -256,7 +255,7 @@ func (r *reign) way(i int) jetstream.JetStream {
 	return connect(r, r.cluster.Servers[i%natsd.Members].URL())
 }
 
-// write goes on until ctx ends; begun is closed with the first message that was stored.
+// write goes on until ctx ends. It closes begun with the first message that was stored.
 func (r *reign) write(ctx context.Context, n *candidacy, begun chan struct{}) {
 	var all sync.WaitGroup
 	first := sync.OnceFunc(func() { close(begun) })
@@ -285,7 +284,7 @@ func (r *reign) enter(n *candidacy, value string, publish func(string) error) bo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	token := n.term.Token()
-	r.told[entry{token, value}] = err
+	r.results[entry{token, value}] = err
 	if err == nil {
 		r.kept[token]++
 	}
@@ -299,7 +298,7 @@ func (r *reign) inOrder() bool {
 	return slices.IsSortedFunc(r.stored(), func(a, b entry) int { return int(int64(a.token) - int64(b.token)) })
 }
 
-// check looks for everything that is promised.
+// check checks all guarantees.
 func (r *reign) check() {
 	r.Helper()
 	if r.cluster != nil {
@@ -312,14 +311,14 @@ func (r *reign) check() {
 		}
 	}
 	stored, refused, unknown := 0, 0, 0
-	for e, err := range r.told {
+	for e, err := range r.results {
 		switch n := count[e]; {
 		case n > 1, err == nil && n != 1:
-			r.Errorf("%v is there %d times, and its writer was told %v", e, n, err)
+			r.Errorf("%v is there %d times, and its writer got %v", e, n, err)
 		case errors.Is(err, fenced.ErrUnknown):
 			unknown++
 		case err != nil && n > 0:
-			r.Errorf("%v is there, and its writer was told %v", e, err)
+			r.Errorf("%v is there, and its writer got %v", e, err)
 		case err == nil:
 			stored++
 		default:
@@ -328,7 +327,7 @@ func (r *reign) check() {
 		delete(count, e)
 	}
 	if len(count) > 0 {
-		r.Errorf("nobody wrote %v", count)
+		r.Errorf("no leader wrote %v", count)
 	}
 	r.Logf("%d stored, %d refused, %d unknown", stored, refused, unknown)
 	if stored == 0 || refused == 0 {

@@ -27,11 +27,11 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// lease outlasts all stalls of the machine. No test waits it out.
+// lease is longer than all stalls of the machine. No test waits for its end.
 const lease = 5 * time.Minute
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they
-// work.
+// TestMain lets more tests run in parallel than there are processors, because the tests mostly
+// wait.
 func TestMain(m *testing.M) {
 	natsd.Main()
 	if err := flag.Set("test.parallel", "4"); err != nil {
@@ -50,7 +50,7 @@ func must(t testing.TB, err error) {
 func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
 	var js jetstream.JetStream
-	// a server that was paused may find that it took too long
+	// A server that was paused may find that it took too long.
 	wait.Succeeds(t, "connect", func(context.Context) (err error) {
 		js, err = jetstreamOf(url)
 		return err
@@ -68,7 +68,7 @@ func jetstreamOf(url string) (jetstream.JetStream, error) {
 	return jetstream.New(nc)
 }
 
-// scene is one stream on a server or three, and an election that the test keeps.
+// scene is one stream on a server or three, and an election in a store of the test.
 type scene struct {
 	testing.TB
 	cluster *natsd.Cluster // nil: one server
@@ -78,7 +78,7 @@ type scene struct {
 	store   *memory.Store
 }
 
-// onOne is a scene on a server of its own.
+// onOne returns a scene on its own server.
 func onOne(t testing.TB) *scene {
 	t.Helper()
 	server, err := natsd.Start(t.TempDir())
@@ -87,7 +87,7 @@ func onOne(t testing.TB) *scene {
 	return newScene(t, nil, server.URL(), 1)
 }
 
-// onThree is a scene on a cluster, which is started by a function of package natsd.
+// onThree returns a scene on a cluster, which a function of package natsd starts.
 func onThree(t testing.TB, start func(dir string) (*natsd.Cluster, error)) *scene {
 	t.Helper()
 	c, err := start(t.TempDir())
@@ -101,7 +101,7 @@ func onThree(t testing.TB, start func(dir string) (*natsd.Cluster, error)) *scen
 func newScene(t testing.TB, c *natsd.Cluster, url string, replicas int) *scene {
 	t.Helper()
 	s := &scene{t, c, url, connect(t, url), "PAYMENTS" + rand.Text()[:8], memory.New()}
-	// A cluster has no place for it as long as it takes a server for lost that has just come back.
+	// A cluster has no place for it while it takes a server for lost that has just come back.
 	wait.Succeeds(t, "a stream", func(context.Context) error {
 		_, err := s.js.CreateStream(wait.Context(t), jetstream.StreamConfig{
 			Name: s.name, Subjects: []string{s.name + ".>"}, Replicas: replicas, Duplicates: time.Minute,
@@ -111,7 +111,7 @@ func newScene(t testing.TB, c *natsd.Cluster, url string, replicas int) *scene {
 	return s
 }
 
-// again is another stream and election on the same servers.
+// again returns another stream and election on the same servers.
 func (s *scene) again(t testing.TB) *scene {
 	replicas := 1
 	if s.cluster != nil {
@@ -126,8 +126,8 @@ func (s *scene) message(value string) *nats.Msg {
 	return &nats.Msg{Subject: s.name + ".debit", Data: []byte(value)}
 }
 
-// candidacy is a leader with its own way to the election's store, to the stream, and with a clock
-// that can stand still.
+// candidacy is a leader with its own access to the election's store and to the stream, and with a
+// clock that can be stopped.
 type candidacy struct {
 	*scene
 	js    jetstream.JetStream
@@ -136,8 +136,8 @@ type candidacy struct {
 	term  *tenure.Term
 }
 
-// standing is a clock that a machine takes along when it is frozen and resumed, so that the leader
-// does not notice.
+// standing is a clock that stands still while its machine is frozen, so that the leader does not
+// notice the pause.
 type standing struct {
 	clock.Clock
 	at atomic.Pointer[clock.Reading]
@@ -150,7 +150,7 @@ func (c *standing) Now() clock.Reading {
 	return c.Clock.Now()
 }
 
-// elect returns once the candidate leads, which a leader before it must have ceased to.
+// elect returns once the candidate leads. An earlier leader must have stopped leading.
 func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 	s.Helper()
 	n := &candidacy{scene: s, js: js, store: storefaults.New(s.store, 0, storefaults.Plan{}), clock: &standing{Clock: clock.System{}}}
@@ -166,8 +166,8 @@ func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 	return n
 }
 
-// vacate ends the lease of the leader behind its back, as waiting it out would: the record says
-// that it was released. It reports whether there was no write in between.
+// vacate ends the lease of the leader without its knowledge, with the same effect as its expiry:
+// the record becomes a released one. It reports whether there was no write in between.
 func (s *scene) vacate() bool {
 	s.Helper()
 	e, err := s.store.Read(wait.Context(s), s.name)
@@ -181,7 +181,8 @@ func (s *scene) vacate() bool {
 	return err == nil
 }
 
-// supplant stops the leader's clocks and returns when another one leads: both think that they do.
+// supplant stops the leader's clocks and returns when another candidate leads. Both then believe
+// that they lead.
 func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
 	n.Helper()
 	now := n.clock.Clock.Now()
@@ -214,7 +215,7 @@ func (n *candidacy) unfenced(ctx context.Context, value string) error {
 	return err
 }
 
-// wrote is a message of this leader's, as consumers see it.
+// wrote returns a message of this leader as consumers see it.
 func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.term.Token(), value) }
 
 // entry is a message as consumers see it.
@@ -225,7 +226,7 @@ type entry struct {
 
 func (e entry) String() string { return fmt.Sprintf("%d:%s", e.token, e.value) }
 
-// stored is the view of a consumer up to the end.
+// stored returns all messages that a consumer sees.
 func (s *scene) stored() (seen []entry) {
 	s.Helper()
 	stream, err := s.js.Stream(wait.Context(s), s.name)
@@ -263,7 +264,7 @@ func (s *scene) expect(want ...string) {
 	}
 }
 
-// relayed is a way to the stream that can be held up, and the means to.
+// relayed returns a connection to the stream that can be delayed, and the relay for that.
 func (s *scene) relayed() (jetstream.JetStream, *relay.Relay) {
 	s.Helper()
 	url := s.url
@@ -276,7 +277,7 @@ func (s *scene) relayed() (jetstream.JetStream, *relay.Relay) {
 	return connect(s, r.URL()), r
 }
 
-// outcomeOf waits for the error of a call that was begun aside.
+// outcomeOf waits for the error of a call that aside has started.
 func outcomeOf(t testing.TB, done <-chan error) error {
 	t.Helper()
 	select {

@@ -9,9 +9,9 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// TestTopicMadeAnew: nothing of the old topic is believed, no version fits, and calls return an
-// error.
-func TestTopicMadeAnew(t *testing.T) {
+// TestRecreatedTopic: records of the old topic do not count, none of its versions fits, and calls
+// return an error.
+func TestRecreatedTopic(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
 		v := create(t, s, "key", "first")
@@ -42,8 +42,8 @@ func TestTopicMadeAnew(t *testing.T) {
 	})
 }
 
-// TestLeaderOfATopicMadeAnew: it steps down, and the next leader has a higher token.
-func TestLeaderOfATopicMadeAnew(t *testing.T) {
+// TestLeaderOfARecreatedTopic: the leader steps down, and the next leader has a higher token.
+func TestLeaderOfARecreatedTopic(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
 		for i := range 50 {
@@ -80,9 +80,9 @@ func TestLeaderOfATopicMadeAnew(t *testing.T) {
 	})
 }
 
-// TestTopicMadeAnewUnseen: the new topic is longer than the old one by the time that an old reader
-// hears of it.
-func TestTopicMadeAnewUnseen(t *testing.T) {
+// TestTopicRecreatedUnnoticed: the new topic is longer than the old one before an old reader
+// notices it.
+func TestTopicRecreatedUnnoticed(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()
 		old := c.open(c.over(r))

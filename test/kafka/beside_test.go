@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// goneliJoins joins a group as a process of goNELI does, and returns when the group has given it
-// the partition: then it leads.
+// goneliJoins joins a group as a goNELI process does, and returns when the group has given it the
+// partition: then it leads.
 func (c *cluster) goneliJoins(t testing.TB, name, topic string) *kgo.Client {
 	t.Helper()
 	member := c.client(kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic), kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(15*time.Second))
@@ -23,8 +23,8 @@ func (c *cluster) goneliJoins(t testing.TB, name, topic string) *kgo.Client {
 	return member
 }
 
-// TestNeliBesideGoNELI: the only member of this package is cut off for longer than its session, and
-// a process of goNELI, which knows nothing of the log, is admitted to the group and leads. The one
+// TestNeliBesideGoNELI: the only member of this package is cut off for longer than its session. The
+// group admits a goNELI process, which knows nothing of the log, and that process leads. The member
 // that comes back does not lead beside it, with any Precedence.
 func TestNeliBesideGoNELI(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
@@ -44,9 +44,9 @@ func TestNeliBesideGoNELI(t *testing.T) {
 	})
 }
 
-// TestGroupBesideGoNELI is the same with a group as the Nominator. Where the group may be of
-// another kind a candidate that is not named claims only as a confirmed member; elsewhere nothing
-// is waited for.
+// TestGroupBesideGoNELI is the same with a group as the Nominator. If the group may be of another
+// kind, a candidate that is not nominated claims only as a confirmed member. Otherwise it need not
+// wait.
 func TestGroupBesideGoNELI(t *testing.T) {
 	t.Parallel()
 	for _, beside := range []bool{false, true} {
@@ -71,14 +71,14 @@ func TestGroupBesideGoNELI(t *testing.T) {
 	}
 }
 
-// TestGroupBesideNobody: a candidate that is a confirmed member leads after Precedence though
-// another one is named that does not come; one that the coordinator does not answer may not, and a
-// leader that is not named finishes.
-func TestGroupBesideNobody(t *testing.T) {
+// TestGroupWithAnAbsentNominee: another member is nominated but does not come. A candidate that is
+// a confirmed member leads after Precedence. A candidate that gets no answer from the coordinator
+// may not. A leader that is not nominated finishes.
+func TestGroupWithAnAbsentNominee(t *testing.T) {
 	t.Parallel()
 	inBubbleToo(t, func(t *testing.T, c *camp) {
 		c.cfg.BesideGoNELI = true
-		idle := c.join() // it is named, and no candidate
+		idle := c.join() // it is nominated, but no candidate
 		settled(t, []*candidate{idle})
 		var l ledger
 		began := time.Now()

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestInABubble holds an election in virtual time: a leader that lost its store steps down, and the
-// next one is elected after the lease and soon.
+// TestInABubble holds an election in virtual time. A leader that lost its store steps down, and the
+// next one is elected promptly after the lease.
 func TestInABubble(t *testing.T) {
 	const lease = 15 * time.Second
 	inBubble(t, 1, func(t *testing.T, c *cluster) {

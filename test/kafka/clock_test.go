@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// handClock moves only when it is put forward: a machine that stalls costs no member on it a lease.
+// handClock moves only when it is put forward. So a stall of the machine costs no member a lease.
 type handClock struct {
 	mu     sync.Mutex
 	now    time.Duration
@@ -51,7 +51,7 @@ func (h *handClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 // Drift implements clock.Clock.
 func (*handClock) Drift() float64 { return 0.01 }
 
-// forward lets so much time pass.
+// forward lets time pass.
 func (h *handClock) forward(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *handClock) forward(d time.Duration) {
 	h.ring()
 }
 
-// ring is called under the lock.
+// ring must be called with the lock held.
 func (h *handClock) ring() {
 	for t := range h.timers {
 		if t.at <= h.now {

@@ -24,15 +24,15 @@ import (
 // patience is how long, in virtual time, a test waits for an event that must come.
 const patience = time.Minute
 
-// A broker gets so much time for an answer where no broker is silent: on a machine that may be
-// busy, and in virtual time.
+// A broker has this time for an answer where no broker is silent: on a machine that may be busy,
+// and in virtual time.
 const (
 	unhurried = 30 * time.Second
 	steady    = 6 * time.Second
 )
 
-// soon is how long a mistake may take to be named, in virtual time.
-const soon = 2 * time.Second
+// promptly is how long the report of a mistake may take, in virtual time.
+const promptly = 2 * time.Second
 
 const topic = "elections"
 
@@ -54,7 +54,7 @@ func start(t testing.TB, opts ...kfake.Opt) *cluster {
 	return &cluster{c, t, nil}
 }
 
-// startVirtual runs a cluster in the bubble of the test, on a network of its own.
+// startVirtual runs a cluster in the bubble of the test, on its own network.
 func startVirtual(t testing.TB, brokers int, opts ...kfake.Opt) *cluster {
 	t.Helper()
 	network, ports := &kfake.VirtualNetwork{}, make([]int, brokers)
@@ -76,7 +76,7 @@ func inBubble(t *testing.T, brokers int, test func(t *testing.T, c *cluster), op
 // virtual reports whether the caller is in a bubble, where clocks begin with the year 2000.
 func virtual() bool { return time.Now().Year() < 2020 }
 
-// left is how long a test waits for an event that must come: patience in virtual time.
+// left returns how long a test waits for an event that must come: patience in virtual time.
 func left() time.Duration {
 	if virtual() {
 		return patience
@@ -84,14 +84,14 @@ func left() time.Duration {
 	return wait.Left()
 }
 
-// within is a context that ends when nothing is left.
+// within returns a context that ends after left.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), left())
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// clock is one on the cluster's time.
+// clock returns a clock in the cluster's time.
 func (c *cluster) clock() clock.Clock {
 	if c.network != nil {
 		return clock.Standard{}
@@ -112,14 +112,14 @@ func (c *cluster) direct(more ...kgo.Opt) []kgo.Opt {
 	return append([]kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.Dialer(c.dial)}, more...)
 }
 
-// over connects through a relay, to which all brokers are one.
+// over connects through a relay, which stands for all brokers.
 func (c *cluster) over(r *relay.Relay, more ...kgo.Opt) []kgo.Opt {
 	address := r.URL()[len("nats://"):]
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) { return c.dial(ctx, network, address) }
 	return c.direct(append(more, kgo.Dialer(dial))...)
 }
 
-// through connects to each broker over a relay of its own.
+// through connects to each broker over its own relay.
 func (c *cluster) through(relays []*relay.Relay, more ...kgo.Opt) []kgo.Opt {
 	to := map[string]string{}
 	for i, address := range c.ListenAddrs() {
@@ -149,7 +149,7 @@ func (c *cluster) relayTo(broker int) (r *relay.Relay) {
 	return r
 }
 
-// relays are one for each broker.
+// relays returns one relay for each broker.
 func (c *cluster) relays() (all []*relay.Relay) {
 	c.tb.Helper()
 	for i := range c.ListenAddrs() {
@@ -222,7 +222,7 @@ func (s *sent) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.D
 	}
 }
 
-// another returns a function that waits until one more was sent than by now.
+// another returns a function that waits until one more was sent.
 func (s *sent) another(t testing.TB) (wait func()) {
 	before := s.n.Load()
 	return func() {
@@ -231,7 +231,7 @@ func (s *sent) another(t testing.TB) (wait func()) {
 	}
 }
 
-// prompt runs an attempt, which in virtual time may take no longer than that.
+// prompt runs an attempt, and limits its duration in virtual time.
 func prompt(t testing.TB, limit time.Duration, attempt func()) {
 	t.Helper()
 	began := time.Now()
@@ -241,10 +241,10 @@ func prompt(t testing.TB, limit time.Duration, attempt func()) {
 	}
 }
 
-// eventually asks until it is so.
-func eventually(t testing.TB, what string, so func() bool) {
+// eventually waits until ok returns true.
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	if !wait.Within(left(), so) {
+	if !wait.Within(left(), ok) {
 		t.Fatal("not in time:", what)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 const plainSASL = "PLAIN"
 
-// harness is on a cluster of its own.
+// harness is on its own cluster.
 func harness(t testing.TB) drivertest.Harness {
 	t.Helper()
 	if _, measured := t.(*testing.B); measured {
@@ -50,7 +50,7 @@ func may(operation kmsg.ACLOperation) kfake.ACL {
 		Operation: operation, Allow: true}
 }
 
-// revoke takes all rights from a user.
+// revoke removes all rights of a user.
 func (c *cluster) revoke(user string) {
 	c.tb.Helper()
 	principal := "User:" + user
@@ -64,7 +64,7 @@ func (c *cluster) revoke(user string) {
 	}
 }
 
-// remove is an operator's removal.
+// remove removes a key as an operator does.
 func remove(ctx context.Context, s driver.Store, key string) error {
 	e, err := s.Read(ctx, key)
 	if err != nil {
@@ -74,12 +74,12 @@ func remove(ctx context.Context, s driver.Store, key string) error {
 	return err
 }
 
-// TestFakeConformance is alone, since it counts goroutines.
+// TestFakeConformance runs alone, because it counts goroutines.
 func TestFakeConformance(t *testing.T) { drivertest.Run(t, harness) }
 
 func TestFakeElection(t *testing.T) { electiontest.RunInBubbles(t, harnessInABubble) }
 
-// harnessInABubble is on a cluster of its own in virtual time.
+// harnessInABubble is on its own cluster in virtual time.
 func harnessInABubble(t testing.TB) drivertest.Harness {
 	c := startVirtual(t, 1)
 	open := func() *kafkalog.Store { return c.open(c.direct()) }

@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog"
 )
 
-// TestCrowdFitsTheTopic: waiting requests go into one batch, but into no larger one than Open and
-// Inspect let a topic refuse, with the shortest values and the longest keys.
+// TestCrowdFitsTheTopic: waiting requests go into one batch. The batch is never larger than what
+// Open and Inspect require a topic to accept, with the shortest values and the longest keys.
 func TestCrowdFitsTheTopic(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()

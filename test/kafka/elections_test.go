@@ -20,7 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// faulty are the errors of a cluster in trouble, two of them after it has carried the request out.
+// faulty are the errors of a cluster in trouble. Two of them come after the request has been
+// carried out.
 var faulty = []*kerr.Error{
 	kerr.NotLeaderForPartition, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.NotEnoughReplicas,
 	kerr.UnknownLeaderEpoch, kerr.OffsetNotAvailable, kerr.OffsetOutOfRange, kerr.UnknownServerError,
@@ -43,7 +44,7 @@ func (c *cluster) trouble(nth int64) {
 	}
 }
 
-// shake moves the partition and holds the network up, again and again, but not before there was
+// shake moves the partition and delays the network, again and again, but not before there was
 // progress.
 func (c *cluster) shake(ctx context.Context, relays []*relay.Relay, progress func() bool) {
 	for node := int32(0); ctx.Err() == nil; node = (node + 1) % 3 {
@@ -58,7 +59,7 @@ func (c *cluster) shake(ctx context.Context, relays []*relay.Relay, progress fun
 		}
 		pause(ctx, 150*time.Millisecond)
 		if relays != nil {
-			relays[node].Heal() // which breaks its connections
+			relays[node].Heal() // this breaks its connections
 		}
 		for ctx.Err() == nil && !progress() {
 			pause(ctx, 10*time.Millisecond)
@@ -74,7 +75,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // TestElectionsOverFaults has three candidates while every twelfth request fails and the partition
-// moves. Leaders leave in good order; no two may lead at once, and no term may end before its time.
+// moves. Leaders leave gracefully. No two may lead at once, and no term may end before its time.
 func TestElectionsOverFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, electionsOverFaults)

@@ -14,11 +14,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// dialing is how a network is reached.
+// dialing is the type of a function that dials.
 type dialing = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// gate is a network that delays a request of a kind, and delivers it even when its sender has given
-// up and hung up.
+// gate is a network that delays a request of one kind. It delivers the request even if its sender
+// has given up and hung up.
 type gate struct {
 	tb   testing.TB
 	dial dialing
@@ -31,7 +31,7 @@ type gate struct {
 	kills bool // brokers are killed, so a late request may get no answer
 }
 
-// letter is a request on its way.
+// letter is a request in flight.
 type letter struct {
 	conn  *gated
 	bytes []byte
@@ -43,7 +43,7 @@ func newGate(tb testing.TB, dial dialing) *gate {
 	return g
 }
 
-// hold delays the next request of this kind. Its sender believes it gone, and goes on to wait for
+// hold delays the next request of this kind. Its sender believes that it was sent, and waits for
 // the answer.
 func (g *gate) hold(key kmsg.Key) { g.key.Store(int32(key)) }
 
@@ -69,13 +69,13 @@ func (g *gate) dialer() kgo.Opt {
 	})
 }
 
-// turn is a lock that may be waited for in virtual time, unlike a mutex.
+// turn is a lock. Unlike a mutex, it can be awaited in virtual time.
 type turn chan struct{}
 
 func (t turn) take() { t <- struct{}{} }
 func (t turn) pass() { <-t }
 
-// gated is a connection on which a request can be held, and then all that follow it.
+// gated is a connection on which a request can be held, with all later requests.
 type gated struct {
 	net.Conn
 	gate *gate
@@ -83,7 +83,7 @@ type gated struct {
 	order   turn // held while a request is delayed
 	reading turn // held by the reader
 	mu      sync.Mutex
-	letter  *letter // on its way
+	letter  *letter // in flight
 	closed  bool
 }
 
@@ -127,7 +127,7 @@ func (c *gated) Close() error {
 	if c.letter == nil {
 		return c.Conn.Close()
 	}
-	// the reader stops, and leaves the answer to drain
+	// The reader stops, and leaves the answer to drain.
 	return c.Conn.SetReadDeadline(time.Unix(1, 0))
 }
 
@@ -141,7 +141,7 @@ func (c *gated) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// SetWriteDeadline ignores the sender's deadline for requests on their way: they arrive.
+// SetWriteDeadline ignores the sender's deadline for requests in flight: they arrive.
 func (c *gated) SetWriteDeadline(at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +151,7 @@ func (c *gated) SetWriteDeadline(at time.Time) error {
 	return c.Conn.SetWriteDeadline(at)
 }
 
-// SetDeadline is SetReadDeadline, and for writing too.
+// SetDeadline is SetReadDeadline and SetWriteDeadline.
 func (c *gated) SetDeadline(at time.Time) error {
 	_ = c.SetWriteDeadline(at)
 	return c.SetReadDeadline(at)
@@ -169,15 +169,15 @@ func (c *gated) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// deliver lets the request arrive. If its sender has hung up it waits for the answer, so that the
-// request has been carried out.
+// deliver lets the request arrive. If its sender has hung up, deliver waits for the answer, so that
+// the request has been carried out.
 func (l *letter) deliver() {
 	l.conn.gate.tb.Helper()
 	c := l.conn
 	defer c.order.pass()
 	c.mu.Lock()
 	closed := c.closed
-	_ = c.Conn.SetWriteDeadline(time.Time{}) // which the sender had set
+	_ = c.Conn.SetWriteDeadline(time.Time{}) // remove the sender's deadline
 	if _, err := c.Conn.Write(l.bytes); err != nil && !c.gate.kills {
 		c.gate.tb.Error(err)
 	}
@@ -198,7 +198,7 @@ func (l *letter) abandoned() {
 	})
 }
 
-// drain reads the answers to all requests, the last one of which is the letter's, and hangs up.
+// drain reads the answers to all requests, of which the letter's is the last, and hangs up.
 func (c *gated) drain() {
 	c.reading.take()
 	defer c.reading.pass()

@@ -25,14 +25,14 @@ func TestFencedOrder(t *testing.T) {
 	sceneInBubble(t, func(_ *testing.T, b scene) { fencedOrder(b, 20, nil) })
 }
 
-// diary holds the answers to leaders about their writes.
+// diary records the results that leaders got for their writes.
 type diary struct {
-	mu   sync.Mutex
-	told map[string]error
-	seen map[uint64][]string // the content of partition 0 when the producer of a term was open
+	mu      sync.Mutex
+	results map[string]error
+	seen    map[uint64][]string // the content of partition 0 when the producer of a term was open
 }
 
-func newDiary() *diary { return &diary{told: map[string]error{}, seen: map[uint64][]string{}} }
+func newDiary() *diary { return &diary{results: map[string]error{}, seen: map[uint64][]string{}} }
 
 func (l *diary) opened(term uint64, seen []string) {
 	l.mu.Lock()
@@ -45,15 +45,15 @@ func (l *diary) opened(term uint64, seen []string) {
 func (l *diary) enter(value string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told[value] = err
+	l.results[value] = err
 }
 
-// writers is how many terms were told of a transaction that is committed.
+// writers returns the number of terms with a transaction that was reported as committed.
 func (l *diary) writers() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	terms := map[string]bool{}
-	for value, err := range l.told {
+	for value, err := range l.results {
 		if token, _, _ := strings.Cut(value, ":"); err == nil {
 			terms[token] = true
 		}
@@ -64,13 +64,13 @@ func (l *diary) writers() int {
 const (
 	// orderLease is the lease of a leader that is cut off while it writes.
 	orderLease = 2 * time.Second
-	// enoughWriters is of how many terms something must be in the log.
+	// enoughWriters is the number of terms that must have records in the log.
 	enoughWriters = 3
 )
 
 // fencedOrder lets leaders follow one another on a network that delays their requests for longer
-// than they lead, so many and more until enough of them have written. Then it looks at the log. If
-// brokers are killed during that, calm ends it.
+// than they lead. It runs at least this many leaders, and more until enough of them have written.
+// Then it checks the log. If brokers are killed during that, calm ends the kills.
 func fencedOrder(b scene, leaders int, calm func()) {
 	b.makeTopic(fencedPartitions)
 	seed := rand.Uint64()
@@ -86,7 +86,7 @@ func fencedOrder(b scene, leaders int, calm func()) {
 		gates = append(gates, now.gate)
 		work.Go(func() { now.write(l) })
 		reign := time.Duration(1000+100*(n%4)) * time.Millisecond
-		time.Sleep(reign << min((n-1)/leaders, 8)) // longer where they get nothing done
+		time.Sleep(reign << min((n-1)/leaders, 8)) // longer if they get nothing done
 		if n >= leaders && l.writers() >= enoughWriters {
 			break
 		}
@@ -105,7 +105,7 @@ func fencedOrder(b scene, leaders int, calm func()) {
 	_ = p.Close()
 }
 
-// delays is the network of all leaders: one in sixteen of the requests that matter is late.
+// delays is the network of all leaders: one in sixteen of the important requests is late.
 func delays(seed uint64) func(kmsg.Key) time.Duration {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -119,12 +119,12 @@ func delays(seed uint64) func(kmsg.Key) time.Duration {
 	}
 }
 
-// write goes on for as long as the term: each time one record to each partition, so that torn
-// transactions are seen.
+// write writes during the term: each time one record to each partition, so that torn transactions
+// are visible.
 func (n *candidacy) write(l *diary) {
 	var p *fenced.Producer
 	for i := 0; n.term.Err() == nil; i++ {
-		time.Sleep(time.Millisecond) // else virtual time stands still
+		time.Sleep(time.Millisecond) // otherwise virtual time stands still
 		if p == nil {
 			p, _ = fenced.Open(within(n), n.term, n.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
 			if p != nil {
@@ -149,7 +149,7 @@ func toEach(value string) (all []*kgo.Record) {
 	return all
 }
 
-// check looks for everything that is promised.
+// check checks all guarantees.
 func (b scene) check(l *diary, atLeast int) {
 	b.Helper()
 	b.settle()
@@ -171,7 +171,7 @@ func (b scene) check(l *diary, atLeast int) {
 	}
 	for term, seen := range l.seen {
 		if then, now := upTo(term, seen), upTo(term, first); !slices.Equal(then, now) {
-			b.Errorf("after the producer of term %d was open earlier terms went on: %d transactions, then %d", term, len(then), len(now))
+			b.Errorf("after the producer of term %d was open, earlier terms still wrote: %d transactions, then %d", term, len(then), len(now))
 		}
 	}
 	count := map[string]int{}
@@ -179,29 +179,29 @@ func (b scene) check(l *diary, atLeast int) {
 		_, value, _ := strings.Cut(s, ":")
 		count[value]++
 	}
-	for value, err := range l.told {
+	for value, err := range l.results {
 		n := count[value]
 		switch {
 		case err == nil && n != 1, n > 1:
-			b.Errorf("%s is there %d times, and its writer was told %v", value, n, err)
+			b.Errorf("%s is there %d times, and its writer got %v", value, n, err)
 		case err != nil && !errors.Is(err, fenced.ErrUnknown) && n > 0:
-			b.Errorf("%s is there, and its writer was told %v", value, err)
+			b.Errorf("%s is there, and its writer got %v", value, err)
 		case errors.Is(err, fenced.ErrUnknown):
 			unknown++
 		}
 		delete(count, value)
 	}
 	if len(count) > 0 {
-		b.Errorf("nobody wrote %v", slices.Collect(maps.Keys(count)))
+		b.Errorf("no leader wrote %v", slices.Collect(maps.Keys(count)))
 	}
-	b.Logf("%d transactions by %d terms, %d told, of which %d unknown; %d producers looked", len(first), len(terms), len(l.told),
+	b.Logf("%d transactions by %d terms, %d results, %d of them unknown; %d producers read", len(first), len(terms), len(l.results),
 		unknown, len(l.seen))
 	if len(terms) < atLeast {
 		b.Errorf("only %d terms have written: this test proves little", len(terms))
 	}
 }
 
-// upTo are those of earlier terms than this one.
+// upTo returns the records of earlier terms than this one.
 func upTo(term uint64, seen []string) (earlier []string) {
 	for _, s := range seen {
 		token, _, _ := strings.Cut(s, ":")
@@ -212,7 +212,7 @@ func upTo(term uint64, seen []string) (earlier []string) {
 	return earlier
 }
 
-// staleInit asks for an epoch with one that another request has outdated, as clients do by
+// staleInit requests an epoch with one that another request has outdated, as clients do by
 // themselves after some errors.
 func (b scene) staleInit() error {
 	client := b.client()
@@ -236,11 +236,11 @@ func (b scene) staleInit() error {
 	return kerr.ErrorForCode(ask(held).ErrorCode)
 }
 
-// TestStaleInit is here for real brokers: kfake gives an epoch to any former owner.
+// TestStaleInit exists for real brokers: kfake gives an epoch to any former owner.
 func TestStaleInit(t *testing.T) {
 	sceneInBubble(t, func(t *testing.T, b scene) {
 		if err := b.staleInit(); err != nil {
-			t.Errorf("kfake has learnt to refuse, with %v: say so where it is said that it does not", err)
+			t.Errorf("kfake now refuses this, with %v: correct the comments that say that it does not", err)
 		}
 	})
 }

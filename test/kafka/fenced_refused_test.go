@@ -14,9 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestFencedWhileItAsks: the coordinator calls a leader fenced that asks for an epoch, each time.
-// It asks three times more, and not for as long as it leads.
-func TestFencedWhileItAsks(t *testing.T) {
+// TestFencedLeaderStopsRequestingAnEpoch: the coordinator answers each request for an epoch that
+// the leader is fenced. The leader requests it three more times, and then stops, although it still
+// leads.
+func TestFencedLeaderStopsRequestingAnEpoch(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		c.scene("written").makeTopic(1)
 		e, err := tenure.New(memory.New(), "billing", tenure.Config{ID: "a", Lease: 10 * time.Second, Clock: c.clock()})

@@ -24,12 +24,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// shortLease is waited out by the next leader. It is the same for all of an election, and shorter
-// than clients wait for an answer that is held back. Outside of bubbles leases are longer, on
-// clocks that are put forward by hand.
+// The next leader waits for the end of shortLease. It is the same for all members of an election,
+// and shorter than clients wait for a delayed answer. Outside bubbles leases are longer, on clocks
+// that tests put forward.
 const shortLease = 4 * time.Second
 
-// scene is a cluster, of either kind, with a topic of its own to write to.
+// scene is a cluster, of either kind, with its own topic to write to.
 type scene struct {
 	testing.TB
 	seeds []string
@@ -37,7 +37,7 @@ type scene struct {
 	dial  dialing // in virtual time; else nil
 }
 
-// fencedScenes are the tests for every cluster, each in a topic of its own.
+// fencedScenes are the tests for every cluster, each in its own topic.
 func fencedScenes() map[string]func(*testing.T, scene) {
 	return map[string]func(*testing.T, scene){
 		"Writes":              fencedWrites,
@@ -68,7 +68,7 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// sceneInBubble has a scene with a cluster of its own in virtual time.
+// sceneInBubble has a scene with its own cluster in virtual time.
 func sceneInBubble(t *testing.T, test func(*testing.T, scene)) {
 	t.Helper()
 	inBubble(t, 1, func(t *testing.T, c *cluster) { test(t, c.scene(fresh("written"))) })
@@ -84,7 +84,7 @@ func (b scene) dialing() dialing {
 	return (&net.Dialer{}).DialContext
 }
 
-// client is one without a gate.
+// client returns a client without a gate.
 func (b scene) client(opts ...kgo.Opt) *kgo.Client {
 	b.Helper()
 	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(b.seeds...), kgo.Dialer(b.dialing()))...)
@@ -107,14 +107,14 @@ func (b scene) makeTopic(partitions int32) {
 	}
 }
 
-// contest is an election with a leader that can be cut off, and one that comes after.
+// contest is an election with a leader that can be cut off, and a next leader.
 type contest struct {
 	scene
 	name  string
 	store *memory.Store
 }
 
-// candidacy is a candidate with its own way to the store, its clock, and its network to the
+// candidacy is a candidate with its own access to the store, its clock, and its network to the
 // brokers.
 type candidacy struct {
 	contest
@@ -125,7 +125,7 @@ type candidacy struct {
 	term  *tenure.Term
 }
 
-// leap is a clock that a pause of the process moves; its timers ring late.
+// leap is a clock that a pause of the process moves. Its timers ring late.
 type leap struct {
 	clock.Clock
 	ahead atomic.Int64
@@ -139,7 +139,7 @@ func (l *leap) Now() clock.Reading {
 
 func (b scene) contest() contest { return contest{b, fresh("billing"), memory.New()} }
 
-// elect returns once the candidate leads, which a leader before it must have ceased to.
+// elect returns once the candidate leads. An earlier leader must have stopped leading.
 func (c contest) elect(id string, lease time.Duration) *candidacy {
 	c.Helper()
 	n := &candidacy{contest: c, gate: newGate(c.TB, c.dialing()), store: faults.New(c.store, 0, faults.Plan{})}
@@ -183,7 +183,7 @@ func (n *candidacy) depose(id string, lease time.Duration) *candidacy {
 	return next
 }
 
-// cutOff ends a term: in virtual time when its lease is over, else at once.
+// cutOff ends a term: in virtual time when its lease is over, otherwise at once.
 func (n *candidacy) cutOff() {
 	n.Helper()
 	n.store.Partition()
@@ -193,7 +193,7 @@ func (n *candidacy) cutOff() {
 	}
 }
 
-// release spares the next leader the wait for the end of the lease, which plays no part in the
+// release saves the next leader the wait for the end of the lease, which does not affect the
 // brokers' decision.
 func (c contest) release() {
 	c.Helper()
@@ -210,7 +210,7 @@ func (c contest) release() {
 	swap(c, c.store, c.name, e.Version, string(value))
 }
 
-// wrote is a record of this leader's, as readers see it.
+// wrote returns a record of this leader as readers see it.
 func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.term.Token(), value) }
 
 func (n *candidacy) options(more ...kgo.Opt) []kgo.Opt {
@@ -241,7 +241,7 @@ func records(values ...string) (all []*kgo.Record) {
 	return all
 }
 
-// aside runs a call and hands over its error.
+// aside runs a call and returns a channel for its error.
 func aside(call func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- call() }()
@@ -260,23 +260,23 @@ func (b scene) outcomeOf(done <-chan error) error {
 	}
 }
 
-// committed is the view of readers of committed records, as "token:value", once they have seen the
-// earlier transactions.
+// committed returns the committed records as "token:value", once the reader has seen the earlier
+// transactions.
 func (b scene) committed() []string {
 	b.Helper()
 	b.settle()
 	return b.read(0, kgo.ReadCommitted())
 }
 
-// settle waits until all transactions are decided: a reader of committed records could read up to
-// the end.
+// settle waits until all transactions are decided, so that a reader of committed records can read
+// up to the end.
 func (b scene) settle() {
 	b.Helper()
 	eventually(b, "transactions stay open", func() bool { return b.end(0, 0) == b.end(0, 1) })
 }
 
-// decided waits until the coordinator has put the election's last transaction behind it: until then
-// it refuses to give an epoch, though readers see the end of the transaction already.
+// decided waits until the coordinator has finished the election's last transaction. Until then it
+// gives no epoch, although readers already see the end of the transaction.
 func (c contest) decided() {
 	c.Helper()
 	client := c.client()
@@ -293,7 +293,7 @@ func (c contest) decided() {
 	})
 }
 
-// end is where the partition ends for readers of an isolation level.
+// end returns where the partition ends for readers of an isolation level.
 func (b scene) end(partition int32, isolation int8) (end int64) {
 	b.Helper()
 	eventually(b, "the end of the partition", func() bool {
@@ -371,18 +371,18 @@ func (b scene) expect(want ...string) {
 	}
 }
 
-// lost checks the error of a leader that is none any more.
+// lost checks the error of a leader that no longer leads.
 func (b scene) lost(err error) {
 	b.Helper()
 	if !errors.Is(err, tenure.ErrLost) {
-		b.Errorf("a deposed leader is told %v", err)
+		b.Errorf("a deposed leader gets the error %v", err)
 	}
 }
 
 func fencedWrites(_ *testing.T, b scene) {
 	leader := b.contest().elect("a", time.Minute)
 	p := leader.open()
-	// more than once where a coordinator is not ready yet
+	// More than once if a coordinator is not ready yet.
 	opened := leader.sent[kmsg.InitProducerID].Load()
 	mine := records("one", "two")
 	mine[0].Headers = []kgo.RecordHeader{{Key: "x"}, {Key: fenced.Header, Value: []byte("7")}}
@@ -402,7 +402,7 @@ func fencedWrites(_ *testing.T, b scene) {
 	}
 }
 
-// fencedLateProduce: the old leader looked at its lease and was paused before it wrote. The brokers
+// fencedLateProduce: the old leader checked its lease and was paused before it wrote. The brokers
 // refuse the late write.
 func fencedLateProduce(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
@@ -423,8 +423,8 @@ func fencedLateProduce(_ *testing.T, b scene) {
 	b.expect(old.wrote("early"), next.wrote("mine"))
 }
 
-// fencedLateCommit: the same with the commit. Opening the next producer has aborted the transaction
-// that it would have committed.
+// fencedLateCommit is the same with the commit. Opening the next producer has aborted the
+// transaction that it would have committed.
 func fencedLateCommit(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
 	late := old.open()
@@ -446,8 +446,8 @@ func fencedLateCommit(_ *testing.T, b scene) {
 	b.expect(old.wrote("early"), next.wrote("mine"))
 }
 
-// fencedCommitBeforeOpen: a commit may land when its leader is deposed already, but no later than
-// the next producer is opened.
+// fencedCommitBeforeOpen: a commit may arrive after its leader was deposed, but not after the next
+// producer was opened.
 func fencedCommitBeforeOpen(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
 	late := old.open()
@@ -465,7 +465,7 @@ func fencedCommitBeforeOpen(_ *testing.T, b scene) {
 }
 
 // fencedLateInit: a deposed leader's request for an epoch arrives after the next leader's. The next
-// one takes another.
+// leader gets another epoch.
 func fencedLateInit(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
 	old.hold(kmsg.InitProducerID)
@@ -489,7 +489,7 @@ func fencedLateInit(_ *testing.T, b scene) {
 	}
 }
 
-// fencedLateInitInTheMidst: the same, and the next leader has written but not committed.
+// fencedLateInitInTheMidst is the same after the next leader has written but not committed.
 func fencedLateInitInTheMidst(_ *testing.T, b scene) {
 	old := b.contest().elect("old", shortLease)
 	old.hold(kmsg.InitProducerID)
@@ -508,7 +508,7 @@ func fencedLateInitInTheMidst(_ *testing.T, b scene) {
 	b.settle()
 	commit.deliver()
 	err := b.outcomeOf(done)
-	// the brokers were still aborting, so the client sent the commit twice
+	// The brokers were still aborting, so the client sent the commit twice.
 	if errors.Is(err, fenced.ErrUnknown) {
 		b.expect()
 		err = p.Produce(within(b), records("one", "two")...)
@@ -519,8 +519,8 @@ func fencedLateInitInTheMidst(_ *testing.T, b scene) {
 	b.expect(next.wrote("one"), next.wrote("two"))
 }
 
-// fencedPausedInOpen: the answer finds a process with a lease that has ended, though no timer has
-// rung yet.
+// fencedPausedInOpen: when the answer arrives, the lease of the process has ended, although no
+// timer has rung yet.
 func fencedPausedInOpen(_ *testing.T, b scene) {
 	old := b.contest().elect("old", time.Minute)
 	old.hold(kmsg.InitProducerID)
@@ -534,7 +534,7 @@ func fencedPausedInOpen(_ *testing.T, b scene) {
 	b.lost(b.outcomeOf(done))
 }
 
-// fencedPausedBeforeCommit: the same between the last record and the commit, which is not sent.
+// fencedPausedBeforeCommit is the same between the last record and the commit, which is not sent.
 func fencedPausedBeforeCommit(_ *testing.T, b scene) {
 	old := b.contest().elect("old", time.Minute)
 	p := old.open()
@@ -546,13 +546,13 @@ func fencedPausedBeforeCommit(_ *testing.T, b scene) {
 	err := b.outcomeOf(done)
 	b.lost(err)
 	if errors.Is(err, fenced.ErrUnknown) {
-		b.Errorf("nothing was committed, but it is told %v", err)
+		b.Errorf("nothing was committed, but the error is %v", err)
 	}
 	b.expect()
 }
 
-// fencedRivals: two leaders of elections of their own use one id. Neither goes on without end, and
-// each returns the reason.
+// fencedRivals: two leaders of different elections use one ID. Each stops after some attempts, and
+// returns the reason.
 func fencedRivals(_ *testing.T, b scene) {
 	one, two := b.contest().elect("one", time.Minute), b.contest().elect("two", time.Minute)
 	id := fenced.WithID(fresh("shared"))
@@ -565,18 +565,19 @@ func fencedRivals(_ *testing.T, b scene) {
 		}
 	}
 	if !errors.Is(refused, fenced.ErrFenced) || errors.Is(refused, tenure.ErrLost) || errors.Is(refused, fenced.ErrUnknown) {
-		b.Errorf("the first one is told %v", refused)
+		b.Errorf("the first one gets the error %v", refused)
 	}
 	before := one.sent[kmsg.InitProducerID].Load()
 	if err := first.Produce(within(b), records("x")...); !errors.Is(err, fenced.ErrFenced) || before < 4 ||
 		one.sent[kmsg.InitProducerID].Load() != before {
-		b.Errorf("after %d times it asks again, and is told %v", before, err)
+		b.Errorf("after %d requests it asks again, with the error %v", before, err)
 	}
 	b.produce(second, "ok")
 	b.expect(slices.Repeat([]string{"1:ok"}, 8)...)
 }
 
-// fencedUnknownCommit: the caller does not wait for the answer to a commit. The next call decides.
+// fencedUnknownCommit: the caller does not wait for the answer to a commit. The next call decides
+// the transaction.
 func fencedUnknownCommit(t *testing.T, b scene) {
 	leader := b.contest().elect("a", time.Minute)
 	p := leader.open()
@@ -603,8 +604,8 @@ func fencedUnknownCommit(t *testing.T, b scene) {
 	b.expect("1:true", "1:next", "1:next", "1:last")
 }
 
-// fencedRefusedAfterApplied: a commit is applied, the answer is lost, another producer is obtained,
-// and the client's second delivery is refused. That is no proof that nothing was committed.
+// fencedRefusedAfterApplied: a commit is applied and its answer is lost. Another producer is
+// opened, and the client's second delivery is refused. That is no proof that nothing was committed.
 func fencedRefusedAfterApplied(_ *testing.T, b scene) {
 	one, two := b.contest().elect("one", time.Minute), b.contest().elect("two", time.Minute)
 	id := fenced.WithID(fresh("shared"))
@@ -613,7 +614,7 @@ func fencedRefusedAfterApplied(_ *testing.T, b scene) {
 	done := aside(func() error { return p.Produce(within(b), records("once")...) })
 	first := one.caught()
 	one.hold(kmsg.EndTxn)
-	// as when the network breaks, while requests on their way arrive all the same
+	// As when the network breaks, while requests in flight still arrive.
 	_ = first.conn.Close()
 	first.deliver()
 	second := one.caught()
@@ -621,14 +622,13 @@ func fencedRefusedAfterApplied(_ *testing.T, b scene) {
 	b.expect("1:once")
 	second.deliver()
 	if err := b.outcomeOf(done); !errors.Is(err, fenced.ErrUnknown) {
-		b.Errorf("it is told %v", err)
+		b.Errorf("the error is %v", err)
 	}
 	b.produce(other, "next")
 	b.expect("1:once", "1:next")
 }
 
-// fencedAllOrNone: a record that cannot be written takes the others with it, and no longer than the
-// call.
+// fencedAllOrNone: if a record cannot be written, none of the call is, and the next call works.
 func fencedAllOrNone(_ *testing.T, b scene) {
 	p := b.contest().elect("a", time.Minute).open()
 	bad := records("good", strings.Repeat("x", 2<<20))
@@ -663,7 +663,7 @@ func fencedTooLate(_ *testing.T, b scene) {
 	b.expect()
 }
 
-// fencedClose ends a call, aborts its transaction, and is no obstacle to later ones.
+// fencedClose: Close ends a call, aborts its transaction, and does not disturb later calls.
 func fencedClose(_ *testing.T, b scene) {
 	leader := b.contest().elect("a", time.Minute)
 	p := leader.open()
@@ -709,8 +709,8 @@ func mayWrite() kfake.ACL {
 		Operation: kmsg.ACLOperationWrite, Allow: true}
 }
 
-// fencedRights takes users that are called nobody, half, with a right to the transactional id
-// alone, and leader.
+// fencedRights needs three users: nobody without rights, half with a right to the transactional ID
+// only, and leader.
 func fencedRights(t *testing.T, b scene, login func(string) kgo.Opt) {
 	term := contest{b, "billing", memory.New()}.elect("a", time.Hour).term
 	for user, missing := range map[string]string{
@@ -737,11 +737,11 @@ func TestFencedOptions(t *testing.T) {
 		term := contest{c.scene(""), "billing", memory.New()}.elect("a", time.Minute).term
 		for says, open := range map[string]func() (*fenced.Producer, error){
 			"transactional id is empty": func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithID("")) },
-			"need of -1ns":              func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithNeed(-1)) },
-			"kgo.TransactionalID out": func() (*fenced.Producer, error) {
+			"the need is -1ns":          func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithNeed(-1)) },
+			"kgo.TransactionalID: this package": func() (*fenced.Producer, error) {
 				return fenced.Open(within(t), term, c.direct(kgo.TransactionalID("x")))
 			},
-			"leave kgo.ConsumerGroup": func() (*fenced.Producer, error) {
+			"leave out kgo.ConsumerGroup": func() (*fenced.Producer, error) {
 				return fenced.Open(within(t), term, c.direct(kgo.ConsumerGroup("x"), kgo.ConsumeTopics("x")))
 			},
 		} {

@@ -21,10 +21,10 @@ func (c *cluster) produceForeign(n int) {
 	}
 }
 
-// TestTopicOfSomethingElse is refused, with any settings.
-func TestTopicOfSomethingElse(t *testing.T) {
+// TestForeignTopicIsRefused: a topic with other data is refused, with any settings.
+func TestForeignTopicIsRefused(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		_ = c.open(c.direct()).Close() // which creates it
+		_ = c.open(c.direct()).Close() // this creates it
 		c.produceForeign(3)
 		s, err := kafkalog.Open(within(t), c.direct(), topic)
 		if err == nil {
@@ -37,7 +37,7 @@ func TestTopicOfSomethingElse(t *testing.T) {
 	})
 }
 
-// TestForeignRecordsAreReported, to readers that were there before and to later ones; those of
+// TestForeignRecordsAreReported: readers from before and later readers report them. Records of
 // elections count as before.
 func TestForeignRecordsAreReported(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {

@@ -14,12 +14,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// wires are connections. Those that carry writes can be forgotten, as by a firewall.
+// wires are connections. Connections that carry writes can be cut silently, as by a firewall.
 type wires struct {
 	network   dialing
 	mu        sync.Mutex
 	all       []*forgettable
-	swallowed atomic.Int64 // writes
+	swallowed atomic.Int64 // the number of swallowed writes
 }
 
 type forgettable struct {
@@ -52,7 +52,7 @@ func (w *wires) forget() {
 	}
 }
 
-// Write swallows forgotten bytes. A request begins with its length and its kind.
+// Write swallows bytes of a connection that was cut. A request begins with its length and its kind.
 func (f *forgettable) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +66,8 @@ func (f *forgettable) Write(p []byte) (int, error) {
 	return f.Conn.Write(p)
 }
 
-// TestForgottenConnection: a write that its caller has given up takes its connection with it, since
-// later ones would wait behind it for as long as the store is patient.
+// TestForgottenConnection: when a caller gives up a write, the write's connection is closed.
+// Otherwise later writes would wait behind it until the store's timeout.
 func TestForgottenConnection(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		w := wires{network: c.dial}

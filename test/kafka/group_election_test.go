@@ -21,7 +21,7 @@ import (
 
 // spell is one term of work, as the worker sees it.
 type spell struct {
-	who        *runner
+	runner     *runner
 	term       uint64
 	began, end time.Time // end is zero while it works
 	why        error     // the cause of the end of the work's context
@@ -37,7 +37,7 @@ func (l *ledger) work(r *runner) func(context.Context, *tenure.Term) error {
 	return func(ctx context.Context, t *tenure.Term) error {
 		l.mu.Lock()
 		i := len(l.all)
-		l.all = append(l.all, spell{who: r, term: t.Token(), began: time.Now()})
+		l.all = append(l.all, spell{runner: r, term: t.Token(), began: time.Now()})
 		l.mu.Unlock()
 		<-ctx.Done()
 		l.mu.Lock()
@@ -54,7 +54,7 @@ func (l *ledger) spells() []spell {
 	return append([]spell{}, l.all...)
 }
 
-// last is the latest term of work.
+// last returns the latest term of work.
 func (l *ledger) last() spell {
 	all := l.spells()
 	if len(all) == 0 {
@@ -63,7 +63,7 @@ func (l *ledger) last() spell {
 	return all[len(all)-1]
 }
 
-// check fails if two worked at once, or terms did not grow.
+// check fails if two candidates worked at once, or if terms did not grow.
 func (l *ledger) check(t testing.TB) {
 	t.Helper()
 	all := l.spells()
@@ -74,14 +74,14 @@ func (l *ledger) check(t testing.TB) {
 	}
 }
 
-// next waits until another candidate than before works, and returns how long after began that is.
+// next waits until another candidate works, and returns the time since began.
 func (l *ledger) next(t testing.TB, began time.Time, term uint64) time.Duration {
 	t.Helper()
 	eventually(t, "another leader", func() bool { return l.last().term > term })
 	return l.last().began.Sub(began)
 }
 
-// runner is a candidate of an election that a group nominates for.
+// runner is a candidate of an election with nominations by a group.
 type runner struct {
 	*candidate
 	store *kafkalog.Store
@@ -89,10 +89,10 @@ type runner struct {
 
 	once     sync.Once
 	finished chan struct{} // closed when its work first ended
-	done     chan struct{} // closed when it takes part no longer
+	done     chan struct{} // closed when it no longer takes part
 }
 
-// leave is how a leader ends in good order, when it is to be replaced by the next nominee.
+// leave ends a leader gracefully, so that the next nominee replaces it.
 func (l *ledger) leave(r *runner) {
 	_ = r.Close()
 	<-r.finished
@@ -100,7 +100,7 @@ func (l *ledger) leave(r *runner) {
 	<-r.done
 }
 
-// run has a candidate take part.
+// run starts a candidate.
 func (l *ledger) run(t testing.TB, m *candidate, s *kafkalog.Store, cfg tenure.Config) *runner {
 	t.Helper()
 	r := &runner{candidate: m, store: s, finished: make(chan struct{}), done: make(chan struct{})}
@@ -132,7 +132,7 @@ func (c *camp) run(l *ledger, cfg tenure.Config) *runner {
 }
 
 // TestGroupElects: the nominee leads, joins change nothing, and a nominee that leaves hands over to
-// the next.
+// the next one.
 func TestGroupElects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestGroupElects(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		for range 3 {
 			at := l.last()
-			if !at.who.Nominated() {
-				t.Error("somebody else than the nominee leads")
+			if !at.runner.Nominated() {
+				t.Error("another candidate than the nominee leads")
 			}
 			all = append(all, c.run(&l, tenure.Config{ID: "late"}))
 			time.Sleep(time.Minute)
@@ -155,12 +155,12 @@ func TestGroupElects(t *testing.T) {
 				t.Error("a join moved leadership")
 			}
 			began := time.Now()
-			l.leave(at.who)
+			l.leave(at.runner)
 			took := l.next(t, began, at.term)
 			time.Sleep(time.Minute)
 			t.Log("the next nominee leads after", took)
-			if !l.last().who.Nominated() || took > time.Second {
-				t.Errorf("the next one leads after %v, and is the nominee: %v", took, l.last().who.Nominated())
+			if !l.last().runner.Nominated() || took > time.Second {
+				t.Errorf("the next one leads after %v, and is the nominee: %v", took, l.last().runner.Nominated())
 			}
 			if ended := l.spells()[len(l.spells())-2]; !errors.Is(ended.why, tenure.ErrNominationLost) {
 				t.Errorf("the work ended by %v", ended.why)
@@ -170,9 +170,9 @@ func TestGroupElects(t *testing.T) {
 	})
 }
 
-// TestGroupStuck: while the coordinator answers no request there is no nominee. One candidate is
-// elected after Precedence, and stays when the group works again only as long as the nominee does
-// not ask for its place; with NomineeOnly none is.
+// TestGroupStuck: while the coordinator answers no request there is no nominee. After Precedence
+// one candidate is elected. When the group works again, that leader stays until the nominee asks
+// for its place. With NomineeOnly no candidate is elected.
 func TestGroupStuck(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {
@@ -193,14 +193,14 @@ func TestGroupStuck(t *testing.T) {
 			}
 			if !strict {
 				took := l.next(t, began, 0)
-				t.Log("without a nominee somebody leads after", took)
+				t.Log("without a nominee a candidate leads after", took)
 				if took < 20*time.Second || took > time.Minute {
 					t.Errorf("after %v", took)
 				}
 			}
 			stuck.Remove()
 			time.Sleep(5 * time.Minute)
-			if at := l.last(); at.who == nil || !at.end.IsZero() || !at.who.Nominated() {
+			if at := l.last(); at.runner == nil || !at.end.IsZero() || !at.runner.Nominated() {
 				t.Error("the group works again, and its nominee does not lead")
 			}
 			l.check(t)
@@ -208,8 +208,9 @@ func TestGroupStuck(t *testing.T) {
 	}
 }
 
-// TestGroupCoordinatorCut: the coordinator is out of reach for the leader alone, which reaches the
-// log. Its work is asked to finish before another is named, and that one is elected after it has.
+// TestGroupCoordinatorCut: only the leader cannot reach the coordinator, but it reaches the log.
+// Its work is asked to finish before another candidate is nominated. That one is elected after the
+// work has finished.
 func TestGroupCoordinatorCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,21 +232,21 @@ func TestGroupCoordinatorCut(t *testing.T) {
 				t.Fatal("a new leader of the partition moved leadership")
 			}
 			began := time.Now()
-			at.who.cord.Cut(func(address string) bool { return address == coordinator })
+			at.runner.cord.Cut(func(address string) bool { return address == coordinator })
 			took := l.next(t, began, at.term)
 			ended := l.spells()[len(l.spells())-2]
 			t.Log("the work ended after", ended.end.Sub(began), "by", ended.why, "and the next one leads after", took)
 			if !errors.Is(ended.why, tenure.ErrNominationLost) || ended.end.Sub(began) > 15*time.Second || took > 20*time.Second {
 				t.Error("too late")
 			}
-			at.who.cord.Mend()
+			at.runner.cord.Mend()
 		}
 		l.check(t)
 	})
 }
 
-// TestGroupElectionRequests counts the requests of ten candidates in a minute, the log's and the
-// group's.
+// TestGroupElectionRequests counts the requests of ten candidates in a minute, those for the log
+// and those for the group.
 func TestGroupElectionRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// cord is the way from one client to the brokers, which can be cut without either side being told.
+// cord is the connection of one client to the brokers. It can be cut without a signal to either
+// side.
 type cord struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -29,7 +30,7 @@ type cord struct {
 	conns map[*strand]bool
 }
 
-// strand is one connection.
+// strand is one TCP connection of a cord.
 type strand struct {
 	net.Conn
 	cord    *cord
@@ -86,7 +87,7 @@ func (c *cord) Mend() {
 	c.cut = nil
 }
 
-// Sever swallows from now on all bytes on present connections. New ones pass.
+// Sever swallows from now on all bytes on present connections. New connections pass.
 func (c *cord) Sever() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,13 +135,13 @@ func encamp(t *testing.T, brokers int, opts ...kfake.Opt) *camp {
 	return &camp{startVirtual(t, brokers, opts...), group.Config{Name: "billing"}}
 }
 
-// candidate is one member, and its nominations.
+// candidate is one member with its nominations.
 type candidate struct {
 	*group.Group
 	cord *cord
 
 	mu    sync.Mutex
-	named []time.Time // when it became the nominee, and when it was no longer, in turns
+	named []time.Time // alternately: the beginning and the end of a nomination
 }
 
 func (c *camp) join(change ...func(*group.Config)) *candidate {
@@ -152,7 +153,7 @@ func (c *camp) join(change ...func(*group.Config)) *candidate {
 	return enlist(c.tb, c.direct(), newCord(c.dial), cfg)
 }
 
-// enlist joins over a cord of its own.
+// enlist joins over its own cord.
 func enlist(t testing.TB, connection []kgo.Opt, line *cord, cfg group.Config) *candidate {
 	t.Helper()
 	var g *group.Group
@@ -180,7 +181,7 @@ func (m *candidate) see(yes bool) {
 	}
 }
 
-// changes is how often it was told something else.
+// changes returns how often its nomination has changed.
 func (m *candidate) changes() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,8 +194,8 @@ func (m *candidate) at(i int) time.Time {
 	return m.named[i]
 }
 
-// nominees are all nominees at one moment, which the time from the first question to the last need
-// not be.
+// nominees returns all members that are nominated at one instant. It checks them twice, because the
+// first loop takes time.
 func nominees(of []*candidate) (all []*candidate) {
 	for _, m := range of {
 		if m.Nominated() {
@@ -220,8 +221,8 @@ func without(all []*candidate, one *candidate) (rest []*candidate) {
 	return rest
 }
 
-// TestGroupJoinsMoveNothing: the first member is the nominee and stays it while ten join and others
-// leave, on a topic of twelve partitions too.
+// TestGroupJoinsMoveNothing: the first member stays the nominee while ten others join and leave,
+// even on a topic of twelve partitions.
 func TestGroupJoinsMoveNothing(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int32{1, 12} {
@@ -240,14 +241,14 @@ func TestGroupJoinsMoveNothing(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			if got := nominees(all); len(got) != 1 || got[0] != first || first.changes() != 1 {
-				t.Errorf("%d nominees, and the first one was told %d times", len(got), first.changes())
+				t.Errorf("%d nominees, and the nomination of the first one changed %d times", len(got), first.changes())
 			}
 		})
 	}
 }
 
-// TestGroupLeave: when the nominee leaves, another one is named as soon as all have heard, and
-// sooner while nobody leads.
+// TestGroupLeave: when the nominee leaves, another one is nominated as soon as all members have
+// noticed, and earlier during a vacancy.
 func TestGroupLeave(t *testing.T) {
 	t.Parallel()
 	for hurried, limit := range map[bool]time.Duration{false: 3100 * time.Millisecond, true: 100 * time.Millisecond} {
@@ -279,8 +280,8 @@ func TestGroupLeave(t *testing.T) {
 	}
 }
 
-// TestGroupCutOff: a nominee that reaches no broker ends its nomination before the next one is
-// named, and when it reaches them again it is an ordinary member.
+// TestGroupCutOff: the nomination of a member that reaches no broker ends before the next member is
+// nominated. When it reaches them again, it is an ordinary member.
 func TestGroupCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -301,18 +302,18 @@ func TestGroupCutOff(t *testing.T) {
 				t.Errorf("the nomination ended %v after the cut, and the next began after %v", ended.Sub(began), named.Sub(began))
 			}
 			first.cord.Mend()
-			told := first.changes()
+			before := first.changes()
 			time.Sleep(10 * time.Second)
-			if first.changes() != told || first.Err() != nil {
-				t.Errorf("back again: told %d times, %v", first.changes()-told, first.Err())
+			if first.changes() != before || first.Err() != nil {
+				t.Errorf("back again: %d changes, %v", first.changes()-before, first.Err())
 			}
 			first, rest = next, without(all, next)
 		}
 	})
 }
 
-// TestGroupLateAnswers: a nomination is counted from when its requests were sent, not from when
-// they were answered.
+// TestGroupLateAnswers: a nomination counts from when its requests were sent, not from when they
+// were answered.
 func TestGroupLateAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -340,8 +341,9 @@ func TestGroupLateAnswers(t *testing.T) {
 	})
 }
 
-// TestGroupResume: a cut that is shorter than the session, but not by the margin, ends the
-// nomination by itself, and an answered heartbeat resumes it, without another nominee in between.
+// TestGroupResume: a cut that is shorter than the session, but longer than the session less its
+// margin, ends the nomination. An answered heartbeat resumes it, without another nominee in
+// between.
 func TestGroupResume(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -366,7 +368,7 @@ func TestGroupResume(t *testing.T) {
 	})
 }
 
-// raw is a member that does as the test says.
+// raw is a client that sends the requests of the test.
 func (c *camp) raw(name string) (*kgo.Client, string) {
 	client := c.client()
 	answer := ask[*kmsg.JoinGroupResponse](c, client, joinRequest(name, "", 15*time.Second))
@@ -376,7 +378,7 @@ func (c *camp) raw(name string) (*kgo.Client, string) {
 	return client, answer.MemberID
 }
 
-// joinRequest asks for a place that is kept for so long, whether anything is heard or not.
+// joinRequest asks for a place that is kept for this time, even in silence.
 func joinRequest(name, id string, kept time.Duration) *kmsg.JoinGroupRequest {
 	req := kmsg.NewPtrJoinGroupRequest()
 	req.Group, req.MemberID, req.ProtocolType = name, id, "consumer"
@@ -398,13 +400,13 @@ func ask[R kmsg.Response](c *camp, client *kgo.Client, req kmsg.Request) R {
 	return answer.(R)
 }
 
-// holdUp has a member that was admitted and does not come hold up the group, from the next join on.
+// holdUp lets a member that was admitted and does not come delay the group, from the next join on.
 func (c *camp) holdUp(kept time.Duration) {
 	client, id := c.raw("billing")
 	ask[*kmsg.JoinGroupResponse](c, client, joinRequest("billing", id, kept))
 }
 
-// TestGroupSlowMember: the group is held up for much longer than the nominee's session, and the
+// TestGroupSlowMember: the group is delayed for much longer than the nominee's session, and the
 // nominee stays.
 func TestGroupSlowMember(t *testing.T) {
 	t.Parallel()
@@ -423,13 +425,13 @@ func TestGroupSlowMember(t *testing.T) {
 		joins := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Group: "billing", Observe: true, Count: -1})
 		time.Sleep(time.Minute)
 		if !c.stable() || joins.Hits() > 0 || first.changes() != 1 || len(nominees(all)) != 1 {
-			t.Errorf("%d nominees, the first was told %d times, and %d joins go on", len(nominees(all)), first.changes(), joins.Hits())
+			t.Errorf("%d nominees, the nomination of the first changed %d times, and %d joins go on", len(nominees(all)), first.changes(), joins.Hits())
 		}
 	})
 }
 
-// TestGroupDeadConnection: the connections over which members wait for the group die without a
-// word. They ask again over others, and miss nothing.
+// TestGroupDeadConnection: the connections over which members wait for the group die silently. The
+// members ask again over others, and miss nothing.
 func TestGroupDeadConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -446,13 +448,13 @@ func TestGroupDeadConnection(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		if !c.stable() || first.changes() != 1 || len(nominees(all)) != 1 || first.Err() != nil {
-			t.Errorf("stable: %v, %d nominees, the first was told %d times: %v", c.stable(), len(nominees(all)), first.changes(), first.Err())
+			t.Errorf("stable: %v, %d nominees, the nomination of the first changed %d times: %v", c.stable(), len(nominees(all)), first.changes(), first.Err())
 		}
 	})
 }
 
-// TestGroupPlaceLost: a nominee that hears that it is no member is none, whether it can join again
-// or not.
+// TestGroupPlaceLost: a nominee that learns that it is not a member is no longer nominated, whether
+// or not it can join again.
 func TestGroupPlaceLost(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration} {
@@ -476,7 +478,7 @@ func TestGroupPlaceLost(t *testing.T) {
 	}
 }
 
-// TestGroupNeverShared: a member that is to share out and does not leaves the group without a
+// TestGroupNeverShared: a member that should assign the partitions does not. The group is without a
 // nominee for a session at most.
 func TestGroupNeverShared(t *testing.T) {
 	t.Parallel()
@@ -499,7 +501,7 @@ func TestGroupNeverShared(t *testing.T) {
 	})
 }
 
-// stable reports whether the group is shared out.
+// stable reports whether the partitions of the group are assigned.
 func (c *camp) stable() bool {
 	client := c.client()
 	req := kmsg.NewPtrDescribeGroupsRequest()
@@ -507,8 +509,8 @@ func (c *camp) stable() bool {
 	return ask[*kmsg.DescribeGroupsResponse](c, client, req).Groups[0].State == "Stable"
 }
 
-// TestGroupRemoved: a nominee that an operator removes from the group hears of it by a heartbeat,
-// and comes back as an ordinary member.
+// TestGroupRemoved: an operator removes the nominee from the group. It learns this from a
+// heartbeat, and comes back as an ordinary member.
 func TestGroupRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -536,17 +538,17 @@ func TestGroupRemoved(t *testing.T) {
 		ask[*kmsg.LeaveGroupResponse](c, client, leave)
 		time.Sleep(10 * time.Second)
 		if got := nominees(all); len(got) != 1 || got[0] == first || first.changes() != 2 || first.Err() != nil {
-			t.Errorf("%d nominees, the first was told %d times: %v", len(got), first.changes(), first.Err())
+			t.Errorf("%d nominees, the nomination of the first changed %d times: %v", len(got), first.changes(), first.Err())
 		}
 	})
 }
 
-// static makes a member a static one of this name.
+// static makes a member a static one with this name.
 func static(name string) func(*group.Config) { return func(cfg *group.Config) { cfg.Instance = name } }
 
-// TestGroupStatic: a static member that stops for good keeps its place for a session, and one with
-// a taken name is out. Brokers give a member that restarts its place back; kfake shares the group
-// out again.
+// TestGroupStatic: a static member that stops permanently keeps its place for a session. A second
+// member with its name is refused. Brokers give a restarted member its place back; kfake assigns
+// the partitions again.
 func TestGroupStatic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -584,7 +586,7 @@ func TestGroupBlockingSee(t *testing.T) {
 		other := c.join()
 		time.Sleep(time.Minute)
 		if !first.Nominated() || other.Nominated() {
-			t.Error("whoever blocks lost the nomination")
+			t.Error("a blocked callback lost the nomination")
 		}
 		if err := first.Close(); err != nil {
 			t.Error(err)
@@ -594,7 +596,7 @@ func TestGroupBlockingSee(t *testing.T) {
 	})
 }
 
-// TestGroupAnyTopic: the settings of the topic do not matter, nor its later deletion.
+// TestGroupAnyTopic: the settings of the topic do not matter, nor does its later deletion.
 func TestGroupAnyTopic(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]map[string]string{
@@ -620,7 +622,7 @@ func TestGroupAnyTopic(t *testing.T) {
 	}
 }
 
-// TestGroupRefusals: wrong settings are named soon, with the remedy.
+// TestGroupRefusals: wrong settings are reported soon, with the remedy.
 func TestGroupRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, groupRefusals)
@@ -634,7 +636,7 @@ func groupRefusals(t *testing.T) {
 		kfake.User(plainSASL, "reader", "reader", see, read), kfake.SeedTopics(1, "t"))
 	open := encamp(t, 1, kfake.SeedTopics(1, "t"), kfake.GroupMaxSessionTimeout(20*time.Second))
 	wrong := encamp(t, 1, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
-	// kfake's own way is to hang up
+	// kfake itself hangs up.
 	wrong.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		wrong.KeepControl()
 		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
@@ -657,14 +659,14 @@ func groupRefusals(t *testing.T) {
 		{"no right to the group", secure.direct(as("poor")), group.Config{Topic: "t"}, true, "grant Read on the group"},
 		{"another kind of member", open.direct(), group.Config{Name: "foreign", Topic: "t"}, false, "ordinary consumers"},
 		{"too long a session", open.direct(), group.Config{Topic: "t", SessionTimeout: time.Minute}, false, "group.max.session.timeout.ms"},
-		{"a group in the connection", open.direct(kgo.ConsumerGroup("x")), group.Config{}, false, "leave kgo.ConsumerGroup"},
+		{"a group in the connection", open.direct(kgo.ConsumerGroup("x")), group.Config{}, false, "leave out kgo.ConsumerGroup"},
 		{"a name of other characters", open.direct(), group.Config{Name: "a b"}, false, "Name"},
 	}
 	for _, c := range cases {
 		if c.cfg.Name == "" {
 			c.cfg.Name = "g"
 		}
-		prompt(t, soon, func() {
+		prompt(t, promptly, func() {
 			g, err := group.Join(within(t), c.connection, c.cfg)
 			if err == nil {
 				_ = g.Close()
@@ -681,8 +683,8 @@ func groupRefusals(t *testing.T) {
 	_ = g.Close()
 }
 
-// TestGroupTwoOnOneTopic: groups that name the same topic have a nominee each and do not notice
-// each other.
+// TestGroupTwoOnOneTopic: groups with the same topic have one nominee each and do not affect each
+// other.
 func TestGroupTwoOnOneTopic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// TestLinearizable has clients read and write one cell while requests fail, connections hang and
+// TestLinearizable lets clients read and write one cell while requests fail, connections hang and
 // break, and the partition moves. One register must explain all answers.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()

@@ -12,9 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 )
 
-// TestTopicWithoutID: records carry the topic's id. A client that is too old to be told it would
-// write records that others skip, and skip theirs: each would lead an election of its own in the
-// same partition. It is refused.
+// TestTopicWithoutID: records have the topic's ID. A client that is too old to get it would write
+// records that others skip, and skip theirs. Then each would lead its own election in the same
+// partition. The client is refused.
 func TestTopicWithoutID(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
@@ -37,8 +37,8 @@ func TestTopicWithoutID(t *testing.T) {
 	})
 }
 
-// TestBrokersWithoutIDs: nor do brokers make elections that have none, which would be lost when
-// they are upgraded.
+// TestBrokersWithoutIDs: brokers without topic IDs are refused, too, because their elections would
+// be lost at an upgrade.
 func TestBrokersWithoutIDs(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		began := time.Now()

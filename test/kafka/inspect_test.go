@@ -14,7 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestInspect: one finding for each wrong setting, and Open refuses those that make two leaders.
+// TestInspect: there is one finding for each wrong setting. Open refuses settings that can lead to
+// two leaders.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	for _, f := range []struct {
@@ -34,7 +35,7 @@ func TestInspect(t *testing.T) {
 	} {
 		t.Run(f.setting+"="+f.value, func(t *testing.T) {
 			inBubble(t, 3, func(t *testing.T, c *cluster) {
-				_ = c.open(c.direct()).Close() // which creates it
+				_ = c.open(c.direct()).Close() // this creates it
 				good := c.inspect(t)
 				if len(good) > 0 {
 					t.Fatalf("what Open creates is not good enough: %v", good)
@@ -84,24 +85,24 @@ func (c *cluster) alter(setting, value string) {
 	}
 }
 
-// TestOpenOfANewTopic: brokers learn of a topic one after another, and it is checked whichever
-// process has made it.
+// TestOpenOfANewTopic: brokers learn of a topic one after another. Open checks the topic, whichever
+// process has created it.
 func TestOpenOfANewTopic(t *testing.T) {
 	t.Parallel()
 	for _, f := range []struct {
 		name   string
 		policy string
 		unsafe bool
-		// the questions, by their number, that a broker is asked that has not heard of it
+		// The numbers of the requests that reach a broker which does not know the topic yet.
 		deaf []int32
 	}{
-		{"heard of by the first alone", "delete", false, []int32{2, 3}},
-		{"unsafe, heard of by the first alone", "compact", true, []int32{2, 3}},
+		{"known only to the first", "delete", false, []int32{2, 3}},
+		{"unsafe, known only to the first", "compact", true, []int32{2, 3}},
 		{"unsafe, made by another in between", "compact", true, []int32{1}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			inBubble(t, 3, func(t *testing.T, c *cluster) {
-				_ = c.open(c.direct()).Close() // which creates it
+				_ = c.open(c.direct()).Close() // this creates it
 				c.alter("cleanup.policy", f.policy)
 				var asked atomic.Int32
 				c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
@@ -120,7 +121,7 @@ func TestOpenOfANewTopic(t *testing.T) {
 					t.Errorf("Open says %v", err)
 				}
 				if int(asked.Load()) <= len(f.deaf) {
-					t.Errorf("%d questions: nobody was asked who has not heard of it", asked.Load())
+					t.Errorf("%d requests: none reached a broker that does not know the topic", asked.Load())
 				}
 			})
 		})

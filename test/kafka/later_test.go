@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// TestLaterRelease: a topic with records in a format of the future is not opened, although those of
-// this release are there too: each release would elect a leader of its own by its own records.
+// TestLaterRelease: a topic with records in a future format is refused, even if it also has records
+// of this release. Otherwise each release would elect its own leader by its own records.
 func TestLaterRelease(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())

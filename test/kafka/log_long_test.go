@@ -17,8 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestFreshReaderBeginsNearTheEnd counts the records that a store reads when it is opened on a long
-// log.
+// TestFreshReaderBeginsNearTheEnd counts the records that a store reads when it opens a long log.
 func TestFreshReaderBeginsNearTheEnd(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct(), ample)
@@ -27,7 +26,7 @@ func TestFreshReaderBeginsNearTheEnd(t *testing.T) {
 		fill(t, s, others, []byte("x"))
 		renewFillers(t, s, c)
 		v = swap(t, s, "key", v, "y")
-		v = swap(t, s, "key", v, "z") // which says that nothing old is in force
+		v = swap(t, s, "key", v, "z") // it shows that nothing older is in force
 		var first int64 = -1
 		fetches := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Observe: true, Count: -1, When: func(r kmsg.Request) bool {
 			at := r.(*kmsg.FetchRequest).Topics[0].Partitions[0].FetchOffset
@@ -46,7 +45,8 @@ func TestFreshReaderBeginsNearTheEnd(t *testing.T) {
 	})
 }
 
-// renewFillers brings every cell's last record near the end, as live elections do.
+// renewFillers writes every cell again, so that its last record is near the end, as in live
+// elections.
 func renewFillers(t testing.TB, s driver.Store, c *cluster) {
 	t.Helper()
 	keys := map[string]bool{}
@@ -69,10 +69,10 @@ func renewFillers(t testing.TB, s driver.Store, c *cluster) {
 	all.Wait()
 }
 
-// TestHeadIsGone: an operator, or retention, has removed the records of an idle election. It is
-// absent then, to new readers and to old ones; its old versions fit no more; its terms go on above
-// the old ones.
-func TestHeadIsGone(t *testing.T) {
+// TestHeadOfTheLogIsRemoved: an operator, or retention, has removed the records of an idle
+// election. Then the key is absent, for new and old readers. Its old versions no longer fit. Its
+// terms continue above the old ones.
+func TestHeadOfTheLogIsRemoved(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		old := c.open(c.direct(), ample)
 		v := create(t, old, "idle", "released")
@@ -83,7 +83,7 @@ func TestHeadIsGone(t *testing.T) {
 		if err := c.DeleteRecords(topic, 0, others/2); err != nil {
 			t.Fatal(err)
 		}
-		fill(t, old, 256, []byte("x")) // which tells the old reader
+		fill(t, old, 256, []byte("x")) // this notifies the old reader
 		for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct(), ample)} {
 			if e := read(t, s, "live"); e.Version != live {
 				t.Errorf("%s reader: the live cell holds %q", name, e.Value)
@@ -111,7 +111,7 @@ func TestHeadIsGone(t *testing.T) {
 }
 
 // TestLogIsBounded writes far more than the log may hold, to a topic that Open has created, with a
-// broker that does its housekeeping. The bounds are the lowest that Open takes.
+// broker that cleans up. The bounds are the lowest that Open accepts.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	const retention, segment = 16 << 20, 2 << 20

@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// records are all of the log, as any consumer gets them.
+// records returns all records of the log, as any consumer gets them.
 func (c *cluster) records() []*kgo.Record {
 	c.tb.Helper()
 	end := c.PartitionInfo(topic, 0).HighWatermark
@@ -54,8 +54,8 @@ func TestReplayedWritesChangeNothing(t *testing.T) {
 	})
 }
 
-// TestRecordsAreReadable: the value is the election's record as it is, the rest one header, and no
-// key is there to compact by.
+// TestRecordsAreReadable: the value is the unchanged record of the election. Everything else is in
+// one header. There is no key, so that compaction cannot remove records.
 func TestRecordsAreReadable(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
@@ -71,10 +71,10 @@ func TestRecordsAreReadable(t *testing.T) {
 	})
 }
 
-// ample is for stores that write much at once.
+// ample is for stores that write a lot at once.
 var ample = kafkalog.WithTimeout(time.Minute)
 
-// fill writes so many records under keys of its own.
+// fill writes this many records under its own keys.
 func fill(t testing.TB, s driver.Store, records int, value []byte) {
 	t.Helper()
 	const writers = 256

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// TestManyKeys: ten thousand cells and watches are one log, one goroutine and little memory.
+// TestManyKeys: ten thousand cells and watches need one log, one goroutine and little memory.
 func TestManyKeys(t *testing.T) {
 	keys := 10_000
 	if testing.Short() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -15,9 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestPristineUnderTheFirstLeaderAlone: a later leader of the partition may have lost a record of
-// an earlier election leader.
-func TestPristineUnderTheFirstLeaderAlone(t *testing.T) {
+// TestPristineOnlyUnderTheFirstLeader: a later leader of the partition may have lost a record of an
+// earlier election leader.
+func TestPristineOnlyUnderTheFirstLeader(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		old := c.open(c.direct())
 		create(t, old, "another", "x")
@@ -43,9 +44,9 @@ func TestPristineUnderTheFirstLeaderAlone(t *testing.T) {
 	})
 }
 
-// TestHungWriteEndsWithItsLeader: a write that waits for a silent broker, on a store with all the
-// time in the world, ends as soon as the partition is known to be elsewhere. Another call with less
-// time finds that out, though its own write is not even sent: as many as may be on their way hang.
+// TestHungWriteEndsWithItsLeader: a write waits for a silent broker, on a store with a long
+// timeout. It ends as soon as the store learns that the partition has moved. Another call with less
+// time finds that out, even if its own write is never sent because too many writes already hang.
 func TestHungWriteEndsWithItsLeader(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		relays := c.relays()
@@ -55,6 +56,7 @@ func TestHungWriteEndsWithItsLeader(t *testing.T) {
 		versions := []driver.Version{v, create(t, s, "1", "first")}
 		c.vouch()
 		leader := c.LeaderFor(topic, 0)
+		synctest.Wait() // for the acknowledgments: a write without one would hang, too
 		relays[leader].Blackhole()
 		ended := make(chan error, len(versions))
 		began := time.Now()
@@ -82,9 +84,9 @@ func TestHungWriteEndsWithItsLeader(t *testing.T) {
 	})
 }
 
-// TestOldNewsOfTheLeader: brokers that were cut off name a leader of the past. A client that knows
-// a later one stays with it.
-func TestOldNewsOfTheLeader(t *testing.T) {
+// TestOutdatedLeaderMetadata: brokers that were cut off name a former leader. A client that knows a
+// later leader ignores them.
+func TestOutdatedLeaderMetadata(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
 		v := create(t, s, "key", "first")
@@ -122,7 +124,7 @@ func TestOldNewsOfTheLeader(t *testing.T) {
 	})
 }
 
-// vouch has every leader of the partition say that it has all of the log.
+// vouch makes every leader of the partition report that it has all of the log.
 func (c *cluster) vouch() {
 	c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -132,8 +134,8 @@ func (c *cluster) vouch() {
 	})
 }
 
-// insist writes until it has succeeded, with little patience for each call. A conflict may be with
-// an attempt that was given up.
+// insist writes until it has succeeded, with little time for each call. A conflict may come from an
+// earlier attempt that was given up.
 func (c *cluster) insist(s driver.Store, key string, v driver.Version, attention time.Duration) {
 	c.tb.Helper()
 	const value = "second"
@@ -146,7 +148,7 @@ func (c *cluster) insist(s driver.Store, key string, v driver.Version, attention
 		}
 		e, err := s.Read(ctx, key)
 		if err == nil && string(e.Value) != value {
-			c.tb.Fatalf("somebody else has written %s", e.Value)
+			c.tb.Fatalf("another client has written %s", e.Value)
 		}
 		return err == nil
 	})

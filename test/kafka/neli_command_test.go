@@ -31,8 +31,8 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-// said returns the output since the last question.
-func (l *lines) said() string {
+// output returns the output since its last call.
+func (l *lines) output() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.all.Reset()
@@ -67,12 +67,12 @@ func runNeli(t testing.TB, path, brokers, group, topic string) *neliCommand {
 	return n
 }
 
-// mustSay waits until it leads and returns the token that it printed.
+// mustSay waits until the command leads, and returns the token that it printed.
 func (n *neliCommand) mustSay() (token uint64) {
 	n.tb.Helper()
 	all := ""
 	eventually(n.tb, "the command leads", func() bool {
-		all += n.said()
+		all += n.output()
 		_, after, found := strings.Cut(all, "leading, with token ")
 		if !found || !strings.Contains(after, "\n") {
 			return false
@@ -92,18 +92,18 @@ func (p *process) mustLeadInTheEnd() {
 	p.mustLead(left())
 }
 
-// end asks it to, as a service manager does.
+// end stops it as a service manager does.
 func (n *neliCommand) end() {
 	n.tb.Helper()
 	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		n.tb.Fatal(err)
 	}
 	if err := n.cmd.Wait(); err != nil {
-		n.tb.Errorf("the command ends with %v: %s", err, n.said())
+		n.tb.Errorf("the command ends with %v: %s", err, n.output())
 	}
 }
 
-// TestNeliCommand: its flags, an orderly end, and that the next one leads then.
+// TestNeliCommand checks its flags and a graceful end, and that the next one leads then.
 func TestNeliCommand(t *testing.T) {
 	t.Parallel()
 	c := start(t)

@@ -24,9 +24,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestNeliBelievesItsOwnRenewalsAlone: writes of others, to either topic, keep no leader in place
-// when its own writes are refused, and bring none back.
-func TestNeliBelievesItsOwnRenewalsAlone(t *testing.T) {
+// TestNeliTrustsOnlyItsOwnRenewals: the leader's own writes are refused. Writes by others to either
+// topic neither keep it leading nor let it lead again.
+func TestNeliTrustsOnlyItsOwnRenewals(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		a := begin("a")
 		a.mustLead(patience)
@@ -54,7 +54,7 @@ func TestNeliBelievesItsOwnRenewalsAlone(t *testing.T) {
 	})
 }
 
-// writes finds the records of one candidate.
+// writes matches the requests with records of one candidate.
 func writes(name string) func(kmsg.Request) bool {
 	mark := fmt.Appendf(nil, `"leaderID":%q`, name)
 	return func(r kmsg.Request) bool {
@@ -138,9 +138,9 @@ func (w *wire) Mend() {
 	w.cut = false
 }
 
-// TestNeliCutOff: a leader that reaches no broker stops within HeartbeatTimeout, is replaced after
-// the session, or after the lease and Precedence, and takes part again when it can, by another
-// term.
+// TestNeliCutOff: a leader that reaches no broker stops within HeartbeatTimeout. It is replaced
+// after the session, or after the lease and Precedence. When it reaches them again, it can lead
+// again in another term.
 func TestNeliCutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		precedence *time.Duration
@@ -193,9 +193,9 @@ func replacedBy(t *testing.T, a, b *process) (took time.Duration) {
 	}
 }
 
-// TestNeliWithoutACoordinator: the leader leaves in time and normally though the group does not say
-// so. Then there is none, since goNELI may lead unseen, until the configuration says that goNELI is
-// gone.
+// TestNeliWithoutACoordinator: the leader leaves in time, although the group does not answer. Then
+// no process leads, because a goNELI process may lead unseen. After the configuration excludes
+// goNELI, a process leads.
 func TestNeliWithoutACoordinator(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		a := begin("a")
@@ -205,11 +205,11 @@ func TestNeliWithoutACoordinator(t *testing.T) {
 		time.Sleep(16 * time.Second)
 		a.idle(time.Minute)
 		a.expect(neli.LeaderAcquired{}, neli.LeaderRevoked{})
-		soon := func(cfg *neli.Config) { cfg.Precedence = neli.Duration(10 * time.Second) }
-		b := begin("b", soon)
+		withPrecedence := func(cfg *neli.Config) { cfg.Precedence = neli.Duration(10 * time.Second) }
+		b := begin("b", withPrecedence)
 		b.idle(5 * time.Minute)
 		b.mustClose()
-		last := begin("c", soon, func(cfg *neli.Config) { cfg.WithoutGoNELI = true })
+		last := begin("c", withPrecedence, func(cfg *neli.Config) { cfg.WithoutGoNELI = true })
 		last.mustLead(time.Minute)
 		gone.Remove()
 		last.mustClose()
@@ -284,9 +284,9 @@ func TestNeliFatal(t *testing.T) {
 	})
 }
 
-// TestNeliWaitsForOldOnes: while an ordinary consumer, as goNELI has, is in the group, no process
-// of this package leads, and the log says why. When it is gone one does.
-func TestNeliWaitsForOldOnes(t *testing.T) {
+// TestNeliWaitsForOldMembers: while an ordinary consumer, as goNELI has, is in the group, no
+// process of this package leads, and the log has the reason. When the consumer is gone, one leads.
+func TestNeliWaitsForOldMembers(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		if err := c.CreateTopic("topic", 3, nil); err != nil {
 			t.Fatal(err)
@@ -297,22 +297,22 @@ func TestNeliWaitsForOldOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(patience)
-		var said bytes.Buffer
+		var log bytes.Buffer
 		a := begin("a", func(cfg *neli.Config) {
-			cfg.Scribe = slog.New(slog.NewTextHandler(&said, nil))
+			cfg.Scribe = slog.New(slog.NewTextHandler(&log, nil))
 			cfg.Precedence = neli.Duration(time.Second)
 		})
 		a.idle(time.Minute)
 		old.Close()
 		a.mustLead(patience)
 		a.mustClose()
-		if !strings.Contains(said.String(), "members of another kind") {
-			t.Errorf("it only says %s", &said)
+		if !strings.Contains(log.String(), "members of another kind") {
+			t.Errorf("the log has only %s", &log)
 		}
 	})
 }
 
-// TestNeliUnsafeTopic: a log that is compacted is refused, with the reason.
+// TestNeliUnsafeTopic: a compacted log is refused, with the reason.
 func TestNeliUnsafeTopic(t *testing.T) {
 	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
 		if err := c.CreateTopic("topic.log", 1, map[string]string{"cleanup.policy": "compact"}); err != nil {
@@ -347,7 +347,7 @@ func TestNeliRights(t *testing.T) {
 		}
 	}
 	inTheBubble(t, func(t *testing.T, _ *cluster, begin beginning) {
-		err := begin("a", login("stranger")).mustFail(soon)
+		err := begin("a", login("stranger")).mustFail(promptly)
 		if t.Log(err); !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("%v", err)
 		}

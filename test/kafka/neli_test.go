@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// process is a program of goNELI's with its diary.
+// process is a goNELI program with a diary of its events.
 type process struct {
 	neli.Neli
 	t          testing.TB
@@ -42,7 +42,7 @@ func (p *process) expect(events ...neli.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !slices.Equal(p.diary, want) {
-		p.t.Errorf("%s was told %v, not %v", p.name, p.diary, want)
+		p.t.Errorf("%s got the events %v, want %v", p.name, p.diary, want)
 	}
 	p.diary = nil
 }
@@ -92,7 +92,7 @@ func (p *process) mustClose() {
 
 type beginning = func(name string, change ...func(*neli.Config)) *process
 
-// inTheBubble has processes and brokers in virtual time.
+// inTheBubble runs processes and brokers in virtual time.
 func inTheBubble(t *testing.T, test func(t *testing.T, c *cluster, begin beginning), opts ...kfake.Opt) {
 	t.Helper()
 	inBubble(t, 1, func(t *testing.T, c *cluster) {

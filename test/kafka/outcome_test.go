@@ -29,9 +29,9 @@ func outcome(err error) string {
 	return "unknown"
 }
 
-// TestOutcomes answers one request for a write with each error, some after carrying it out. The
-// call's result must be true: a write with a lost answer is found in the log, a refused one is open
-// unless a right is missing.
+// TestOutcomes answers one write request with each error, in some cases after carrying the request
+// out. The result of the call must be true. A write with a lost answer is found in the log. The
+// outcome of a refused write is unknown unless a right is missing.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestReadOutcomes fails the requests of a read and of the follower; neither takes a missing answer
+// TestReadOutcomes fails the requests of a read and of the follower. Neither takes a missing answer
 // for absence.
 func TestReadOutcomes(t *testing.T) {
 	t.Parallel()
@@ -90,9 +90,9 @@ func TestReadOutcomes(t *testing.T) {
 					s := cl.open(cl.direct())
 					create(t, s, "key", "first")
 					h := cl.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Topic: topic, Err: fault, Count: -1})
-					cl.disturb() // a fetch is under way already: it ends with the next record
+					cl.disturb() // a fetch is already in flight: it ends with the next record
 					denied, attention := fault == kerr.TopicAuthorizationFailed, 300*time.Millisecond
-					if denied { // which ends the call
+					if denied { // this ends the call
 						attention = patience
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), attention)
@@ -129,8 +129,8 @@ func (c *cluster) disturb() {
 	}
 }
 
-// TestLostAnswer lets the relay swallow the answer to a write, and all later ones: the call returns
-// within its time, and finds its write later.
+// TestLostAnswer lets the relay swallow the answer to a write, and all later ones. The call returns
+// in time, and finds its write later.
 func TestLostAnswer(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()
@@ -153,7 +153,7 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
-// begin writes until its caller gives up, which must leave the outcome open.
+// begin writes until its caller gives up, which must leave the outcome unknown.
 func (c *cluster) begin(s driver.Store, v driver.Version, value string) (giveUp func()) {
 	ctx, cancel := context.WithCancel(c.tb.Context())
 	ended := aside(func() error {
@@ -169,8 +169,8 @@ func (c *cluster) begin(s driver.Store, v driver.Version, value string) (giveUp 
 	}
 }
 
-// TestLateLanding holds a write back until another one took its place.
-func TestLateLanding(t *testing.T) {
+// TestWriteAppliedLate delays a write until another one took its place.
+func TestWriteAppliedLate(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()
 		produced := &sent{key: kmsg.Produce}
@@ -178,7 +178,7 @@ func TestLateLanding(t *testing.T) {
 		v := create(t, slow, "key", "first")
 		stop, err := quick.Watch(t.Context(), "key", func(e driver.Entry) {
 			if string(e.Value) == "late" {
-				t.Error("a write without effect is told")
+				t.Error("a write without effect is pushed")
 			}
 		})
 		if err != nil {
@@ -230,8 +230,8 @@ func TestForeignRecordsAreLeftAlone(t *testing.T) {
 	})
 }
 
-// TestOpenSaysWhy: each in its words, and soon.
-func TestOpenSaysWhy(t *testing.T) {
+// TestOpenReportsTheReason: each error has its own text, and comes soon.
+func TestOpenReportsTheReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, openSaysWhy)
 }
@@ -249,12 +249,12 @@ func openSaysWhy(t *testing.T) {
 		{"no rights", "TOPIC_AUTHORIZATION_FAILED", c.direct(as("nobody")), true, nil},
 		{"may not create", "grant Create", c.direct(as("reader")), true, nil},
 		{"not to be created", "UNKNOWN_TOPIC_OR_PARTITION", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithoutCreate()}},
-		{"a group", "leave kgo.ConsumerGroup", c.direct(as("admin"), kgo.ConsumerGroup("g")), false, nil},
+		{"a group", "leave out kgo.ConsumerGroup", c.direct(as("admin"), kgo.ConsumerGroup("g")), false, nil},
 		{"no time", "timeout", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithTimeout(time.Millisecond)}},
 		{"no replicas", "replicas", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithReplicas(-1)}},
 	} {
 		var err error
-		prompt(t, soon, func() {
+		prompt(t, promptly, func() {
 			var s *kafkalog.Store
 			if s, err = kafkalog.Open(within(t), f.connection, topic, f.opts...); err == nil {
 				_ = s.Close()
@@ -265,12 +265,12 @@ func openSaysWhy(t *testing.T) {
 			t.Errorf("%s: denied %v, says: %v", f.name, !f.denied, err)
 		}
 		if errors.Is(err, kafkalog.ErrMayNotCreate) != (f.name == "may not create") {
-			t.Errorf("%s: ErrMayNotCreate is told apart wrongly: %v", f.name, err)
+			t.Errorf("%s: wrong for ErrMayNotCreate: %v", f.name, err)
 		}
 	}
 }
 
-// TestWrongPassword answers as brokers do. The one of kfake hangs up.
+// TestWrongPassword answers as brokers do. kfake itself hangs up.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, wrongPassword)
@@ -284,7 +284,7 @@ func wrongPassword(t *testing.T) {
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
 		return answer, nil, true
 	})
-	prompt(t, soon, func() {
+	prompt(t, promptly, func() {
 		_, err := kafkalog.Open(within(t), c.direct(as("stranger")), topic)
 		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") {
 			t.Errorf("says: %v", err)
@@ -292,9 +292,9 @@ func wrongPassword(t *testing.T) {
 	})
 }
 
-// TestVersionFromSomebodyFaster swaps from a version that another client was given, and that this
-// one has not yet read of.
-func TestVersionFromSomebodyFaster(t *testing.T) {
+// TestVersionFromAFasterClient swaps from a version that another client got, and that this one has
+// not read yet.
+func TestVersionFromAFasterClient(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()
 		slow, quick := c.open(c.over(r)), c.open(c.direct())

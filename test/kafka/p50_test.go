@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog"
 )
 
-// BenchmarkQuantiles is of swaps by one store that has the cluster for itself.
+// BenchmarkQuantiles measures swaps by one store that has the cluster to itself.
 func BenchmarkQuantiles(b *testing.B) {
 	c := start(b)
 	s, key := c.open(c.direct()), fresh("bench")
@@ -29,7 +29,7 @@ func swaps(b *testing.B, s *kafkalog.Store, key string, v driver.Version) {
 	})
 }
 
-// quantiles reports how long something takes, after pauses that do not count.
+// quantiles reports the duration of do, after pauses that do not count.
 func quantiles(b *testing.B, do func(), pauses ...time.Duration) {
 	var took []time.Duration
 	for b.Loop() {

@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// TestLeaseAgainstRetention: Inspect reports a log that is rewritten in less time than some leases
-// take.
+// TestLeaseAgainstRetention: Inspect reports a log that is overwritten in less time than the length
+// of some leases.
 func TestLeaseAgainstRetention(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct(), ample)
@@ -18,7 +18,7 @@ func TestLeaseAgainstRetention(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		all := c.records()
-		// which is all that a reader can tell, however late it is
+		// A late reader can tell no more.
 		took := all[len(all)-1].Timestamp.Sub(all[0].Timestamp)
 		stays := took * (64 << 20) / time.Duration(len(all)*(2048+150)) // about
 		for lease, want := range map[time.Duration]driver.Severity{stays / 100: 0, stays / 5: driver.Warning, stays: driver.Unsafe} {

@@ -9,9 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestReadsNeverGoBack: the log must be read again, and the broker that is asked for its leader was
-// cut off: it names itself, and shows the log as it was. A process that has seen a write of its own
-// confirmed must not read an earlier state.
+// TestReadsNeverGoBack: the log must be read again. The broker that is asked for its leader was cut
+// off: it names itself, and shows the log as it was. A process whose own write was confirmed must
+// not read an earlier state.
 func TestReadsNeverGoBack(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
@@ -25,7 +25,7 @@ func TestReadsNeverGoBack(t *testing.T) {
 		v = swap(t, s, "key", read(t, s, "key").Version, "confirmed")
 		past.haunt(c)
 		c.disturb()
-		eventually(t, "the log is read anew", func() bool {
+		eventually(t, "the log is read again", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			e, err := s.Read(ctx, "key")
@@ -37,12 +37,12 @@ func TestReadsNeverGoBack(t *testing.T) {
 	})
 }
 
-// snapshot holds the answers of a broker that leads by its own word alone.
+// snapshot holds the answers of a broker that wrongly names itself as leader.
 type snapshot struct {
 	epoch  int32
 	places *kmsg.MetadataResponse
 	log    kmsg.FetchResponseTopicPartition
-	stale  chan struct{} // one for each time that it named itself, while there is room
+	stale  chan struct{} // one for each time that it named itself, up to the capacity
 }
 
 func (c *cluster) snapshot() *snapshot {
@@ -69,11 +69,11 @@ func (c *cluster) snapshot() *snapshot {
 	return &snapshot{places.Topics[0].Partitions[0].LeaderEpoch, places, got.Topics[0].Partitions[0], make(chan struct{}, 3)}
 }
 
-// asked reports whether the broker has named itself some times since it is there.
+// asked reports whether the broker has named itself several times.
 func (s *snapshot) asked() bool { return len(s.stale) == cap(s.stale) }
 
-// haunt fails the next fetch from the present leader such that the log must be read again, and lets
-// the broker of the past answer the next questions for the leader, and all later ones as such.
+// haunt fails the next fetch from the present leader so that the log must be read again. The former
+// broker answers the next requests for the leader, and every later request to it.
 func (s *snapshot) haunt(c *cluster) {
 	c.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		if s.asked() {

@@ -19,8 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The variables that make TestRealBesideGoNELI a process of package neli, with the brokers in it
-// and the group in the other one, or the worker of `tenure run`.
+// These variables make TestRealBesideGoNELI a process of package neli, with the brokers and the
+// group, or the worker of `tenure run`.
 const (
 	besideSeeds  = "TENURE_TEST_BESIDE"
 	besideGroup  = "TENURE_TEST_BESIDE_GROUP"
@@ -28,15 +28,15 @@ const (
 )
 
 const (
-	// besideSession is the shortest that brokers allow.
+	// besideSession is the shortest session that brokers allow.
 	besideSession = 6 * time.Second
-	// goneliLeads is how long the process of goNELI leads: several leases, and times of precedence.
+	// goneliLeads is how long the goNELI process leads: several leases and times of precedence.
 	goneliLeads = 15 * time.Second
 )
 
 // TestRealBesideGoNELI: the only member of this project is stopped for longer than its session. The
-// brokers admit a process of goNELI in its place, which leads without the log. The one that goes on
-// must not lead as long as the process of goNELI does.
+// brokers admit a goNELI process in its place, which leads without the log. When the member
+// continues, it must not lead while the goNELI process does.
 func TestRealBesideGoNELI(t *testing.T) {
 	if seeds := os.Getenv(besideSeeds); seeds != "" {
 		beBesideGoNELI(t, seeds, os.Getenv(besideGroup))
@@ -58,7 +58,7 @@ func TestRealBesideGoNELI(t *testing.T) {
 	}
 }
 
-// beBesideGoNELI says each time that it may act. It may claim without a nomination.
+// beBesideGoNELI prints a line each time it may act. It may claim without a nomination.
 func beBesideGoNELI(t *testing.T, seeds, name string) {
 	p := begin(t, "a", seeds, func(cfg *neli.Config) {
 		delete(cfg.KafkaConfig, "heartbeat.interval.ms")
@@ -100,7 +100,7 @@ func (n *neliOnReal) tenureRun() *exec.Cmd {
 		"--lease", (besideSession / 3).String(), "--", os.Args[0]}, besideWorker+"=true")
 }
 
-// again is a command that comes to run this test once more.
+// again returns a command that runs this test once more in another role.
 func (n *neliOnReal) again(args []string, env ...string) *exec.Cmd {
 	cmd := exec.Command(args[0], append(args[1:], "-test.run=^TestRealBesideGoNELI$")...)
 	cmd.Env = append(os.Environ(), env...)
@@ -129,10 +129,10 @@ func (n *neliOnReal) stopBesideGoNELI(cmd *exec.Cmd) {
 	}
 }
 
-// actor is a process that says when it may act.
+// actor is a process that prints when it may act.
 type actor struct{ neliCommand }
 
-// act is one time that it said so.
+// act is one such line.
 type act struct {
 	token uint64
 	at    int64

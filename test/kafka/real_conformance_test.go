@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestRealConformance is alone, since it counts goroutines.
+// TestRealConformance runs alone, because it counts goroutines.
 func TestRealConformance(t *testing.T) {
 	b := startReal(t)
 	drivertest.Run(t, b.harness)
@@ -35,15 +35,15 @@ func BenchmarkReal(b *testing.B) {
 	electiontest.Benchmark(b, open)
 }
 
-// BenchmarkRealQuantiles is of swaps by one store that has the brokers for itself.
+// BenchmarkRealQuantiles measures swaps by one store that has the brokers to itself.
 func BenchmarkRealQuantiles(b *testing.B) {
 	c := startReal(b)
 	s, key := c.open(c.direct()), fresh("bench")
 	swaps(b, s, key, c.create(s, key, "start"))
 }
 
-// harness has the denied one lose its rights once it is there. The user is the same in all
-// harnesses: they are made one after another.
+// harness lets the denied user lose its rights once the harness exists. The user is the same in all
+// harnesses, which are created one after another.
 func (b *brokers) harness(t testing.TB) drivertest.Harness {
 	h := b.allowed(t)
 	c := *b
@@ -54,7 +54,7 @@ func (b *brokers) harness(t testing.TB) drivertest.Harness {
 	return h
 }
 
-// allowed has no denied one.
+// allowed has no denied user.
 func (b *brokers) allowed(t testing.TB) drivertest.Harness {
 	c := *b
 	c.tb = t

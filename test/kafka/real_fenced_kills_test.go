@@ -18,7 +18,7 @@ import (
 )
 
 // TestRealFencedOrderOverKills is TestRealFencedOrder while one broker after another is killed and
-// started again: requests for an epoch and commits are late, transactions are aborted in doubt, and
+// restarted. Requests for an epoch and commits are late, transactions are aborted in doubt, and
 // coordinators and leaders of partitions move.
 func TestRealFencedOrderOverKills(t *testing.T) {
 	soak(t)
@@ -51,7 +51,7 @@ func TestRealFencedOrderOverKills(t *testing.T) {
 	})
 }
 
-// txnCoordinator is the number of the broker that coordinates the election's transactions.
+// txnCoordinator returns the number of the broker that coordinates the election's transactions.
 func (c contest) txnCoordinator() (n int) {
 	c.Helper()
 	client := c.client()
@@ -69,7 +69,7 @@ func (c contest) txnCoordinator() (n int) {
 	return n
 }
 
-// lose lets the request arrive at a broker that may be about to end: there may be no answer, and no
+// lose lets the request arrive at a broker that may be about to end. There may be no answer, and no
 // connection.
 func (l *letter) lose() {
 	c := l.conn
@@ -83,9 +83,9 @@ func (l *letter) lose() {
 	}
 }
 
-// TestRealFencedCoordinatorKilled: a deposed leader's request reaches the coordinator some moments
-// before that is killed, so that its outcome is unknown. The state that the next leader sees when
-// its producer is open is final.
+// TestRealFencedCoordinatorKilled: a deposed leader's request reaches the coordinator just before
+// the coordinator is killed, so that its outcome is unknown. The state that the next leader sees
+// when its producer is open is final.
 func TestRealFencedCoordinatorKilled(t *testing.T) {
 	soak(t)
 	for name, key := range map[string]kmsg.Key{"request for an epoch": kmsg.InitProducerID, "records": kmsg.Produce, "commit": kmsg.EndTxn} {

@@ -22,7 +22,7 @@ func realScene(t testing.TB) scene {
 	return scene{t, kafkad.Shared(t).Seeds(), fresh("written"), nil}
 }
 
-// TestRealFenced is TestFenced on real brokers, which decide.
+// TestRealFenced is TestFenced on real brokers, whose behavior is decisive.
 func TestRealFenced(t *testing.T) {
 	c := kafkad.Shared(t)
 	t.Run("Scenes", func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestRealFenced(t *testing.T) {
 	})
 }
 
-// TestRealFencedRights: a right on the transactional id and one on the topic are all.
+// TestRealFencedRights: a right to the transactional ID and one to the topic are enough.
 func TestRealFencedRights(t *testing.T) {
 	c := kafkad.Shared(t)
 	topic := fresh("written")
@@ -52,14 +52,14 @@ func TestRealFencedRights(t *testing.T) {
 	fencedRights(t, scene{t, c.SASLSeeds(), topic, nil}, func(user string) kgo.Opt { return as(users[user]) })
 }
 
-// TestRealFencedOrder: with any delay, each partition holds the terms in their order.
+// TestRealFencedOrder: with any delay, each partition holds the terms in order.
 func TestRealFencedOrder(t *testing.T) {
 	soak(t)
 	t.Parallel()
 	fencedOrder(realScene(t), 8, nil)
 }
 
-// TestRealFencedRestart: each broker in turn is stopped and started again, while a leader writes.
+// TestRealFencedRestart: each broker in turn is stopped and restarted, while a leader writes.
 func TestRealFencedRestart(t *testing.T) {
 	soak(t)
 	c := kafkad.Shared(t)
@@ -96,11 +96,11 @@ func TestRealFencedRestart(t *testing.T) {
 		t.Error(err)
 	}
 	_ = p.Close()
-	t.Logf("the longest of %d transactions took %v", len(l.told), longest)
+	t.Logf("the longest of %d transactions took %v", len(l.results), longest)
 	b.check(l, 1)
 }
 
-// BenchmarkRealFenced measures with one leader that has three brokers for itself.
+// BenchmarkRealFenced measures one leader that has three brokers to itself.
 func BenchmarkRealFenced(b *testing.B) {
 	s := realScene(b)
 	s.makeTopic(1)
@@ -125,7 +125,7 @@ func BenchmarkRealFenced(b *testing.B) {
 	}
 }
 
-// TestRealStaleInit: a client's own request takes nothing from a later one.
+// TestRealStaleInit: a client's outdated request does not invalidate a later one.
 func TestRealStaleInit(t *testing.T) {
 	if err := realScene(t).staleInit(); !errors.Is(err, kerr.ProducerFenced) {
 		t.Errorf("with an outdated epoch: %v", err)

@@ -19,7 +19,7 @@ import (
 
 const stoppedSession = 15 * time.Second
 
-// TestRealGroupStopped: a process that is stopped finds its nomination over when it goes on.
+// TestRealGroupStopped: a stopped process finds that its nomination is over when it continues.
 func TestRealGroupStopped(t *testing.T) {
 	if seeds := os.Getenv("TENURE_TEST_STOPPED"); seeds != "" {
 		beStopped(t, strings.Split(seeds, ","), os.Getenv("TENURE_TEST_GROUP"))
@@ -41,18 +41,18 @@ func TestRealGroupStopped(t *testing.T) {
 		_ = child.Process.Kill()
 		_ = child.Wait()
 	}()
-	said := make(chan answer, 1<<16) // more than the child gives
+	answers := make(chan answer, 1<<16) // more than the child sends
 	go func() {
-		defer close(said)
+		defer close(answers)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			var a answer
 			if n, _ := fmt.Sscanf(lines.Text(), "nominated: %t at %d", &a.yes, &a.asked); n == 2 {
-				said <- a
+				answers <- a
 			}
 		}
 	}()
 	for yes := false; !yes; {
-		a, goesOn := <-said
+		a, goesOn := <-answers
 		if yes = a.yes; !goesOn {
 			t.Fatal("the child has ended")
 		}
@@ -71,7 +71,7 @@ func TestRealGroupStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for later := 0; later < 100; {
-		a, goesOn := <-said
+		a, goesOn := <-answers
 		switch {
 		case !goesOn:
 			t.Fatal("the child has ended")
@@ -84,7 +84,7 @@ func TestRealGroupStopped(t *testing.T) {
 	}
 }
 
-// answer is the child's answer, with the time of the question.
+// answer is the child's answer, with the time of the request.
 type answer struct {
 	yes   bool
 	asked int64

@@ -44,21 +44,21 @@ func (g *guild) joinMany(n int) (all []*candidate) {
 	return all
 }
 
-// seat is where the group's coordinator is.
-func (g *guild) seat() (n int, address string) {
+// coordinator returns the broker that coordinates the group.
+func (g *guild) coordinator() (n int, address string) {
 	n = g.Coordinator(g.tb, g.cfg.Name)
 	return n, g.Seeds()[n-1]
 }
 
-// spread is the median, the 99th percentile and the largest.
+// spread returns the median, the 99th percentile and the largest value.
 func spread(all []time.Duration) string {
 	slices.Sort(all)
 	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 	return fmt.Sprintf("p50 %v, p99 %v, max %v (n=%d)", ms(all[len(all)/2]), ms(all[(len(all)*99)/100]), ms(all[len(all)-1]), len(all))
 }
 
-// members waits until the group is stable with so many members, and returns the one that owns
-// something: the nominee, by the word of the coordinator.
+// members waits until the group is stable with this many members. It returns the member that owns a
+// partition: the nominee, according to the coordinator.
 func (g *guild) members(n int, meanwhile ...func()) (owner string) {
 	g.tb.Helper()
 	client := g.client()
@@ -86,17 +86,17 @@ func (g *guild) members(n int, meanwhile ...func()) (owner string) {
 	return owner
 }
 
-// unmoved waits until the group is stable with so many members and fails if the nomination has
+// unmoved waits until the group is stable with this many members, and fails if the nomination has
 // moved.
 func (g *guild) unmoved(n int, all []*candidate, first *candidate) {
 	g.tb.Helper()
 	g.members(n)
 	if got := nominees(all); len(got) != 1 || got[0] != first || first.changes() != 1 {
-		g.tb.Errorf("%d nominees, and the first one was told %d times", len(got), first.changes())
+		g.tb.Errorf("%d nominees, and the nomination of the first one changed %d times", len(got), first.changes())
 	}
 }
 
-// TestRealGroupJoins: ten joins and five departures of others move nothing.
+// TestRealGroupJoins: ten joins and five departures of other members move nothing.
 func TestRealGroupJoins(t *testing.T) {
 	t.Parallel()
 	g := startGuild(t, calm)
@@ -112,7 +112,7 @@ func TestRealGroupJoins(t *testing.T) {
 	g.unmoved(6, all, first)
 }
 
-// TestRealGroupLeave measures how long it takes to name the next one.
+// TestRealGroupLeave measures how long the next nomination takes.
 func TestRealGroupLeave(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -146,14 +146,14 @@ func TestRealGroupLeave(t *testing.T) {
 	}
 }
 
-// TestRealGroupCutOff: a nominee that reaches no broker, and one that does not reach the
-// coordinator, end before the next one is named, and are ordinary members afterwards.
+// TestRealGroupCutOff: one nominee reaches no broker, another does not reach the coordinator. Their
+// nominations end before the next one begins, and they are ordinary members afterwards.
 func TestRealGroupCutOff(t *testing.T) {
 	soak(t)
 	t.Parallel()
 	g := startGuild(t, 6*time.Second)
 	all := g.joinMany(3)
-	_, coordinator := g.seat()
+	_, coordinator := g.coordinator()
 	for what, cut := range map[string]func(string) bool{
 		"all brokers":     anywhere,
 		"the coordinator": func(address string) bool { return address == coordinator },
@@ -162,15 +162,15 @@ func TestRealGroupCutOff(t *testing.T) {
 		for range realRounds(5) {
 			g.members(3)
 			first := settled(t, all)
-			told := first.changes()
+			before := first.changes()
 			began := time.Now()
 			first.cord.Cut(cut)
 			next := settled(t, without(all, first))
 			if first.Nominated() {
 				t.Fatal("the next one is named while the first is nominated")
 			}
-			wait.Until(t, "the first is told", func() bool { return first.changes() > told })
-			ends, names = append(ends, first.at(told).Sub(began)), append(names, next.at(next.changes()-1).Sub(began))
+			wait.Until(t, "the first one notices it", func() bool { return first.changes() > before })
+			ends, names = append(ends, first.at(before).Sub(began)), append(names, next.at(next.changes()-1).Sub(began))
 			first.cord.Mend()
 			wait.Until(t, "an ordinary member", func() bool { return first.Err() == nil })
 		}
@@ -187,8 +187,8 @@ func TestRealGroupCoordinator(t *testing.T) {
 	for _, what := range []string{"killed", "frozen"} {
 		g.members(3)
 		first := settled(t, all)
-		told := first.changes()
-		n, _ := g.seat()
+		before := first.changes()
+		n, _ := g.coordinator()
 		moved := aside(func() error {
 			wait.Until(g.tb, "another coordinator", func() bool { return g.Coordinator(t, g.cfg.Name) != n })
 			return nil
@@ -205,7 +205,7 @@ func TestRealGroupCoordinator(t *testing.T) {
 			case <-moved:
 				over = true
 			case <-ctx.Done():
-				t.Fatal("nobody is nominated")
+				t.Fatal("no member is nominated")
 			default:
 			}
 			switch got := len(nominees(all)); {
@@ -215,7 +215,7 @@ func TestRealGroupCoordinator(t *testing.T) {
 				none += 10 * time.Millisecond
 			}
 		}
-		t.Logf("coordinator %s, session 15s: kept: %v, without a nominee for %v", what, first.changes() == told, none)
+		t.Logf("coordinator %s, session 15s: kept: %v, without a nominee for %v", what, first.changes() == before, none)
 		g.mend()
 	}
 }
@@ -253,7 +253,7 @@ func TestRealGroupRollingRestart(t *testing.T) {
 }
 
 // TestRealGroupStatic: static members restart in turn and the nomination stays, with any of them as
-// the group's leader. One that stops for good keeps it for a session.
+// the group's leader. A member that stops permanently keeps it for a session.
 func TestRealGroupStatic(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -272,10 +272,10 @@ func TestRealGroupStatic(t *testing.T) {
 		first = join("a")
 		settled(t, []*candidate{first})
 		_ = other.Close()
-		told := other.changes()
+		before := other.changes()
 		other = join("b")
 		g.members(2)
-		if told+other.changes() != 0 || !first.Nominated() {
+		if before+other.changes() != 0 || !first.Nominated() {
 			t.Error("a restart moved the nomination")
 		}
 	}
@@ -287,7 +287,7 @@ func TestRealGroupStatic(t *testing.T) {
 	}
 }
 
-// TestRealGroupMemory: the cost of a further group in a process.
+// TestRealGroupMemory measures the memory of a further group in a process.
 func TestRealGroupMemory(t *testing.T) {
 	const groups = 20
 	g := startGuild(t, calm)
@@ -346,7 +346,8 @@ func TestRealGroupRights(t *testing.T) {
 	refuse("may not create it")
 }
 
-// TestRealGroupElects: whole elections. Nominees that leave hand over, and joins move nothing.
+// TestRealGroupElects covers whole elections. Nominees that leave hand over, and joins move
+// nothing.
 func TestRealGroupElects(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -363,18 +364,18 @@ func TestRealGroupElects(t *testing.T) {
 		at := l.last()
 		run(3 + id)
 		g.members(4)
-		if l.last().term != at.term || !at.who.Nominated() {
+		if l.last().term != at.term || !at.runner.Nominated() {
 			t.Error("a join moved leadership")
 		}
 		began := time.Now()
-		l.leave(at.who)
+		l.leave(at.runner)
 		took = append(took, l.next(t, began, at.term))
 	}
 	l.check(t)
 	t.Log("heartbeat 3s, hand-over by a nominee that leaves", spread(took), took)
 }
 
-// TestRealGroupElectionCut: the coordinator is out of reach for the leader alone.
+// TestRealGroupElectionCut: only the leader cannot reach the coordinator.
 func TestRealGroupElectionCut(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -385,25 +386,25 @@ func TestRealGroupElectionCut(t *testing.T) {
 		l.run(t, m, g.open(g.direct(kgo.Dialer(m.cord.Dial))), tenure.Config{ID: fmt.Sprint(id), Lease: 6 * time.Second})
 	}
 	l.next(t, time.Now(), 0)
-	n, coordinator := g.seat()
+	n, coordinator := g.coordinator()
 	g.leadElsewhere(n)
 	var ends, took []time.Duration
 	for range realRounds(5) {
 		g.members(3)
 		at := l.last()
 		began := time.Now()
-		at.who.cord.Cut(func(address string) bool { return address == coordinator })
+		at.runner.cord.Cut(func(address string) bool { return address == coordinator })
 		took = append(took, l.next(t, began, at.term))
 		all := l.spells()
 		ends = append(ends, all[len(all)-2].end.Sub(began))
-		at.who.cord.Mend()
-		wait.Until(t, "an ordinary member", func() bool { return at.who.Err() == nil })
+		at.runner.cord.Mend()
+		wait.Until(t, "an ordinary member", func() bool { return at.runner.Err() == nil })
 	}
 	l.check(t)
 	t.Log("session 6s, lease 6s, the coordinator is cut off for the leader: its work ends", spread(ends), "the next one leads", spread(took))
 }
 
-// leadElsewhere has another broker than that one lead the log.
+// leadElsewhere makes another broker the leader of the log.
 func (g *guild) leadElsewhere(n int) {
 	g.tb.Helper()
 	if g.Leader(g.tb, g.topic, 0) != n {

@@ -20,7 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
 
-// refused opens the test's topic in vain. It fails unless the error says all of that.
+// refused opens the test's topic in vain. It fails unless the error contains all these texts.
 func (b *brokers) refused(connection []kgo.Opt, denied bool, says []string, opts ...kafkalog.Option) {
 	b.tb.Helper()
 	began := time.Now()
@@ -40,7 +40,7 @@ func (b *brokers) refused(connection []kgo.Opt, denied bool, says []string, opts
 	}
 }
 
-// TestRealMistakes: users' mistakes are named at once.
+// TestRealMistakes: mistakes of users are reported at once.
 func TestRealMistakes(t *testing.T) {
 	b := startReal(t)
 	const nobody = "127.0.0.1:1"
@@ -64,8 +64,8 @@ func TestRealMistakes(t *testing.T) {
 	}
 }
 
-// TestRealWrongPasswordLater: the password is changed under a store that is open. Connections that
-// exist go on; later ones are denied.
+// TestRealWrongPasswordLater: the password is changed while a store is open. Existing connections
+// continue; later ones are denied.
 func TestRealWrongPasswordLater(t *testing.T) {
 	soak(t)
 	b := startReal(t)
@@ -85,7 +85,7 @@ func TestRealWrongPasswordLater(t *testing.T) {
 	password <- "another"
 	b.must(b.Stop(b.Leader(t, b.topic, 0)))
 	wait.Until(b.tb, "the reader is denied", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		ctx, cancel := context.WithTimeout(t.Context(), promptly)
 		defer cancel()
 		_, err := observer.Read(ctx, "key")
 		return errors.Is(err, driver.ErrDenied)
@@ -150,20 +150,20 @@ func TestRealRights(t *testing.T) {
 		return err
 	})
 	b.refused(b.as(kafkad.Observer), true, []string{"TOPIC_AUTHORIZATION_FAILED"})
-	grant(kafkad.Observer, read) // which a broker takes to include Describe
+	grant(kafkad.Observer, read) // for a broker this includes Describe
 	b.open(b.as(kafkad.Observer))
 	grant(kafkad.Observer, write)
 	b.refused(b.as(kafkad.Observer), true, []string{"TOPIC_AUTHORIZATION_FAILED"})
 	swap(t, candidate, "key", v, "third")
 }
 
-// denied asks until the call is denied: the first answer may be from before the right was taken.
+// denied calls until the call is denied: the first answer may be from before the right was removed.
 func (b *brokers) denied(what, says string, call func(context.Context) error) {
 	b.tb.Helper()
 	var err error
 	began := time.Now()
 	wait.Until(b.tb, what+" is denied", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), promptly)
 		defer cancel()
 		err = call(ctx)
 		return errors.Is(err, driver.ErrDenied)
@@ -174,7 +174,8 @@ func (b *brokers) denied(what, says string, call func(context.Context) error) {
 	}
 }
 
-// TestRealUnsafeTopics: a topic that was made for something else is refused, with the setting.
+// TestRealUnsafeTopics: a topic that was created for another purpose is refused. The error names
+// the setting.
 func TestRealUnsafeTopics(t *testing.T) {
 	b := startReal(t)
 	b.CreateTopic(t, b.topic, map[string]string{"retention.ms": "-1", "retention.bytes": fmt.Sprint(64 << 20), "cleanup.policy": "compact"})
@@ -198,8 +199,9 @@ func (b *brokers) produceForeign(n int) {
 	}
 }
 
-// TestRealForeignRecords: a topic that holds something else alone is refused. Among the records of
-// elections they are reported; the leader leads on, and nothing is lost, neither theirs nor ours.
+// TestRealForeignRecords: a topic with only foreign records is refused. Among the records of
+// elections they are reported. The leader leads on, and nothing is lost, neither foreign records
+// nor ours.
 func TestRealForeignRecords(t *testing.T) {
 	soak(t)
 	t.Parallel()

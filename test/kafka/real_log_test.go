@@ -18,9 +18,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestRealTwoOfThreeDown: no write may succeed, and none that failed be said to have. When the
-// brokers are back the cell holds the last success or one of the open writes, for old readers and
-// new ones.
+// TestRealTwoOfThreeDown: no write may succeed, and no failed write may be reported as a success.
+// When the brokers are back, the cell holds the last success or one of the writes with an unknown
+// outcome, for old and new readers.
 func TestRealTwoOfThreeDown(t *testing.T) {
 	soak(t)
 	b := startReal(t)
@@ -43,7 +43,7 @@ func TestRealTwoOfThreeDown(t *testing.T) {
 	b.recovers(s, "key", v)
 }
 
-// recovers waits until swaps work again, and holds the old reader against a new one.
+// recovers waits until swaps work again, and compares the old reader with a new one.
 func (b *brokers) recovers(s *kafkalog.Store, key string, v driver.Version) {
 	b.tb.Helper()
 	wait.Until(b.tb, "a swap works again", func() bool {
@@ -65,8 +65,8 @@ func (b *brokers) recovers(s *kafkalog.Store, key string, v driver.Version) {
 	}
 }
 
-// TestRealTooFewCopies: where all three copies are asked for and one is missing, a write is refused
-// without being written.
+// TestRealTooFewCopies: if the topic requires all three copies and one is missing, a write is
+// refused and not written.
 func TestRealTooFewCopies(t *testing.T) {
 	soak(t)
 	b := startReal(t)
@@ -79,7 +79,7 @@ func TestRealTooFewCopies(t *testing.T) {
 		defer cancel()
 		next, err := s.CompareAndSwap(ctx, "key", v, []byte("x"))
 		if err == nil {
-			v = next // the copies were complete still
+			v = next // the copies were still complete
 		}
 		return err != nil && outcome(err) == "unknown"
 	})
@@ -105,7 +105,7 @@ func (b *brokers) alter(setting, value string) {
 	}
 }
 
-// TestRealBrokersRestart: all brokers are killed and come back on their files. Nothing is lost.
+// TestRealBrokersRestart: all brokers are killed and restart with their files. Nothing is lost.
 func TestRealBrokersRestart(t *testing.T) {
 	soak(t)
 	b := startReal(t)
@@ -130,7 +130,7 @@ func TestRealBrokersRestart(t *testing.T) {
 	b.recovers(s, "key", v)
 }
 
-// TestRealTimestamps: what the brokers or the writers write into the log as times decides nothing.
+// TestRealTimestamps: the timestamps that brokers or writers put into the log decide nothing.
 func TestRealTimestamps(t *testing.T) {
 	b := startReal(t)
 	s := b.open(b.direct())
@@ -152,7 +152,7 @@ func TestRealTimestamps(t *testing.T) {
 	}
 }
 
-// bounds are where the log begins and ends.
+// bounds returns where the log begins and ends.
 func (b *brokers) bounds() (start, end int64) {
 	b.tb.Helper()
 	for which, to := range map[int64]*int64{-2: &start, -1: &end} {
@@ -171,7 +171,7 @@ func (b *brokers) bounds() (start, end int64) {
 	return start, end
 }
 
-// records are all of the log, as any consumer gets them.
+// records returns all records of the log, as any consumer gets them.
 func (b *brokers) records() []*kgo.Record {
 	b.tb.Helper()
 	_, end := b.bounds()
@@ -187,9 +187,9 @@ func (b *brokers) records() []*kgo.Record {
 	return all
 }
 
-// TestRealTopicMadeAnew: the leader steps down, and the next leader has a higher token, since
+// TestRealRecreatedTopic: the leader steps down, and the next leader has a higher token, because
 // the candidates knew the old one.
-func TestRealTopicMadeAnew(t *testing.T) {
+func TestRealRecreatedTopic(t *testing.T) {
 	b := startReal(t)
 	s := b.open(b.direct())
 	for i := range 50 {
@@ -226,9 +226,10 @@ func TestRealTopicMadeAnew(t *testing.T) {
 	_ = next.Resign(b.context())
 }
 
-// TestRealHeadIsGone: an operator has removed the records of an idle election. It is absent then,
-// to new readers and to old ones; its old versions fit no more; its terms go on above the old ones.
-func TestRealHeadIsGone(t *testing.T) {
+// TestRealHeadOfTheLogIsRemoved: an operator has removed the records of an idle election. Then the
+// key is absent, for new and old readers. Its old versions no longer fit. Its terms continue above
+// the old ones.
+func TestRealHeadOfTheLogIsRemoved(t *testing.T) {
 	b := startReal(t)
 	old := b.open(b.direct())
 	v := create(t, old, "idle", "released")
@@ -236,7 +237,7 @@ func TestRealHeadIsGone(t *testing.T) {
 	fill(t, old, 12_000, []byte("x"))
 	live = swap(t, old, "live", live, "1")
 	b.removeUpTo(6_000)
-	fill(t, old, 256, []byte("x")) // which tells the old reader
+	fill(t, old, 256, []byte("x")) // this notifies the old reader
 	for name, s := range map[string]*kafkalog.Store{"old": old, "new": b.open(b.direct())} {
 		if e := read(t, s, "live"); e.Version != live {
 			t.Errorf("the %s reader: the live cell holds %q", name, e.Value)
@@ -268,8 +269,8 @@ func (b *brokers) removeUpTo(offset int64) {
 	}
 }
 
-// TestRealLogIsBounded writes three times what the log may hold. The bounds are the lowest that
-// Open takes.
+// TestRealLogIsBounded writes three times the size of the log. The bounds are the lowest that Open
+// accepts.
 func TestRealLogIsBounded(t *testing.T) {
 	soak(t)
 	const retention, segment = 16 << 20, 2 << 20

@@ -12,9 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// TestRealEndOfATransaction: somebody's transaction in the topic ends under another leader than its
-// record was written under, so that the last thing in the log is a mark of a later epoch. That must
-// not look as if the log had been cut.
+// TestRealEndOfATransaction: another program's transaction in the topic ends under a later
+// partition leader than the one that its record was written under. So the last entry in the log is
+// a marker of a later epoch. That must not look as if the log had been truncated.
 func TestRealEndOfATransaction(t *testing.T) {
 	soak(t)
 	b := startReal(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestRealNextLeader measures how soon after the partition has another leader a store writes to it,
-// whose callers each have three seconds.
+// TestRealNextLeader measures how soon a store writes to a new leader of the partition. The callers
+// of the store each have three seconds.
 func TestRealNextLeader(t *testing.T) {
 	soak(t)
 	for name, end := range map[string]func(b *brokers, n int) error{
@@ -22,7 +22,7 @@ func TestRealNextLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := startReal(t)
-			// which it must not spend on one that is silent
+			// The store must not spend this time on a silent broker.
 			s := b.open(b.direct(), kafkalog.WithTimeout(30*time.Second))
 			v := b.create(s, "key", "first")
 			b.must(b.Complete(b.context()))
@@ -41,7 +41,7 @@ func TestRealNextLeader(t *testing.T) {
 				_, err := s.CompareAndSwap(ctx, "key", v, []byte("second"))
 				cancel()
 				pause(t.Context(), 100*time.Millisecond)
-				return outcome(err) != "unknown" // a conflict is an earlier attempt that was late
+				return outcome(err) != "unknown" // a conflict is a late earlier attempt
 			})
 			written := time.Now()
 			late := written.Sub(<-moved)

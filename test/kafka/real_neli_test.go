@@ -19,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// neliOnReal has a group of the test's own, with its topics.
+// neliOnReal has its own group, with its topics.
 type neliOnReal struct {
 	*brokers
 	group string
@@ -48,7 +48,7 @@ func (n *neliOnReal) run() *neliCommand {
 	return runNeli(n.tb, buildNeli(n.tb), strings.Join(n.Seeds(), ","), n.group, n.group+".neli")
 }
 
-// joined waits until the group has so many members. It pulses one of them, which would leave
+// joined waits until the group has this many members. It pulses one of them, which would leave
 // otherwise.
 func (n *neliOnReal) joined(members int, p *process) {
 	n.tb.Helper()
@@ -56,23 +56,23 @@ func (n *neliOnReal) joined(members int, p *process) {
 	(&guild{n.brokers, group.Config{Name: n.group}}).members(members, pulse)
 }
 
-// follow pulses a process that must not lead, until it is so.
-func (p *process) follow(what string, so func() bool) {
+// follow pulses a process that must not lead, until ok returns true.
+func (p *process) follow(what string, ok func() bool) {
 	p.t.Helper()
 	wait.Until(p.t, what, func() bool {
 		p.idle(10 * time.Millisecond)
-		return so()
+		return ok()
 	})
 }
 
-// told reports whether the process was told of the event.
-func (p *process) told(e neli.Event) bool {
+// got reports whether the process got the event.
+func (p *process) got(e neli.Event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Contains(p.diary, e.String())
 }
 
-// TestRealNeliEnds measures how soon after a leader goes the next one comes.
+// TestRealNeliEnds measures how soon the next leader comes after a leader goes.
 func TestRealNeliEnds(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -98,8 +98,8 @@ func TestRealNeliEnds(t *testing.T) {
 	}
 }
 
-// TestRealNeliFrozen: a leader that was stopped for more than a session does not do anything as a
-// leader when it goes on.
+// TestRealNeliFrozen: a leader that was stopped for more than a session does nothing as a leader
+// when it continues.
 func TestRealNeliFrozen(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -111,18 +111,18 @@ func TestRealNeliFrozen(t *testing.T) {
 	if err := machine.Pause(leader.cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	leader.said()
+	leader.output()
 	b.mustLeadInTheEnd()
 	if err := machine.Resume(leader.cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	said := ""
+	output := ""
 	wait.Until(t, "the frozen one is fenced", func() bool {
-		said += leader.said()
-		return strings.Contains(said, "LeaderFenced")
+		output += leader.output()
+		return strings.Contains(output, "LeaderFenced")
 	})
-	if before, _, _ := strings.Cut(said, "LeaderFenced"); strings.Contains(before, "leading") {
-		t.Errorf("after it was stopped: %s", said)
+	if before, _, _ := strings.Cut(output, "LeaderFenced"); strings.Contains(before, "leading") {
+		t.Errorf("after it was stopped: %s", output)
 	}
 	second := b.Token()
 	b.mustClose()
@@ -132,8 +132,8 @@ func TestRealNeliFrozen(t *testing.T) {
 	leader.end()
 }
 
-// TestRealNeliFenced: a leader that is cut off without a word stops within HeartbeatTimeout, before
-// the next one leads, and leads again by another term.
+// TestRealNeliFenced: a leader that is cut off silently stops within HeartbeatTimeout, before the
+// next one leads. It leads again in another term.
 func TestRealNeliFenced(t *testing.T) {
 	soak(t)
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestRealNeliFenced(t *testing.T) {
 		r.Blackhole()
 	}
 	cut, fenced := time.Now(), time.Duration(0)
-	// before the question: an answer may come late
+	// Before the request: an answer may come late.
 	for asked := fenced; a.IsLeader(); asked = time.Since(cut) {
 		if fenced = asked; fenced > neli.DefaultHeartbeatTimeout {
 			t.Fatalf("leads %v after the cut", fenced)
@@ -165,9 +165,9 @@ func TestRealNeliFenced(t *testing.T) {
 		r.Heal()
 	}
 	second := b.Token()
-	wait.Until(t, "it is told", func() bool {
+	wait.Until(t, "it gets the event", func() bool {
 		_, err := a.Pulse(10 * time.Millisecond)
-		return a.told(neli.LeaderFenced{}) || err != nil
+		return a.got(neli.LeaderFenced{}) || err != nil
 	})
 	b.mustClose()
 	a.mustLeadInTheEnd()
@@ -177,25 +177,25 @@ func TestRealNeliFenced(t *testing.T) {
 	a.mustClose()
 }
 
-// TestRealNeliWaitsForOldOnes: members of another kind keep those of this package out of the group
-// until they are gone.
-func TestRealNeliWaitsForOldOnes(t *testing.T) {
+// TestRealNeliWaitsForOldMembers: members of another kind keep those of this package out of the
+// group until they are gone.
+func TestRealNeliWaitsForOldMembers(t *testing.T) {
 	t.Parallel()
 	n := startNeli(t)
 	n.CreateTopic(t, n.group+".neli", nil)
 	old := n.client(kgo.ConsumerGroup(n.group), kgo.ConsumeTopics(n.group+".neli"), kgo.Balancers(kgo.RangeBalancer()))
 	wait.Until(t, "an ordinary consumer", func() bool { _, generation := old.GroupMetadata(); return generation > 0 })
-	var said lines
+	var log lines
 	a := n.begin("a", func(cfg *neli.Config) {
-		cfg.Precedence, cfg.Scribe = neli.Duration(time.Second), slog.New(slog.NewTextHandler(&said, nil))
+		cfg.Precedence, cfg.Scribe = neli.Duration(time.Second), slog.New(slog.NewTextHandler(&log, nil))
 	})
-	a.follow("it says why it waits", func() bool { return strings.Contains(said.String(), "members of another kind") })
+	a.follow("the log has the reason for waiting", func() bool { return strings.Contains(log.String(), "members of another kind") })
 	old.Close()
 	a.mustLeadInTheEnd()
 	a.mustClose()
 }
 
-// TestRealNeliWrongPassword is fatal, and said at once.
+// TestRealNeliWrongPassword: a wrong password is a fatal error, reported at once.
 func TestRealNeliWrongPassword(t *testing.T) {
 	t.Parallel()
 	n := startNeli(t)

@@ -14,13 +14,13 @@ import (
 	"github.com/tenure-go/tenure/test/internal/history"
 )
 
-// realRegime is what happens to brokers while clients contend for a cell.
+// realRegime is a fault of brokers while clients contend for a cell.
 type realRegime struct {
 	name, why string
 	trouble   func(b *brokers, ctx context.Context, leader int)
 	lasts     time.Duration
-	// needs is how many outcomes must stay open, and how many swaps succeed after the trouble, for
-	// the run to prove anything.
+	// needs is the number of unknown outcomes, and of successful swaps after the trouble, that the
+	// run needs to prove anything.
 	needs int64
 }
 
@@ -56,8 +56,7 @@ func (b *brokers) must(err error) {
 	}
 }
 
-// roll restarts all brokers in good order, one after another, each when the copies are complete
-// again.
+// roll restarts all brokers gracefully, one after another, each when the copies are complete again.
 func (b *brokers) roll() {
 	b.tb.Helper()
 	for n := 1; n <= 3; n++ {
@@ -67,8 +66,8 @@ func (b *brokers) roll() {
 	}
 }
 
-// TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
-// clients.
+// TestRealRegisterIsLinearizable: elections rely on one property of a cell. It is one register for
+// all clients.
 func TestRealRegisterIsLinearizable(t *testing.T) {
 	regimes := realRegimes()
 	if testing.Short() {
@@ -96,7 +95,7 @@ func (r realRegime) play(b *brokers, seed uint64) {
 	}
 	if r.trouble != nil {
 		pause(ctx, time.Second)
-		b.must(b.Complete(ctx)) // else a broker that is killed may have the one copy that counts
+		b.must(b.Complete(ctx)) // otherwise a killed broker may have the one copy that counts
 		r.trouble(b, ctx, b.Leader(b.tb, b.topic, 0))
 	}
 	<-ctx.Done()

@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/asking"
 )
 
-// reign is an election among three candidates, each with a store of its own, in which each elected
+// reign is an election among three candidates, each with its own store, in which each elected
 // leader leads on.
 type reign struct {
 	book  witness.Book
@@ -61,7 +61,7 @@ func (b *brokers) reign(lease time.Duration) *reign {
 // judge ends the election and returns whether the first leader led all the time.
 func (r *reign) judge(b *brokers) (kept bool) {
 	b.tb.Helper()
-	wait.Until(b.tb, "somebody leads", func() bool { return r.last.Load().Err() == nil })
+	wait.Until(b.tb, "a candidate leads", func() bool { return r.last.Load().Err() == nil })
 	kept = r.terms.Load() == 1
 	r.end()
 	v := r.book.Judge()
@@ -71,9 +71,9 @@ func (r *reign) judge(b *brokers) (kept bool) {
 	return kept
 }
 
-// TestRealReigns shows what a leader outlives. No two lead at once, and in the end somebody does.
-// With a lease of a minute the first leader must lead on; with shorter ones the test reports how
-// often it does.
+// TestRealReigns shows which faults a leader outlives. No two lead at once, and in the end there is
+// a leader. With a lease of a minute the first leader must lead on. With shorter leases the test
+// reports how often it does.
 func TestRealReigns(t *testing.T) {
 	soak(t)
 	kill := func(b *brokers, leader int) {
@@ -107,7 +107,7 @@ func TestRealReigns(t *testing.T) {
 				t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 					b := startReal(t)
 					r := b.reign(c.lease)
-					// else a broker that is killed may have the one copy that counts
+					// Otherwise a killed broker may have the one copy that counts.
 					b.must(b.Complete(b.context()))
 					c.trouble(b, b.Leader(t, b.topic, 0))
 					r.renewed(b)
@@ -124,10 +124,10 @@ func TestRealReigns(t *testing.T) {
 	}
 }
 
-// kept is a lease that no fault of one broker takes from its leader, on a busy machine either.
+// kept is a lease that no fault of one broker takes from its leader, not even on a busy machine.
 const kept = time.Minute
 
-// anotherLeader waits until the partition is led by another broker.
+// anotherLeader waits until another broker leads the partition.
 func (b *brokers) anotherLeader(than int) {
 	b.tb.Helper()
 	wait.Until(b.tb, "another leader", func() bool { return b.Leader(b.tb, b.topic, 0) != than })

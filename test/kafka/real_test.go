@@ -17,13 +17,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// realRuns is how often a test makes the faults that it measures.
+// realRuns is how often a test causes the faults that it measures.
 var realRuns = flag.Int("runs", 1, "how often each fault is made on brokers")
 
-// realRounds is how many of n rounds a test makes: all of them from three runs on.
+// realRounds returns how many of n rounds a test makes: all of them from three runs on.
 func realRounds(n int) int { return min(n, (n+2)/3**realRuns) }
 
-// soak leaves a test with faults on brokers, or of minutes, out of the short pass.
+// soak skips a test with faults of brokers, or of minutes, in the short pass.
 func soak(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -31,8 +31,8 @@ func soak(t testing.TB) {
 	}
 }
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they
-// work.
+// TestMain lets more tests run in parallel than there are processors, because the tests mostly
+// wait.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
@@ -40,9 +40,9 @@ func TestMain(m *testing.M) {
 	kafkad.Main(m)
 }
 
-// brokers are three real ones, and a topic of the test's own that does not exist yet. It is left
-// there: if a topic is deleted whose copies are not complete, a broker that was down cannot
-// register any more (Kafka 4.3.1).
+// brokers are three real brokers, and a topic of the test that does not exist yet. The topic is not
+// deleted afterwards: if the copies of a deleted topic are not complete, a broker that was down can
+// no longer register (Kafka 4.3.1).
 type brokers struct {
 	*kafkad.Cluster
 	tb    testing.TB
@@ -56,7 +56,7 @@ func startReal(t testing.TB) *brokers {
 
 func (b *brokers) context() context.Context { return within(b.tb) }
 
-// create writes the first value of a cell. Brokers that have just been started may need several
+// create writes the first value of a cell. Brokers that have just started may need several
 // attempts.
 func (b *brokers) create(s *kafkalog.Store, key, value string) (v driver.Version) {
 	b.tb.Helper()
@@ -83,7 +83,7 @@ func (b *brokers) as(user string) []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(b.SASLSeeds()...), as(user)}
 }
 
-// usual is what users have that do not say otherwise. Where there is trouble it is what is tried.
+// usual is the default timeout of the store. Tests with faults use it.
 var usual = kafkalog.WithTimeout(2 * time.Second)
 
 func (b *brokers) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
@@ -96,7 +96,7 @@ func (b *brokers) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.
 	return s
 }
 
-// client is one of the super user.
+// client returns a client of the super user.
 func (b *brokers) client(opts ...kgo.Opt) *kgo.Client {
 	b.tb.Helper()
 	client, err := kgo.NewClient(b.direct(opts...)...)
@@ -107,7 +107,7 @@ func (b *brokers) client(opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// overRelays connects to each broker over a relay of its own.
+// overRelays connects to each broker over its own relay.
 func (b *brokers) overRelays() ([]kgo.Opt, []*relay.Relay) {
 	b.tb.Helper()
 	var all []*relay.Relay

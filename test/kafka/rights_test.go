@@ -11,12 +11,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestRights: what the package comment lists is enough, and what is missing is named.
+// TestRights: the list in the package comment is enough, and a missing right is named.
 func TestRights(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		founder := c.open(c.direct(as("founder")))
 		if _, err := founder.Inspect(within(t), 15*time.Second); err != nil {
-			t.Errorf("whoever may look cannot: %v", err)
+			t.Errorf("a user with the right to read cannot: %v", err)
 		}
 		candidate, observer := c.open(c.direct(as("candidate"))), c.open(c.direct(as("observer")))
 		v := create(t, candidate, "key", "first")

@@ -10,9 +10,9 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog"
 )
 
-// TestSilentBroker: the partition's leader goes silent and another takes over. Callers whose
-// patience is shorter than the store's find the new leader, long before the connections to the old
-// one time out, which is after 30 s at least.
+// TestSilentBroker: the partition's leader becomes silent and another broker takes over. Callers
+// with less time than the store's timeout find the new leader, long before the connections to the
+// old one time out, which takes at least 30 s.
 func TestSilentBroker(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		relays := c.relays()
@@ -33,8 +33,8 @@ func TestSilentBroker(t *testing.T) {
 	})
 }
 
-// TestSilentToReaders: the same for those who only read.
-func TestSilentToReaders(t *testing.T) {
+// TestSilentBrokerForReaders is the same for clients that only read.
+func TestSilentBrokerForReaders(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		relays := c.relays()
 		s := c.open(c.through(relays), kafkalog.WithTimeout(time.Minute))
@@ -60,8 +60,8 @@ func TestSilentToReaders(t *testing.T) {
 	})
 }
 
-// TestSlowLeader: a leader that takes longer than many callers wait is doubted all the time, and
-// read from all the same: a write by somebody with time is seen.
+// TestSlowLeader: a leader that is slower than the time limit of many callers is doubted all the
+// time. The store still reads from it, and sees a write by a caller with enough time.
 func TestSlowLeader(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		r := c.relay()
@@ -87,9 +87,9 @@ func TestSlowLeader(t *testing.T) {
 	})
 }
 
-// TestSilentBeforeThePartitionMoves: for some seconds the silent broker is still the leader by
-// everybody's word. Then it is not, and the writes go on at once: a store that has much time for a
-// broker does not spend it on this one.
+// TestSilentBeforeThePartitionMoves: for some seconds all brokers still name the silent broker as
+// leader. Then they name another, and the writes continue at once. A store with a long timeout does
+// not spend it on the silent broker.
 func TestSilentBeforeThePartitionMoves(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		relays := c.relays()
@@ -109,7 +109,7 @@ func TestSilentBeforeThePartitionMoves(t *testing.T) {
 			_ = c.MoveTopicPartition(topic, 0, (leader+1)%3)
 			moved <- time.Now()
 		}()
-		c.insist(s, "key", v, patience) // nobody gives up meanwhile
+		c.insist(s, "key", v, patience) // no caller gives up during that time
 		late := time.Since(<-moved)
 		t.Logf("it takes %v", late)
 		if late > 15*time.Second {
@@ -118,11 +118,11 @@ func TestSilentBeforeThePartitionMoves(t *testing.T) {
 	})
 }
 
-// TestOpenBesideSilentBrokers: two of three seeds accept connections and say nothing. The third is
-// found soon, by a store that has much time for a broker.
+// TestOpenBesideSilentBrokers: two of three seeds accept connections and never answer. A store with
+// a long timeout finds the third one soon.
 func TestOpenBesideSilentBrokers(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
-		_ = c.open(c.direct()).Close() // which creates the topic
+		_ = c.open(c.direct()).Close() // this creates the topic
 		relays := c.relays()
 		for i, r := range relays {
 			if int32(i) != c.LeaderFor(topic, 0) {
@@ -131,7 +131,7 @@ func TestOpenBesideSilentBrokers(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		defer all.Wait()
-		for range 3 { // since the order in which brokers are asked is drawn
+		for range 3 { // the order in which brokers are asked is random
 			all.Go(func() {
 				began := time.Now()
 				s, err := kafkalog.Open(within(t), c.through(relays), topic, kafkalog.WithTimeout(time.Minute))

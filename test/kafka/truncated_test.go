@@ -13,9 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestTruncatedLog has the new leader of the partition say that its log of the last epoch ends
-// earlier, or that the offset is out of range. A call that is under way must end with an open
-// outcome, and the log be read again; the floor stays.
+// TestTruncatedLog lets the new leader of the partition report that its log of the last epoch ends
+// earlier, or that the offset is out of range. A call in progress must end with an unknown outcome,
+// and the log must be read again. The floor stays.
 func TestTruncatedLog(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]func(c *cluster){
@@ -46,20 +46,20 @@ func TestTruncatedLog(t *testing.T) {
 					v = swap(t, s, "key", v, fmt.Sprint(i))
 				}
 				before := read(t, s, "key")
-				told := make(chan driver.Entry, 10)
-				stop, err := s.Watch(t.Context(), "key", func(e driver.Entry) { told <- e })
+				pushed := make(chan driver.Entry, 10)
+				stop, err := s.Watch(t.Context(), "key", func(e driver.Entry) { pushed <- e })
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer stop()
 				cut(c)
 				select {
-				case e := <-told: // of the log that was read again: no write came
+				case e := <-pushed: // of the log that was read again: no write came
 					if e.Version != v || e.Floor < before.Floor {
-						t.Errorf("after the log was read anew: %+v, before: %+v", e, before)
+						t.Errorf("after the log was read again: %+v, before: %+v", e, before)
 					}
 				case <-within(t).Done():
-					t.Fatal("the log is not read anew")
+					t.Fatal("the log is not read again")
 				}
 				eventually(t, "it goes on", func() bool {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -72,7 +72,7 @@ func TestTruncatedLog(t *testing.T) {
 	}
 }
 
-// epochEnds says that the log ends with its third record.
+// epochEnds reports that the log ends with its third record.
 func epochEnds(r *kmsg.OffsetForLeaderEpochRequest) kmsg.Response {
 	answer := r.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
 	p := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
@@ -93,10 +93,10 @@ func diverges(r *kmsg.FetchRequest) kmsg.Response {
 	return answer
 }
 
-// TestCallEndsWithItsLog acknowledges a write that never comes to be in the log, as one does that
-// is cut off with the end of it. The caller, who has all the time in the world, is told when the
-// log is read again, unnoticed by the others.
-func TestCallEndsWithItsLog(t *testing.T) {
+// TestCallEndsWhenItsLogIsTruncated acknowledges a write that never appears in the log, as if it
+// was cut off with the end of the log. Its caller has no time limit. The call ends when the log is
+// read again, although no other call notices the truncation.
+func TestCallEndsWhenItsLogIsTruncated(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
 		v := create(t, s, "key", "first")
@@ -133,7 +133,7 @@ func TestCallEndsWithItsLog(t *testing.T) {
 	})
 }
 
-// acknowledge says yes.
+// acknowledge acknowledges the request.
 func acknowledge(r *kmsg.ProduceRequest) kmsg.Response {
 	answer := r.ResponseKind().(*kmsg.ProduceResponse)
 	topic := kmsg.NewProduceResponseTopic()

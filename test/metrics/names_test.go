@@ -29,7 +29,7 @@ var (
 	matcher    = regexp.MustCompile(`\b(reason|left|kind|role|operation|outcome)\\?(?:=|!=|=~|!~)\\?"([a-z|]+)\\?"`)
 )
 
-// Rules and board use metrics that exist, and values that their labels have.
+// Rules and the board use metrics that exist, and values that their labels have.
 func TestNamesOfMetrics(t *testing.T) {
 	names, values := map[string]bool{}, map[string]bool{}
 	set := metrics.New()
@@ -58,7 +58,7 @@ func TestNamesOfMetrics(t *testing.T) {
 	}
 }
 
-// Each alert leads to a section of the guide.
+// Each alert links to a section of the guide.
 func TestEveryAlertHasASection(t *testing.T) {
 	page := read(t, guide)
 	alerts := regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(read(t, rulesFile), -1)

@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// seen is what one scrape of a candidate showed.
+// seen is the result of one scrape of a candidate.
 type seen struct {
 	at       float64 // its time in Prometheus, in seconds
-	from, to float64 // the candidate wrote it between these
+	from, to float64 // the candidate wrote it between these times
 	leads    bool
 	term     float64
 }
 
 // overlaps returns the scrapes that prove that two candidates led at once. A sum over all
-// candidates proves nothing, because each is scraped at another moment. But a candidate that leads
-// in two scrapes with the same term has led all the time between them, so no other may be seen to
-// lead in that time. The scrapes of each candidate are in order.
+// candidates proves nothing, because each is scraped at another time. But a candidate that leads in
+// two scrapes with the same term has led all the time between them. So no other may be seen to lead
+// in that time. The scrapes of each candidate are in order.
 func overlaps(scrapes map[string][]seen) (found []string) {
 	for name, all := range scrapes {
 		for i := 1; i < len(all); i++ {

@@ -21,11 +21,11 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/metrics"
 	"github.com/tenure-go/tenure/test/internal/command"
 	"github.com/tenure-go/tenure/test/internal/natsd"
-	"github.com/tenure-go/tenure/test/internal/ports"
 	"sigs.k8s.io/yaml"
 )
 
@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// prometheus is a real one.
+// prometheus is a real Prometheus server.
 type prometheus struct {
 	*testing.T
 	url string
 }
 
-// startPrometheus scrapes each second, and applies the rules without their waits.
+// startPrometheus scrapes each second, and applies the rules without their waiting times.
 func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// api asks Prometheus, and decodes the data of the answer.
+// api calls Prometheus, and decodes the data of the answer.
 func (p *prometheus) api(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/"+path, nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *prometheus) api(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// series is one of the answer to a query.
+// series is one series of the answer to a query.
 type series struct {
 	Metric map[string]string
 	Value  point   // of an instant
@@ -110,7 +110,7 @@ func (v point) number() float64 {
 	return n
 }
 
-// query returns the answer to a query, without the values that are no number.
+// query returns the answer to a query, without the values that are not a number.
 func (p *prometheus) query(ctx context.Context, expr string) ([]series, error) {
 	var data struct{ Result []series }
 	err := p.api(ctx, "query?query="+url.QueryEscape(expr), &data)
@@ -227,7 +227,7 @@ func TestPrometheus(t *testing.T) {
 	p.until("the alert outlives the candidates", `ALERTS{alertname="TenureNobodyLeads",alertstate="firing"} and on () absent_over_time(tenure_leading{job="billing"}[5s])`)
 }
 
-// checkLeaders finds that as many candidates have led, and no two of them at once.
+// checkLeaders checks that this many candidates have led, and no two of them at once.
 func (p *prometheus) checkLeaders(count int) {
 	p.Helper()
 	scrapes, led := p.scrapes(), 0
@@ -244,10 +244,10 @@ func (p *prometheus) checkLeaders(count int) {
 	}
 }
 
-// adjusted is by how much Prometheus may move the time of a scrape.
+// adjusted is the longest time by which Prometheus may move the time of a scrape.
 const adjusted = 0.01
 
-// scrapes returns what each scrape of a candidate showed. A scrape that failed showed no leader.
+// scrapes returns the result of each scrape of a candidate. A scrape that failed showed no leader.
 func (p *prometheus) scrapes() map[string][]seen {
 	p.Helper()
 	found := map[string][]seen{}
@@ -276,7 +276,8 @@ func (p *prometheus) scrapes() map[string][]seen {
 // comparison is the end of a rule's expression.
 var comparison = regexp.MustCompile(` [<>] [0-9.]+$`)
 
-// checkRules finds that Prometheus evaluates all rules, and that what they compare is there.
+// checkRules checks that Prometheus evaluates all rules, and that the series in their comparisons
+// exist.
 func (p *prometheus) checkRules() {
 	p.Helper()
 	var file struct {
@@ -311,8 +312,8 @@ func (p *prometheus) checkRules() {
 	}
 }
 
-// checkBoard finds that each query of the board has data, for all jobs and for one that is chosen,
-// and that the board offers that one.
+// checkBoard checks that each query of the board has data, for all jobs and for a selected one, and
+// that the board offers that one.
 func (p *prometheus) checkBoard() {
 	p.Helper()
 	var board struct {

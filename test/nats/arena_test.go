@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	natsd.Tests(m)
 }
 
-// soak skips a test where one pass over the servers must do.
+// soak skips a test in the short pass over the servers.
 func soak(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -30,11 +30,11 @@ func soak(t testing.TB) {
 	}
 }
 
-// arena is a cluster and a replicated bucket of the test's own.
+// arena is a cluster and a replicated bucket of the test.
 type arena struct {
 	*natsd.Cluster
 	tb     testing.TB
-	js     jetstream.JetStream // an operator's
+	js     jetstream.JetStream // the operator's
 	bucket string
 }
 
@@ -71,7 +71,7 @@ func (a *arena) eventually(what string, try func(context.Context) error) {
 
 func (a *arena) stream() string { return "KV_" + a.bucket }
 
-// leader is the server that leads the bucket's stream.
+// leader returns the server that leads the bucket's stream.
 func (a *arena) leader() *natsd.Server {
 	a.tb.Helper()
 	s, err := a.Leader(a.context(), a.stream())
@@ -85,14 +85,14 @@ func (a *arena) whole() {
 	a.must(a.Whole(a.context(), a.stream()))
 }
 
-// urls are all servers, one of them first.
+// urls returns the URLs of all servers, a given one first.
 func (a *arena) urls(first int) string {
 	all := a.URLs()
 	first %= len(all)
 	return strings.Join(append(all[first:], all[:first]...), ",")
 }
 
-// connect connects as a program may that has nothing to do with elections: first to one of the
+// connect connects like a program that has nothing to do with elections, first to one of the
 // servers.
 func (a *arena) connect(first int) jetstream.JetStream {
 	a.tb.Helper()

@@ -13,9 +13,9 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// TestConformance is what package natskv runs against one server, against the two that are left
-// when the leader of the bucket's stream has fallen, and after all were restarted. It is alone,
-// since it counts goroutines.
+// TestConformance runs what package natskv runs against one server. It uses the two servers that
+// are left when the leader of the bucket's stream is down, and all three after a restart. It runs
+// alone, because it counts goroutines.
 func TestConformance(t *testing.T) {
 	for _, f := range faults() {
 		t.Run("leader "+f.name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// conform runs the kit over servers that work. All its cases share the bucket.
+// conform runs the kit over working servers. All its cases share the bucket.
 func (a *arena) conform(t *testing.T, working []*natsd.Server) {
 	first, last := working[0], working[len(working)-1]
 	operator := a.dial(last.URL())

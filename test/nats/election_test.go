@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	// long is a lease that every single fault of a server should leave alone, and away how long a
-	// server is missing: longer than that, and than the others take to do without it.
+	// long is a lease that every single fault of a server should leave alone. away is the time for
+	// which a server is missing: longer than that lease, and longer than the others need to
+	// continue without it.
 	long = 20 * time.Second
 	away = 22 * time.Second
-	// gap is how long a leader of such a lease may be unable to write and leads on, whenever that
-	// begins: the lease without its margin, two times from one renewal to the next less, and a
-	// second for what the probe does not see.
+	// gap is the longest time for which a leader with this lease may be unable to write and still
+	// leads, whenever that time begins: the lease without its margin, less two times between
+	// renewals, less a second that the probe does not see.
 	gap = 8 * time.Second
 )
 
-// TestLeadersOutliveFaults: a lease of 20 s outlives every single fault of a server, whatever that
-// server was. How long the servers take to do without it is up to the machine, and measured by row
-// r3-faults of test/bench. Here a leader must not be lost who could have written in time.
+// TestLeadersOutliveFaults: a lease of 20 s outlives every single fault of a server, whatever the
+// server's role. The time that the other servers need depends on the machine; row r3-faults of
+// test/bench measures it. Here no leader may be lost that could have written in time.
 func TestLeadersOutliveFaults(t *testing.T) {
 	soak(t)
 	for _, f := range faults() {
@@ -47,8 +48,8 @@ func TestLeadersOutliveFaults(t *testing.T) {
 	t.Run("rolling restart", func(t *testing.T) { outlive(t, (*arena).roll) })
 }
 
-// outlive requires that all leaders lead on who could write in time, and that somebody leads in the
-// end.
+// outlive requires that all leaders that could write in time lead on, and that all elections have a
+// leader in the end.
 func outlive(t *testing.T, happen func(*arena)) {
 	t.Helper()
 	a := newArena(t)
@@ -66,8 +67,8 @@ func outlive(t *testing.T, happen func(*arena)) {
 	r.safe()
 }
 
-// TestShortLeasesAreSafe: what a lease that is shorter than a fault does not outlive ends before
-// the next leader comes.
+// TestShortLeasesAreSafe: if a fault is longer than a lease, the term ends before the next leader
+// comes.
 func TestShortLeasesAreSafe(t *testing.T) {
 	soak(t)
 	for _, f := range faults() {
@@ -85,9 +86,9 @@ func TestShortLeasesAreSafe(t *testing.T) {
 	}
 }
 
-// TestServerIsFrozenUnderLeader: a leader that knows only the server that freezes is deposed in
-// time, and one that goes by what it heard last is found out. The first half would prove nothing
-// without the second.
+// TestServerIsFrozenUnderLeader: a leader that knows only the frozen server is deposed in time. A
+// leader that trusts its last push is detected. Without the second half, the first would prove
+// nothing.
 func TestServerIsFrozenUnderLeader(t *testing.T) {
 	const lease = 2 * time.Second
 	a := newArena(t)
@@ -96,7 +97,7 @@ func TestServerIsFrozenUnderLeader(t *testing.T) {
 	}
 	right, wrong := a.reign(lease, asking.ByTerm, bound), a.reign(lease, asking.ByMemory, bound)
 	victim := 0
-	if a.Servers[victim] == a.leader() { // whose end the others would have to notice first
+	if a.Servers[victim] == a.leader() { // the others would have to notice its end first
 		victim++
 	}
 	a.must(a.Servers[victim].Pause())

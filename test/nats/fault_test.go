@@ -4,12 +4,12 @@ package nats
 
 import "github.com/tenure-go/tenure/test/internal/natsd"
 
-// fault is what happens to one server, and how it ends.
+// fault is a fault of one server, with its end.
 type fault struct {
 	name       string
 	fall, rise func(a *arena, s *natsd.Server)
-	// believes: it goes on believing that it leads what it led, for up to ten seconds or until it
-	// hears of the others.
+	// believes: the server goes on believing that it leads its streams, for up to ten seconds or
+	// until it receives messages of the others.
 	believes bool
 }
 
@@ -23,7 +23,7 @@ func faults() []fault {
 	}
 }
 
-// roll restarts all servers in good order, one after another, each when nothing is behind.
+// roll restarts all servers gracefully, one after another, each when no copy is behind.
 func (a *arena) roll() {
 	a.tb.Helper()
 	for _, s := range a.Servers {

@@ -19,15 +19,15 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// trouble is what happens to servers while clients contend for a cell.
+// trouble is a fault of servers while clients contend for a cell.
 type trouble struct {
 	name, why string
 	make      func(a *arena, ctx context.Context) // again and again, until enough has happened
 	least     time.Duration
-	// needs is how many outcomes must stay open for the run to prove anything.
+	// needs is the number of unknown outcomes that the run needs to prove anything.
 	needs int
 	rules history.Rules
-	// quick: it is played also where one pass must do.
+	// quick troubles also run in the short pass.
 	quick bool
 }
 
@@ -37,8 +37,9 @@ func (tr trouble) worth(h *history.History) bool {
 	return swaps >= 20 && refusals >= 10 && unknowns >= tr.needs
 }
 
-// rules of a cluster: a server that believes that it leads still answers reads from what it has,
-// and refuses a write, or keeps it for itself, that another server hears too and applies.
+// rules returns the rules of a cluster. A server that believes that it leads still answers reads
+// from its own copy. It refuses a write, or keeps it unacknowledged, while another server that also
+// receives the write applies it.
 func rules(f fault) history.Rules {
 	return history.Rules{Hasty: true, Replayed: f.believes, Stale: f.believes}
 }
@@ -66,7 +67,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
+// TestRegisterIsLinearizable: elections rely on one property of a cell. It is one register for all
 // clients.
 func TestRegisterIsLinearizable(t *testing.T) {
 	for _, tr := range troubles() {
@@ -87,7 +88,7 @@ func TestRegisterIsLinearizable(t *testing.T) {
 	}
 }
 
-// play has clients contend, two over each server.
+// play lets clients contend, two over each server.
 func (a *arena) play(tr trouble, seed uint64, open func(n int) driver.Store) *history.History {
 	a.tb.Helper()
 	h := history.New("cell")
@@ -134,12 +135,12 @@ func (p past) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return driver.Entry{Value: e.Value(), Version: driver.Version(fmt.Sprint(e.Revision()))}, nil
 }
 
-// TestPastIsSeen: clients that read from any copy are found out when one is cut off. Without this
-// the test above would prove nothing.
-func TestPastIsSeen(t *testing.T) {
+// TestStaleReadsAreDetected: clients that read from any copy are detected when one copy is cut off.
+// Without this, the test above would prove nothing.
+func TestStaleReadsAreDetected(t *testing.T) {
 	soak(t)
-	// a client may happen to read nothing there while that copy is behind
-	wait.Until(t, "a read tells of the past", func() (seen bool) {
+	// A client may happen to read nothing there while that copy is behind.
+	wait.Until(t, "a read shows an earlier state", func() (seen bool) {
 		t.Run("try", func(t *testing.T) { seen = pastIsSeen(t) })
 		return seen
 	})

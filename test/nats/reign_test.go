@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// reign is as many elections as there are servers, among as many candidates, in which each elected
-// leader leads on. The first leader of each election came over another server.
+// reign is as many elections as there are servers, with as many candidates. Each elected leader
+// leads on. The first leader of each election connects to another server.
 type reign struct {
 	*arena
 	way   asking.Way
@@ -33,7 +33,7 @@ type line struct {
 	last  atomic.Pointer[tenure.Term]
 }
 
-// reign elects. The candidates' stores are made by open, which is told the number of the server to
+// reign elects. open creates the candidates' stores. Its argument is the number of the server to
 // connect to first.
 func (a *arena) reign(lease time.Duration, way asking.Way, open func(first int) *natskv.Store) *reign {
 	a.tb.Helper()
@@ -47,7 +47,7 @@ func (a *arena) reign(lease time.Duration, way asking.Way, open func(first int) 
 	}
 	a.tb.Cleanup(r.end)
 	a.prepare(r.lines, stores[0])
-	for later := range natsd.Members { // the first leader of each, and then those who wait
+	for later := range natsd.Members { // the first leader of each, and then those that wait
 		for i, l := range r.lines {
 			n := (i + later) % natsd.Members
 			run := r.candidate(l, stores[n], fmt.Sprint("c", n), lease)
@@ -60,8 +60,8 @@ func (a *arena) reign(lease time.Duration, way asking.Way, open func(first int) 
 	return r
 }
 
-// prepare has each election held once, so that those who come after need not wait out a lease of
-// theirs over a key that was never written.
+// prepare holds each election once. Later candidates then need not wait for a lease over a key that
+// was never written.
 func (a *arena) prepare(lines []*line, store *natskv.Store) {
 	a.tb.Helper()
 	var all sync.WaitGroup
@@ -98,7 +98,7 @@ func (r *reign) candidate(l *line, store *natskv.Store, id string, lease time.Du
 	}
 }
 
-// succeeds waits until an election has had so many leaders.
+// succeeds waits until an election has had this many leaders.
 func (r *reign) succeeds(l *line, leaders int64) {
 	r.tb.Helper()
 	r.eventually("leaders of "+l.name, func(context.Context) error {
@@ -109,7 +109,7 @@ func (r *reign) succeeds(l *line, leaders int64) {
 	})
 }
 
-// led waits until somebody leads every election.
+// led waits until every election has a leader.
 func (r *reign) led() {
 	r.tb.Helper()
 	for _, l := range r.lines {
@@ -117,8 +117,8 @@ func (r *reign) led() {
 	}
 }
 
-// probe writes all the time, over the ways by which the first leader of each election came, until
-// its result is called: how long each could not.
+// probe writes all the time, over the same connections as the first leader of each election, until
+// its result is called. The result is the longest time for which each could not write.
 func (a *arena) probe(open func(first int) *natskv.Store) (gaps func() []time.Duration) {
 	a.tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -136,7 +136,7 @@ func (a *arena) probe(open func(first int) *natskv.Store) (gaps func() []time.Du
 	}
 }
 
-// longestGap is the longest time between two writes that were acknowledged.
+// longestGap returns the longest time between two writes that were acknowledged.
 func longestGap(ctx context.Context, store *natskv.Store, key string) (longest time.Duration) {
 	last := time.Now()
 	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
@@ -151,7 +151,7 @@ func longestGap(ctx context.Context, store *natskv.Store, key string) (longest t
 	return max(longest, time.Since(last))
 }
 
-// safe is that no two led one election at once.
+// safe checks that no two members led one election at once.
 func (r *reign) safe() {
 	r.tb.Helper()
 	if v := r.judge(); !v.Safe() {
@@ -165,7 +165,7 @@ func (r *reign) judge() witness.Verdict {
 	r.end()
 	v := r.book.Judge()
 	if v.Acts == 0 {
-		r.tb.Error("nobody was ever told that he may act: this proves nothing")
+		r.tb.Error("no leader ever acted: this proves nothing")
 	}
 	return v
 }

@@ -19,18 +19,18 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// TestHostOfWatchIsFrozen: a watch hears of changes again while the server that hosts it is still
-// frozen. A consumer that nobody cares for, on the same server, hears nothing: so it was the one
-// that matters.
+// TestHostOfWatchIsFrozen: a watch receives changes again while the server that hosts it is still
+// frozen. A consumer on the same server that no heartbeat watches receives nothing. That proves
+// that the frozen server hosted the watch.
 func TestHostOfWatchIsFrozen(t *testing.T) {
 	soak(t)
 	a := newArena(t)
 	victim := a.Others(a.leader())[0]
 	careless := a.hosted(victim, a.listen)
 	store := a.open(0)
-	var heard atomic.Pointer[driver.Entry]
+	var pushed atomic.Pointer[driver.Entry]
 	a.hosted(victim, func() (*atomic.Int64, func()) {
-		stop, err := store.Watch(a.context(), "key", func(e driver.Entry) { heard.Store(&e) })
+		stop, err := store.Watch(a.context(), "key", func(e driver.Entry) { pushed.Store(&e) })
 		a.must(err)
 		return nil, stop
 	})
@@ -38,7 +38,7 @@ func TestHostOfWatchIsFrozen(t *testing.T) {
 	before := careless.Load()
 	a.must(victim.Pause())
 	began := time.Now()
-	a.eventually("the watch hears of a write", func(ctx context.Context) error {
+	a.eventually("the watch receives a write", func(ctx context.Context) error {
 		e, err := writer.Read(ctx, "key")
 		if err != nil {
 			return err
@@ -47,23 +47,23 @@ func TestHostOfWatchIsFrozen(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !wait.Within(100*time.Millisecond, func() bool { got := heard.Load(); return got != nil && got.Version == v }) {
-			return errors.New("it is not heard")
+		if !wait.Within(100*time.Millisecond, func() bool { got := pushed.Load(); return got != nil && got.Version == v }) {
+			return errors.New("it is not pushed")
 		}
 		return nil
 	})
-	t.Logf("the watch hears again after %v", time.Since(began))
+	t.Logf("the watch receives pushes again after %v", time.Since(began))
 	if n := careless.Load() - before; n != 0 {
-		t.Errorf("a consumer on the frozen server has told of %d writes: it is hosted elsewhere", n)
+		t.Errorf("a consumer on the frozen server has delivered %d writes: it is hosted elsewhere", n)
 	}
 }
 
-// hosted makes consumers until one is on that server, and ends the others.
-func (a *arena) hosted(by *natsd.Server, make func() (heard *atomic.Int64, stop func())) *atomic.Int64 {
+// hosted creates consumers until one is on that server, and ends the others.
+func (a *arena) hosted(by *natsd.Server, make func() (received *atomic.Int64, stop func())) *atomic.Int64 {
 	a.tb.Helper()
 	for range 50 {
 		before := a.hosts()
-		heard, stop := make()
+		received, stop := make()
 		var fresh []*natsd.Server
 		for name, host := range a.hosts() {
 			if _, old := before[name]; !old {
@@ -72,7 +72,7 @@ func (a *arena) hosted(by *natsd.Server, make func() (heard *atomic.Int64, stop 
 		}
 		if slices.Contains(fresh, by) {
 			a.tb.Cleanup(stop)
-			return heard
+			return received
 		}
 		stop()
 	}
@@ -87,13 +87,13 @@ func (a *arena) hosts() map[string]*natsd.Server {
 	return maps.Clone(hosts)
 }
 
-// listen makes a consumer over which no heartbeat watches.
+// listen creates a consumer without a watch of its heartbeats.
 func (a *arena) listen() (*atomic.Int64, func()) {
 	a.tb.Helper()
-	var heard atomic.Int64
+	var received atomic.Int64
 	nc := a.connect(0).Conn()
 	inbox := nc.NewInbox()
-	sub, err := nc.Subscribe(inbox, func(*nats.Msg) { heard.Add(1) })
+	sub, err := nc.Subscribe(inbox, func(*nats.Msg) { received.Add(1) })
 	a.must(err)
 	request, err := json.Marshal(map[string]any{
 		"stream_name": a.stream(),
@@ -107,5 +107,5 @@ func (a *arena) listen() (*atomic.Int64, func()) {
 	if got.Error != nil {
 		a.tb.Fatal(got.Error.Description)
 	}
-	return &heard, func() { _ = sub.Unsubscribe() }
+	return &received, func() { _ = sub.Unsubscribe() }
 }

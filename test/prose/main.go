@@ -2,8 +2,8 @@
 // CONTRIBUTING.md. It prints each line at fault, and fails if there is one, or if vague words are
 // too many in all.
 //
-// Exempt are golden and generated files, and raw results. Tables, links, and code in Markdown may
-// be wide.
+// It skips golden and generated files, and raw results. Tables, links, and code in Markdown may be
+// wide.
 package main
 
 import (
@@ -18,13 +18,13 @@ import (
 
 const (
 	width = 100 // columns; a tab counts 4
-	most  = 4   // vague words per 1,000
+	most  = 3   // vague words per 1,000
 )
 
 var (
-	// banned words have a plain word in their place.
+	// banned words must be replaced by a plain word.
 	banned = regexp.MustCompile(`(?i)\b(befall\w*|anew|thereby|whoever|whomever|in earnest|of whom|to whom|made anew)\b`)
-	// vague words are right at times, and hide the subject of a sentence at others.
+	// vague words are sometimes right, and sometimes hide the subject of a sentence.
 	vague   = regexp.MustCompile(`(?i)\b(who|whom|whose|what|whatever|nobody|somebody|anybody|meanwhile|rather|of which|is told|are told|for ever|say so|says so)\b`)
 	exempt  = regexp.MustCompile(`/testdata/|^docs/results/|^docs/planted-bugs\.md$|^test/prose/`)
 	mayWide = regexp.MustCompile(`^\||\]\(|^!\[|https?://|//nolint|//go:|^\s*//\t`)
@@ -60,7 +60,7 @@ func main() {
 	}
 }
 
-// check prints the faults and the figure.
+// check prints the lines at fault, and the rate of vague words.
 func check(all []text) (ok bool) {
 	ok = true
 	words, hits := 0, 0

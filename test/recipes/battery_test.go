@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A claim of the guide is held by rows of the battery: those that it names must be there, and all
-// but the longest be named.
+// Rows of the battery support a claim of the guide. The rows that the guide names must exist. The
+// guide must name all rows but the longest.
 func TestGuideNamesTheRowsOfTheBattery(t *testing.T) {
 	out, err := exec.Command("go", "run", "../battery", "-rows").Output()
 	if err != nil {
@@ -33,7 +33,7 @@ func TestGuideNamesTheRowsOfTheBattery(t *testing.T) {
 	}
 	for name := range there {
 		if !named[name] {
-			t.Errorf("nothing is said of row %s", name)
+			t.Errorf("the guide does not name row %s", name)
 		}
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 )
 
-// outDir is where the Dockerfile builds to.
+// outDir is the output directory of the Dockerfile's build.
 const outDir = "/out/"
 
-// carryOut does what a stage of the Dockerfile says, here instead of in an image: its commands run
-// at the top of the repository, and what goes to /out goes to a directory of the test.
+// carryOut runs a stage of the Dockerfile here instead of in an image. Its commands run at the top
+// of the repository, and files for /out go to a directory of the test.
 func carryOut(t *testing.T, s stage, out string) {
 	t.Helper()
 	env := os.Environ()
@@ -39,7 +39,7 @@ func carryOut(t *testing.T, s stage, out string) {
 	}
 }
 
-// fill puts what a stage copies from another into a directory.
+// fill puts the files that a stage copies from another one into a directory.
 func fill(t *testing.T, s stage, out, dir string) {
 	t.Helper()
 	each(s, func(c *instructions.CopyCommand) {
@@ -50,7 +50,7 @@ func fill(t *testing.T, s stage, out, dir string) {
 			}
 			content, err := os.ReadFile(strings.Replace(from, outDir, out+"/", 1))
 			if os.IsNotExist(err) && !strings.HasPrefix(from, outDir) {
-				continue // the system of this machine is not the one of the image
+				continue // the system of this machine is not that of the image
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -65,8 +65,7 @@ func fill(t *testing.T, s stage, out, dir string) {
 	})
 }
 
-// unpacked is a directory that holds what the image of tenure does, a worker, and a place for
-// /proc.
+// unpacked returns a directory with the content of tenure's image, a worker, and a place for /proc.
 func unpacked(t *testing.T) string {
 	t.Helper()
 	i, out, dir := build(t), t.TempDir(), t.TempDir()
@@ -83,7 +82,7 @@ func unpacked(t *testing.T) string {
 	return dir
 }
 
-// static binaries need nobody to load libraries for them.
+// static checks that a binary needs no shared libraries.
 func static(t *testing.T, path string) {
 	t.Helper()
 	f, err := elf.Open(path)

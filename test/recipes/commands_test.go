@@ -34,10 +34,10 @@ var program = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "tenure"), nil
 })
 
-// atEnd is done when all tests have been.
+// atEnd is called when all tests have ended.
 var atEnd []func()
 
-// exit runs tenure and returns its exit code and what it said on standard error.
+// exit runs tenure, and returns its exit code and its standard error.
 func exit(t *testing.T, env map[string]string, args ...string) (int, string) {
 	t.Helper()
 	path, err := program()
@@ -59,8 +59,8 @@ func exit(t *testing.T, env map[string]string, args ...string) (int, string) {
 	return c.ProcessState.ExitCode(), errs.String()
 }
 
-// documented are the command lines of tenure run in the code of all documents. More lines are read
-// as one where the first ends in a backslash.
+// documented returns the command lines of tenure run in the code of all documents. A line that ends
+// in a backslash continues on the next line.
 func documented(t *testing.T) []recipe {
 	t.Helper()
 	var all []recipe
@@ -81,7 +81,7 @@ func documented(t *testing.T) []recipe {
 	return all
 }
 
-// examples are those of the command's own help.
+// examples returns those in the command's own help.
 func examples(t *testing.T) []recipe {
 	t.Helper()
 	code, help := exit(t, nil, "run", "--help")
@@ -105,9 +105,9 @@ func (r recipe) running(command string) recipe {
 	return r
 }
 
-// TestEachCommandLineRuns gives each to the program itself. With a command that is missing that
-// ends before any store is looked for, so it is done with the store as it stands there; and then
-// with one of NATS inside, where a store of NATS stands.
+// TestEachCommandLineRuns passes each command line to the program itself. With a missing command,
+// the program ends before it looks for a store, so the documented store is used. Then, for a NATS
+// store, an embedded NATS server is used.
 func TestEachCommandLineRuns(t *testing.T) {
 	server := nats(t)
 	inDocuments, inHelp := documented(t), examples(t)
@@ -118,7 +118,7 @@ func TestEachCommandLineRuns(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			const missing = 127
-			// the reader has it elsewhere
+			// The reader has it elsewhere.
 			if r.setting("store") == "" && r.setting("context") == "" {
 				r = r.with(map[string]string{"TENURE_STORE": "nats://user:password@nats/ELECTIONS"})
 			}
@@ -146,7 +146,7 @@ func (r recipe) with(variables map[string]string) recipe {
 	return r
 }
 
-// without leaves out what the command line says of a flag.
+// without removes a flag from the command line.
 func (r recipe) without(flag string) recipe {
 	var args []string
 	own := r.own()

@@ -14,7 +14,7 @@ import (
 
 const composeFile = "deploy/docker/compose.yaml"
 
-// workers is the service of the file that runs tenure, checked by the schema of Compose.
+// workers returns the service of the file that runs tenure, checked by the schema of Compose.
 func workers(t *testing.T) types.ServiceConfig {
 	t.Helper()
 	name := filepath.Join(root, composeFile)
@@ -32,7 +32,7 @@ func workers(t *testing.T) types.ServiceConfig {
 	return s
 }
 
-// composed is the file as a recipe, with the entrypoint of the image that it builds.
+// composed returns the file as a recipe, with the entrypoint of the image that it builds.
 func composed(t *testing.T) recipe {
 	t.Helper()
 	s := workers(t)

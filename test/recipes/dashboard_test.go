@@ -38,7 +38,7 @@ func dashboardOf(t *testing.T) (d dashboardPod) {
 	return d
 }
 
-// Only the proxy can be reached, and its pod is the one that the Service selects.
+// Only the proxy can be reached, and the Service selects its pod.
 func TestDashboardIsReachedThroughTheProxy(t *testing.T) {
 	d := dashboardOf(t)
 	pod := d.deployment.Spec.Template
@@ -64,7 +64,7 @@ func TestDashboardIsReachedThroughTheProxy(t *testing.T) {
 	}
 }
 
-// The command lines serve the page, with a history in a directory of their own.
+// The command lines serve the page, with the history in its own directory.
 func TestDashboardsServe(t *testing.T) {
 	container := dashboardOf(t).deployment.Spec.Template.Spec.Containers[0]
 	for file, args := range map[string][]string{

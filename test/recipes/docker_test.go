@@ -16,7 +16,7 @@ const dockerFile = "deploy/docker/Dockerfile"
 // image is a Dockerfile as buildkit reads it.
 type image []instructions.Stage
 
-// stage is one of them.
+// stage is one of its stages.
 type stage struct{ instructions.Stage }
 
 func build(t *testing.T) image {
@@ -55,7 +55,7 @@ func each[T instructions.Command](s stage, see func(T)) {
 	}
 }
 
-// entrypoint is the last one, as a list.
+// entrypoint returns the last entrypoint, as a list.
 func (s stage) entrypoint(t *testing.T) []string {
 	t.Helper()
 	var words []string
@@ -68,7 +68,7 @@ func (s stage) entrypoint(t *testing.T) []string {
 	return words
 }
 
-// user is the last one.
+// user returns the last user.
 func (s stage) user() string {
 	user := ""
 	each(s, func(c *instructions.UserCommand) { user = c.User })
@@ -91,7 +91,7 @@ func TestImageRunsTenureAsProcessOneAndNotAsRoot(t *testing.T) {
 	}
 }
 
-func TestImageOfTenureHasNothingElse(t *testing.T) {
+func TestTenureImageContainsOnlyTenure(t *testing.T) {
 	s := build(t).named(t, "tenure")
 	if s.BaseName != "scratch" {
 		t.Errorf("from %s", s.BaseName)

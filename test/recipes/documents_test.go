@@ -10,13 +10,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// line is one of a document, with those that continue it.
+// line is one line of a document, with its continuations.
 type line struct {
 	number int
 	text   string
 }
 
-// code are the lines of a document that are code: what is fenced, or indented as far.
+// code returns the lines of a document that are code: fenced, or indented as far.
 func code(document string) []line {
 	var all []line
 	fenced, before := false, ""
@@ -37,8 +37,8 @@ func code(document string) []line {
 	return all
 }
 
-// started are the arguments of each tenure that a line of a shell runs with the command run,
-// whatever stands before it on its line.
+// started returns the arguments of each tenure that a shell line starts with the command run. Other
+// text may stand before it.
 func started(t *testing.T, name, line string) [][]string {
 	t.Helper()
 	if !strings.Contains(line, "tenure run ") {

@@ -10,7 +10,7 @@ import (
 
 const guide = "docs/run.md"
 
-// rows are those of the guide's table whose first line begins like this, without what frames them.
+// rows returns the rows of the guide's table whose first line begins like this, without its frame.
 func rows(t *testing.T, begin string) [][]string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text(t, guide), "\n"+begin)
@@ -33,10 +33,10 @@ func rows(t *testing.T, begin string) [][]string {
 	return all
 }
 
-// The last part of --stop-within is for killing: a quarter, and at most this.
+// The last part of --stop-within is for killing: a quarter, and at most this time.
 const reserve = 100 * time.Millisecond
 
-func TestGuideReckonsTheTimesRightly(t *testing.T) {
+func TestGuideComputesTheTimesCorrectly(t *testing.T) {
 	all := rows(t, "| --lease |")
 	for _, cells := range all {
 		var times []time.Duration
@@ -47,7 +47,7 @@ func TestGuideReckonsTheTimesRightly(t *testing.T) {
 			}
 			times = append(times, d)
 		}
-		lease, stop := times[0], times[1] // with the drift that clocks on Linux are allowed
+		lease, stop := times[0], times[1] // with the drift that clocks on Linux may have
 		over := lease - tenure.Config{Lease: lease, StopWithin: stop, Tuning: tenure.Tuning{Drift: 0.01}}.Margin()
 		want := []time.Duration{lease, min(lease/5, 5*time.Second), lease / 3, over, over + stop - min(stop/4, reserve), lease}
 		for i, got := range times {

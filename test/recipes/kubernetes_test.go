@@ -22,7 +22,7 @@ import (
 
 const manifestFile = "deploy/kubernetes/billing.yaml"
 
-// cluster is what the manifest makes.
+// cluster has the objects of the manifest.
 type cluster struct {
 	Deployment apps.Deployment
 	Budget     policy.PodDisruptionBudget
@@ -35,8 +35,7 @@ func manifest(t *testing.T) cluster {
 	return c
 }
 
-// decode decodes into the types of Kubernetes' own API, and refuses any field that they do not
-// have.
+// decode decodes into the types of Kubernetes' own API, and refuses any unknown field.
 func decode(t *testing.T, file string, into map[string]any) {
 	t.Helper()
 	documents := split.NewYAMLReader(bufio.NewReader(strings.NewReader(text(t, file))))
@@ -60,7 +59,7 @@ func decode(t *testing.T, file string, into map[string]any) {
 	}
 }
 
-// container is the only one.
+// container returns the only container.
 func (c cluster) container(t *testing.T) core.Container {
 	t.Helper()
 	all := c.Deployment.Spec.Template.Spec.Containers
@@ -70,8 +69,7 @@ func (c cluster) container(t *testing.T) core.Container {
 	return all[0]
 }
 
-// deployment is the manifest as a recipe; what comes from elsewhere is named after where it comes
-// from.
+// deployment returns the manifest as a recipe. Values from elsewhere are named after their source.
 func deployment(t *testing.T) recipe {
 	t.Helper()
 	m := manifest(t)
@@ -105,25 +103,25 @@ func TestDeploymentTakesItsStoreFromASecret(t *testing.T) {
 	t.Error("TENURE_STORE does not")
 }
 
-// A probe that asks who leads kills those who do not, or keeps an update from passing them.
-func TestDeploymentLetsFollowersBe(t *testing.T) {
+// A probe of leadership would kill followers, or stop an update at them.
+func TestDeploymentDoesNotProbeLeadership(t *testing.T) {
 	m := manifest(t)
 	c := m.container(t)
 	if c.LivenessProbe != nil || c.ReadinessProbe != nil || c.StartupProbe != nil {
 		t.Error("a probe")
 	}
-	// The time within which a pod ends whose store cannot be opened.
+	// The time within which a pod ends if its store cannot be opened.
 	const connect = 30
 	if got := m.Deployment.Spec.MinReadySeconds; got <= connect {
 		t.Errorf("a pod counts as available after %d s, and may end after %d s without its store", got, connect)
 	}
 }
 
-func TestDeploymentAlwaysHasSomebodyWhoCanLead(t *testing.T) {
+func TestDeploymentAlwaysHasACandidate(t *testing.T) {
 	m := manifest(t)
 	spec := m.Deployment.Spec
 	if *spec.Replicas < 2 {
-		t.Error("nobody stands by")
+		t.Error("there is no standby")
 	}
 	if update := spec.Strategy.RollingUpdate; spec.Strategy.Type != apps.RollingUpdateDeploymentStrategyType || update.MaxUnavailable.IntValue() != 0 {
 		t.Errorf("an update by %+v ends leaders before others have started", spec.Strategy)
@@ -144,7 +142,7 @@ func TestDeploymentAlwaysHasSomebodyWhoCanLead(t *testing.T) {
 }
 
 // The kernel forgets the parent-death signal of a program that changes its user.
-func TestDeploymentKeepsTheProgramItsUser(t *testing.T) {
+func TestDeploymentKeepsTheUserOfTheProgram(t *testing.T) {
 	s := manifest(t).container(t).SecurityContext
 	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || *s.RunAsUser == 0 {
 		t.Errorf("got %+v", s)

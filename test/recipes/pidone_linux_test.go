@@ -20,15 +20,15 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// rootVariable tells a process that it is process 1 of a container, and where its files are;
-// userVariable, as whom.
+// rootVariable makes a process the process 1 of a container, with its files in this directory.
+// userVariable is the user it becomes.
 const (
 	rootVariable = "TENURE_RECIPES_ROOT"
 	userVariable = "TENURE_RECIPES_USER"
 )
 
-// enter does what a container's runtime does last: it shows the processes, leaves everything else
-// behind, gives up root, and becomes the program, which is process 1 then.
+// enter does the last steps of a container's runtime: it mounts /proc, leaves all other files
+// behind, drops root, and becomes the program, which is then process 1.
 func enter(dir string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts: %w", err)
@@ -56,19 +56,19 @@ func enter(dir string) error {
 	return syscall.Exec(os.Args[1], os.Args[1:], env)
 }
 
-// readOnly is the manifest's readOnlyRootFilesystem.
+// readOnly applies the manifest's readOnlyRootFilesystem.
 func readOnly(dir string) error {
 	return errors.Join(syscall.Mount(dir, dir, "", syscall.MS_BIND, ""), syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY, ""))
 }
 
-// container is a process 1 with what it prints. It is killed at the time limit of the tests.
+// container is a process 1 with its output. It is killed at the time limit of the tests.
 type container struct {
 	*testing.T
 	cmd *exec.Cmd
 	out *bufio.Scanner
 }
 
-// contain runs a command as process 1 in a directory that is all that it sees of files.
+// contain runs a command as process 1 in a directory, and shows it no other files.
 func contain(t *testing.T, dir, user string, env []string, command ...string) *container {
 	t.Helper()
 	self, err := os.Executable()
@@ -80,7 +80,7 @@ func contain(t *testing.T, dir, user string, env []string, command ...string) *c
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
 		c.Env = append(c.Env, userVariable+"="+user)
-	} else { // a user may be root of what is his own
+	} else { // a user may be root of its own files
 		c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		c.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
@@ -103,7 +103,7 @@ func contain(t *testing.T, dir, user string, env []string, command ...string) *c
 	return &container{t, c, bufio.NewScanner(io.TeeReader(out, t.Output()))}
 }
 
-// await reads until a line begins like this, and returns the rest of it.
+// await reads until a line begins with this text, and returns the rest of the line.
 func (c *container) await(begin string) string {
 	c.Helper()
 	for c.out.Scan() {
@@ -115,8 +115,8 @@ func (c *container) await(begin string) string {
 	return ""
 }
 
-// processes are the states of its processes, zombies included, as /proc has them: their names with
-// what they do.
+// processes returns the states of the container's processes from /proc, including zombies: their
+// names and states.
 func (c *container) processes() []string {
 	c.Helper()
 	space := func(pid string) string { s, _ := os.Readlink("/proc/" + pid + "/ns/pid"); return s }
@@ -138,13 +138,13 @@ func (c *container) processes() []string {
 	return found
 }
 
-// settle waits until nothing is left but tenure, its guard and the worker.
+// settle waits until only tenure, its guard and the worker are left.
 func (c *container) settle() {
 	c.Helper()
 	wait.Until(c.T, "the orphans to be reaped", func() bool { return len(c.processes()) == 3 })
 }
 
-// stop sends SIGTERM, and expects the worker's own code.
+// stop sends SIGTERM, and expects the worker's own exit code.
 func (c *container) stop(code int) {
 	c.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -12,17 +12,17 @@ import (
 // releasing is the time that a release may take, with some retries.
 const releasing = 5 * time.Second
 
-// recipe is one way in which people are told to start tenure run.
+// recipe is one documented way to start tenure run.
 type recipe struct {
 	name string
-	args []string // what follows tenure
+	args []string // the arguments after tenure
 	env  map[string]string
-	// stop is how long the supervisor waits between SIGTERM and SIGKILL; zero for a line of a
-	// document.
+	// stop is the time that the supervisor waits between SIGTERM and SIGKILL. It is zero for a line
+	// of a document.
 	stop time.Duration
 }
 
-// own are the arguments that are tenure's.
+// own returns the arguments for tenure itself.
 func (r recipe) own() []string {
 	if i := slices.Index(r.args, "--"); i >= 0 {
 		return r.args[:i]
@@ -30,8 +30,7 @@ func (r recipe) own() []string {
 	return r.args
 }
 
-// setting is what a flag has been given by the command line, or by its variable; empty if by
-// neither.
+// setting returns the value of a flag from the command line or from its variable, or "".
 func (r recipe) setting(flag string) string {
 	own := r.own()
 	for i, arg := range own {
@@ -47,7 +46,7 @@ func (r recipe) setting(flag string) string {
 	return r.env["TENURE_"+strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))]
 }
 
-// takes is a setting that must be there: the reader of a recipe is to see what adds up to what.
+// takes returns a setting that a recipe must have: its reader must be able to add up the times.
 func (r recipe) takes(t *testing.T, flag string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(r.setting(flag))
@@ -57,13 +56,13 @@ func (r recipe) takes(t *testing.T, flag string) time.Duration {
 	return d
 }
 
-// deployed are the recipes that say how tenure is stopped.
+// deployed returns the recipes that describe how tenure is stopped.
 func deployed(t *testing.T) []recipe {
 	t.Helper()
 	return []recipe{service(t), deployment(t), composed(t)}
 }
 
-func TestTenureIsGivenTimeToRelease(t *testing.T) {
+func TestTenureHasTimeToRelease(t *testing.T) {
 	for _, r := range deployed(t) {
 		t.Run(r.name, func(t *testing.T) {
 			least := r.takes(t, "finish-within") + r.takes(t, "stop-within") + releasing
@@ -74,7 +73,7 @@ func TestTenureIsGivenTimeToRelease(t *testing.T) {
 	}
 }
 
-func TestNoPasswordStandsInACommandLine(t *testing.T) {
+func TestNoPasswordInACommandLine(t *testing.T) {
 	for _, r := range deployed(t) {
 		if line := strings.Join(r.args, " "); strings.Contains(line, "--store") || strings.Contains(line, "@") {
 			t.Errorf("%s: the store has a password, and is to come from TENURE_STORE: %s", r.name, line)

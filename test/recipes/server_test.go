@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-// nats starts a server, with nothing in it, and returns its URL.
+// nats starts an empty server, and returns its URL.
 func nats(t *testing.T) string {
 	t.Helper()
 	s, err := natsd.Start(t.TempDir())

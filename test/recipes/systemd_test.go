@@ -21,7 +21,7 @@ const (
 	unitTenure = "/usr/local/bin/tenure"
 )
 
-// values are all that a unit says for one name.
+// values returns all values of one name in a unit.
 func values(t *testing.T, file, name string) []string {
 	t.Helper()
 	options, err := unit.DeserializeOptions(strings.NewReader(text(t, file)))
@@ -37,17 +37,17 @@ func values(t *testing.T, file, name string) []string {
 	return all
 }
 
-// value is the only one.
+// value returns the only value.
 func value(t *testing.T, file, name string) string {
 	t.Helper()
 	all := values(t, file, name)
 	if len(all) != 1 {
-		t.Fatalf("%s is said %d times", name, len(all))
+		t.Fatalf("%s is set %d times", name, len(all))
 	}
 	return all[0]
 }
 
-// service is the unit as a recipe. What systemd would replace in words must be known here.
+// service returns the unit as a recipe. Words that systemd would replace must be known here.
 func service(t *testing.T) recipe {
 	t.Helper()
 	stop, err := time.ParseDuration(value(t, unitFile, "TimeoutStopSec"))
@@ -57,7 +57,7 @@ func service(t *testing.T) recipe {
 	return recipe{name: unitFile, args: startOf(t, unitFile), stop: stop}
 }
 
-// startOf are the arguments with which a unit starts tenure.
+// startOf returns the arguments with which a unit starts tenure.
 func startOf(t *testing.T, file string) []string {
 	t.Helper()
 	line := strings.ReplaceAll(value(t, file, "ExecStart"), "%H", "host-1")
@@ -73,9 +73,10 @@ func startOf(t *testing.T, file string) []string {
 
 func TestUnitStopsTenureAlone(t *testing.T) {
 	for name, want := range map[string]string{
-		// control-group asks the program a second time, process leaves what is left
+		// control-group would signal the program a second time, and process would leave other
+		// processes behind.
 		"KillMode":        "mixed",
-		"OOMPolicy":       "continue", // the others end the term
+		"OOMPolicy":       "continue", // the other processes end the term
 		"NoNewPrivileges": "yes",      // the parent-death signal lasts
 		"Restart":         "always",
 	} {
@@ -85,7 +86,7 @@ func TestUnitStopsTenureAlone(t *testing.T) {
 	}
 }
 
-// analyze runs systemd-analyze and returns what it printed.
+// analyze runs systemd-analyze and returns its output.
 func analyze(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	command, err := exec.LookPath("systemd-analyze")
@@ -100,8 +101,8 @@ func analyze(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// laidOut puts a unit into a directory of its own, with a program that exists in the place of
-// tenure, and returns its path.
+// laidOut puts a unit into its own directory, with a program that exists in place of tenure, and
+// returns the unit's path.
 func laidOut(t *testing.T, file string, withDropIn bool) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -125,8 +126,8 @@ func laidOut(t *testing.T, file string, withDropIn bool) string {
 	return write(filepath.Base(file), strings.ReplaceAll(text(t, file), unitTenure, self))
 }
 
-// systemd ignores what it does not know and says so: anything said is a mistake.
-func TestSystemdKnowsAllThatTheUnitsSay(t *testing.T) {
+// systemd ignores unknown settings and reports them. Any report is a mistake.
+func TestSystemdAcceptsAllUnitSettings(t *testing.T) {
 	verify := func(file string, withDropIn bool) {
 		t.Helper()
 		out, err := analyze(t, "verify", "--man=no", "--recursive-errors=no", laidOut(t, file, withDropIn))
@@ -139,8 +140,9 @@ func TestSystemdKnowsAllThatTheUnitsSay(t *testing.T) {
 	verify(dashboardUnit, false)
 }
 
-// What the guard and the Go runtime call, of the groups that people leave out.
-func TestFilterOfTheUnitAllowsWhatTheGuardCalls(t *testing.T) {
+// These are the system calls of the guard and of the Go runtime in the groups that users often
+// leave out.
+func TestUnitFilterAllowsTheSystemCallsOfTheGuard(t *testing.T) {
 	allowed := map[string]bool{}
 	var add func(group string)
 	add = func(group string) {

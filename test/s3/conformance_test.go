@@ -41,9 +41,9 @@ func openFake(t testing.TB, client *sdk.Client, opts ...s3object.Option) *s3obje
 	return s
 }
 
-// distance delays most requests and answers by some milliseconds, as networks do. In virtual time
-// nothing else would, so calls with short deadlines would never end in between, and races would
-// be run in the order in which they start.
+// distance delays most requests and answers by some milliseconds, as networks do. Without it,
+// virtual time would not advance: calls with short deadlines would never end in between, and races
+// would always run in the order of their start.
 func distance() s3fake.Plan {
 	return s3fake.Plan{
 		Chances:  map[s3fake.Fault]float64{s3fake.DelayBefore: 0.5, s3fake.DelayAfter: 0.4},
@@ -51,7 +51,7 @@ func distance() s3fake.Plan {
 	}
 }
 
-// bubbleHarness is on a server and a network of its own, in the bubble of the caller.
+// bubbleHarness is on its own server and network, in the bubble of the caller.
 func bubbleHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 	t.Helper()
 	n := new(pipenet.Network)
@@ -63,7 +63,7 @@ func bubbleHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 	return fakeHarness(t, s, r, opts...)
 }
 
-// fakeHarness reaches a server over a relay. Without versions a removal leaves no marker, so that a
+// fakeHarness reaches a server over a relay. Without versions a removal leaves no marker, so a
 // delete is a purge.
 func fakeHarness(t testing.TB, s *s3fake.Server, r *relay.Relay, opts ...s3object.Option) drivertest.Harness {
 	t.Helper()

@@ -20,8 +20,8 @@ import (
 
 const faultyLease = 2 * time.Second
 
-// faultPlans are one of all faults, one of a server that refuses each ETag in quotes, and one for
-// each fault alone. Nearly every third request fails.
+// faultPlans returns a plan with all faults, a plan of a server that refuses each quoted ETag, and
+// a plan for each single fault. Nearly every third request fails.
 func faultPlans() []s3fake.Plan {
 	all := []s3fake.Fault{
 		s3fake.Contended, s3fake.TooMany, s3fake.Broken, s3fake.BrokenLate, s3fake.LoseRequest, s3fake.LoseAnswer,
@@ -38,7 +38,7 @@ func faultPlans() []s3fake.Plan {
 	return plans
 }
 
-// nameOf is short, and the same in each run but for the seed.
+// nameOf returns a short name, which is the same in each run except for the seed.
 func nameOf(p s3fake.Plan, seed uint64) string {
 	name := "all"
 	for f := range p.Chances {
@@ -55,7 +55,7 @@ func TestFaults(t *testing.T) {
 	var struck atomic.Int64
 	plans := faultPlans()
 	const terms = 4
-	t.Run("plans", func(t *testing.T) { // which ends when all within have
+	t.Run("plans", func(t *testing.T) { // it ends when all tests in it have ended
 		for _, p := range plans {
 			seed := rand.Uint64()
 			t.Run(nameOf(p, seed), func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestFaults(t *testing.T) {
 	provesEnough(t, &struck, terms*len(plans))
 }
 
-// provesEnough asks for a fault in each of so many terms, and some more.
+// provesEnough requires at least one fault per term, and some more.
 func provesEnough(t *testing.T, struck *atomic.Int64, terms int) {
 	if n := struck.Load(); n < int64(5*terms/4) {
 		t.Errorf("%d faults: this run proves little", n)
@@ -97,7 +97,7 @@ type faulty struct {
 // onTerm returns the function that is called with each term of a candidate.
 type onTerm func(id string) (enter func(*tenure.Term))
 
-// play has three candidates, and all leaders of so many terms but the last leave in good order
+// play runs three candidates. All leaders of this many terms, except the last, leave gracefully
 // after a while.
 func (f *faulty) play(w onTerm) {
 	f.grown = make(chan struct{})
@@ -107,7 +107,7 @@ func (f *faulty) play(w onTerm) {
 	}
 	for n := range f.terms {
 		latest := f.until(n + 1)
-		time.Sleep(faultyLease * 5 / 4) // a renewal has come then, or the term is lost
+		time.Sleep(faultyLease * 5 / 4) // by then it has renewed, or the term is lost
 		select {
 		case latest <- struct{}{}:
 		default: // it lost the term
@@ -134,7 +134,7 @@ func (f *faulty) join(id string, w onTerm) (leave func()) {
 		return func() {}
 	}
 	e, err := tenure.New(store, "billing", tenure.Config{
-		ID: id, Lease: faultyLease, OnEvent: f.hear, Clock: f.clock,
+		ID: id, Lease: faultyLease, OnEvent: f.onEvent, Clock: f.clock,
 	})
 	if err != nil {
 		f.Errorf("%v", err)
@@ -155,7 +155,7 @@ func (f *faulty) join(id string, w onTerm) (leave func()) {
 	}
 }
 
-// lead takes part until a term of this candidate was ended by play.
+// lead takes part until play has ended a term of this candidate.
 func (f *faulty) lead(ctx context.Context, e *tenure.Election, enter func(*tenure.Term)) {
 	err := e.Run(ctx, func(soft context.Context, term *tenure.Term) error {
 		enter(term)
@@ -171,9 +171,9 @@ func (f *faulty) lead(ctx context.Context, e *tenure.Election, enter func(*tenur
 	}
 }
 
-// hear: a term may end because its time is over, never because a fault is taken for somebody else's
-// write.
-func (f *faulty) hear(e tenure.Event) {
+// onEvent: a term may end because its time is over, but never because a fault is mistaken for
+// another candidate's write.
+func (f *faulty) onEvent(e tenure.Event) {
 	switch {
 	case e.Kind == tenure.EventLost && !errors.Is(e.Cause, tenure.ErrExpired):
 		f.Errorf("%s lost term %d before its deadline: %v", e.ID, e.Term, e.Cause)
@@ -193,7 +193,7 @@ func (f *faulty) enter() <-chan struct{} {
 	return own
 }
 
-// until waits for so many terms, and returns the channel that ends the last one.
+// until waits for this many terms, and returns the channel that ends the last one.
 func (f *faulty) until(terms int) chan<- struct{} {
 	for {
 		f.mu.Lock()
@@ -206,7 +206,7 @@ func (f *faulty) until(terms int) chan<- struct{} {
 	}
 }
 
-// referee looks at the terms of all candidates at one moment of virtual time, again and again.
+// referee checks the terms of all candidates at one instant of virtual time, again and again.
 type referee struct {
 	testing.TB
 	ends chan struct{}
@@ -244,7 +244,8 @@ func (r *referee) stop() {
 	r.done.Wait()
 }
 
-// enter requires of each term a higher token than any before, and that no earlier term is valid.
+// enter requires that each term has a higher token than all before, and that no earlier term is
+// valid.
 func (r *referee) enter(id string) func(*tenure.Term) {
 	return func(t *tenure.Term) {
 		r.mu.Lock()
@@ -259,7 +260,7 @@ func (r *referee) enter(id string) func(*tenure.Term) {
 	}
 }
 
-// judge is called under the lock.
+// judge must be called with the lock held.
 func (r *referee) judge() {
 	if len(r.terms) == 0 {
 		return

@@ -20,7 +20,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// TestRealConformance is alone, since it counts goroutines.
+// TestRealConformance runs alone, because it counts goroutines.
 func TestRealConformance(t *testing.T) {
 	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
 		bucket := server.Bucket(t)
@@ -28,7 +28,8 @@ func TestRealConformance(t *testing.T) {
 	})
 }
 
-// TestRealElections has leases that outlast the stalls of a busy machine, and so takes minutes.
+// TestRealElections has leases that are longer than the stalls of a busy machine, and so takes
+// minutes.
 func TestRealElections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes minutes: without -short")
@@ -39,7 +40,7 @@ func TestRealElections(t *testing.T) {
 	})
 }
 
-// realHarness has the peer at another process, where there is one.
+// realHarness has the peer at another process, if there is one.
 func realHarness(t testing.TB, server *s3d.Server, bucket string) drivertest.Harness {
 	r, way := realRelay(t, server.URLs()[0])
 	peer := lastOf(server.URLs())
@@ -62,7 +63,7 @@ func realHarness(t testing.TB, server *s3d.Server, bucket string) drivertest.Har
 	}
 }
 
-// heldBy says which keys a server can hold beside one another.
+// heldBy defines which keys a server can hold at the same time.
 func heldBy(k s3d.Kind, s *s3object.Store) driver.Store {
 	if k == s3d.MinIO {
 		return s
@@ -71,7 +72,7 @@ func heldBy(k s3d.Kind, s *s3object.Store) driver.Store {
 }
 
 // flatKeys refuses keys with slashes. versitygw keeps an object as a file of the same path, so that
-// "a" and "a/b" exclude each other; TestRealPaths looks at what it says then.
+// "a" and "a/b" exclude each other. TestRealPaths checks its answer then.
 type flatKeys struct{ *s3object.Store }
 
 func (f flatKeys) CheckKey(key string) error {
@@ -81,8 +82,8 @@ func (f flatKeys) CheckKey(key string) error {
 	return f.Store.CheckKey(key)
 }
 
-// TestRealPaths: where "a" is a file, "a/b" cannot be; that must not look like another candidate's
-// success, and harm neither.
+// TestRealPaths: if "a" is a file, "a/b" cannot exist. That must not look like another candidate's
+// success, and must harm neither.
 func TestRealPaths(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity}, func(t *testing.T, server *s3d.Server) {
 		ctx, store := wait.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))
@@ -106,7 +107,7 @@ func TestRealPaths(t *testing.T) {
 	})
 }
 
-// stranger has no right to anything: on MinIO because nobody knows that user.
+// stranger has no rights. MinIO does not know this user.
 func stranger(k s3d.Kind) func(*s3.Options) {
 	if k == s3d.MinIO {
 		return s3d.As("nobody", s3d.Secret)

@@ -18,10 +18,10 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// mistake is what people get wrong, and what the error must say about it.
+// mistake is a common mistake, and the text that the error must contain.
 type mistake struct {
 	name   string
-	bucket string // another one
+	bucket string // another bucket
 	change func(*s3.Options)
 	denied bool
 	says   []string
@@ -43,8 +43,8 @@ func mistakes() []mistake {
 	}
 }
 
-// TestRealMistakes: each gets a clear error that names the remedy, from reads and writes, and
-// nothing is overwritten.
+// TestRealMistakes: each mistake causes a clear error that names the remedy, from reads and writes.
+// Nothing is overwritten.
 func TestRealMistakes(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
@@ -101,8 +101,8 @@ func (m mistake) judge(t *testing.T, call string, err error) {
 	}
 }
 
-// TestRealForeignObject: an object that is no record is somebody else's. Candidates say so and
-// leave it alone.
+// TestRealForeignObject: an object that is not a record belongs to another program. Candidates
+// report this and do not overwrite it.
 func TestRealForeignObject(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
@@ -125,7 +125,7 @@ func TestRealForeignObject(t *testing.T) {
 	})
 }
 
-// readStore tells when a read begins, to those who listen.
+// readStore signals the start of a read to its listeners.
 type readStore struct {
 	*s3object.Store
 	begun chan time.Time
@@ -139,8 +139,8 @@ func (s readStore) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return s.Store.Read(ctx, key)
 }
 
-// campaignInVain goes on after the alarm until the candidate still reads two leases later, in which
-// it would have replaced an absent or dead leader.
+// campaignInVain campaigns after the alarm until two leases later. In that time the candidate would
+// have replaced an absent or dead leader. It must still read then.
 func campaignInVain(t *testing.T, store *s3object.Store, name string) {
 	t.Helper()
 	const lease = 2 * time.Second
@@ -175,7 +175,7 @@ func campaignInVain(t *testing.T, store *s3object.Store, name string) {
 		}
 	}
 	began := await(alarm, "alarm about bytes that are no record")
-	// the second shows that nothing followed from the first
+	// The second read shows that nothing followed from the first.
 	for late := 0; late < 2 && ctx.Err() == nil; {
 		if await(reads.begun, "read").Sub(began) > 2*lease {
 			late++
@@ -185,7 +185,7 @@ func campaignInVain(t *testing.T, store *s3object.Store, name string) {
 	<-ended
 }
 
-// TestRealEnvironment: the variables that AWS's tools know are enough.
+// TestRealEnvironment: the variables of AWS's own tools are enough.
 func TestRealEnvironment(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity}, func(t *testing.T, server *s3d.Server) {
 		for name, value := range map[string]string{

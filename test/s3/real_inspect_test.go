@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// TestRealInspectPasses: a warning that is always given is not heard.
+// TestRealInspectPasses: users ignore a warning that always appears.
 func TestRealInspectPasses(t *testing.T) {
 	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
 		for _, f := range inspectReal(t, server) {
@@ -26,7 +26,7 @@ func TestRealInspectPasses(t *testing.T) {
 	})
 }
 
-// TestRealInspectWarns of servers that ignore conditions, and of one that checks them and then
+// TestRealInspectWarns covers servers that ignore conditions, and one that checks them and then
 // writes.
 func TestRealInspectWarns(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Rclone, s3d.Azurite, s3d.Stub}, func(t *testing.T, server *s3d.Server) {
@@ -41,7 +41,7 @@ func TestRealInspectWarns(t *testing.T) {
 			}
 		}
 		if unsafe == 0 {
-			t.Errorf("two can lead on %s at once, and nothing says so", server.Kind)
+			t.Errorf("two can lead on %s at once, and no finding reports it", server.Kind)
 		}
 	})
 }
@@ -57,7 +57,7 @@ func inspectReal(t *testing.T, server *s3d.Server) []driver.Finding {
 	return found
 }
 
-// leavesNothing requires that an inspection took away what it brought. The stub cannot list.
+// leavesNothing requires that an inspection removed its objects. The stub cannot list.
 func leavesNothing(t *testing.T, server *s3d.Server, bucket string) {
 	t.Helper()
 	if server.Kind == s3d.Stub {
@@ -72,8 +72,8 @@ func leavesNothing(t *testing.T, server *s3d.Server, bucket string) {
 	}
 }
 
-// sequentially requires that a server keeps conditions while nobody else writes, so that only a
-// race can tell.
+// sequentially requires that a server honors conditions while no other client writes, so that only
+// a race shows the fault.
 func sequentially(t *testing.T, server *s3d.Server) {
 	t.Helper()
 	ctx, store := wait.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))

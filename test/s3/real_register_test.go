@@ -22,13 +22,13 @@ const (
 	realAttention = 250 * time.Millisecond
 )
 
-// realRegime is what happens to a server while clients contend for a cell.
+// realRegime is a fault of a server while clients contend for a cell.
 type realRegime struct {
 	name    string
 	why     string
 	trouble func(testing.TB, *rand.Rand, *s3d.Server)
 	lasts   time.Duration
-	// needs is how many operations of unknown outcome make the run worth something.
+	// needs is the number of operations with an unknown outcome that make the run useful.
 	needs int
 }
 
@@ -42,8 +42,8 @@ func realRegimes() []realRegime {
 	}
 }
 
-// TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
-// clients.
+// TestRealRegisterIsLinearizable: elections rely on one property of a cell. It is one register for
+// all clients.
 func TestRealRegisterIsLinearizable(t *testing.T) {
 	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
 		for _, r := range realRegimes() {
@@ -97,14 +97,14 @@ func (r realRegime) worth(h *history.History) bool {
 	return swaps >= 10 && refusals >= 10 && unknowns >= r.needs
 }
 
-// etagOf is the version that a value has. versitygw 1.8.0 reads first an object's ETag and then
+// etagOf returns the version of a value. versitygw 1.8.0 first reads an object's ETag and then
 // opens the object, so that the ETag may be that of the content before. It never is that of a later
-// one, which could cost a leader its lease.
+// content, which could cost a leader its lease.
 func etagOf(value string) driver.Version {
 	return driver.Version(fmt.Sprintf("%x", md5.Sum([]byte(value))))
 }
 
-// killOne lets the clients work before and after, so that there is something to lose.
+// killReal lets the clients work before and after the kill, so that there is something to lose.
 func killReal(t testing.TB, rng *rand.Rand, server *s3d.Server) {
 	url := someRealTime(rng, server)
 	if err := server.Kill(url); err != nil {
@@ -126,7 +126,7 @@ func pauseReal(t testing.TB, rng *rand.Rand, server *s3d.Server) {
 	}
 }
 
-// someTime passes until something happens to one of the processes.
+// someRealTime waits before a fault, and returns the URL of the process that the fault hits.
 func someRealTime(rng *rand.Rand, server *s3d.Server) (url string) {
 	time.Sleep(time.Duration(300+rng.IntN(300)) * time.Millisecond)
 	urls := server.URLs()

@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// TestRealCheckRights: asking for the right to write changes nothing on any server, also on those
-// that ignore the conditions of writes, and with the right there is no complaint.
+// TestRealCheckRights: the check of the right to write changes nothing on any server, not even on
+// servers that ignore the conditions of writes. With the right it succeeds.
 func TestRealCheckRights(t *testing.T) {
 	eachReal(t, s3d.Kinds(), func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]

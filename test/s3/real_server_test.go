@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they
-// work.
+// TestMain lets more tests run in parallel than there are processors, because the tests mostly
+// wait.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -25,11 +25,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// servers are programs of others, which are fetched and compiled at the first need.
+// servers are programs of other projects, which are fetched and compiled when they are first
+// needed.
 var servers = flag.String("servers", "",
 	"the `kinds` of servers to test on, as a list with commas (default all, with -short versity,stub)")
 
-// wanted are the kinds that the flags choose.
+// wanted returns the kinds that the flags select.
 func wanted(t *testing.T) []s3d.Kind {
 	t.Helper()
 	switch {
@@ -49,7 +50,7 @@ func wanted(t *testing.T) []s3d.Kind {
 	return kinds
 }
 
-// soundServers are the servers on which elections can be held.
+// soundServers returns the servers on which elections can be held.
 func soundServers() []s3d.Kind { return []s3d.Kind{s3d.Versity, s3d.Versity2, s3d.MinIO} }
 
 // eachReal runs a test on each of these servers that is wanted, one after another.
@@ -65,10 +66,10 @@ func eachReal(t *testing.T, kinds []s3d.Kind, run func(*testing.T, *s3d.Server))
 	}
 }
 
-// realStore is a store over a client of its own, as another process has one.
+// realStore returns a store over its own client, as another process has one.
 func realStore(t testing.TB, url, bucket string, change ...func(*s3.Options)) *s3object.Store {
 	t.Helper()
-	// Idle connections cost goroutines here and in the relay, which shall not be taken for those of
+	// Idle connections cost goroutines here and in the relay. These must not count as goroutines of
 	// calls that hang.
 	transport := &http.Transport{MaxIdleConnsPerHost: 4}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -80,7 +81,7 @@ func realStore(t testing.TB, url, bucket string, change ...func(*s3.Options)) *s
 	return store
 }
 
-// realRelay is a way to a server that can be cut.
+// realRelay returns a connection to a server that can be cut.
 func realRelay(t testing.TB, url string) (*relay.Relay, string) {
 	t.Helper()
 	r, err := relay.New(url)

@@ -42,8 +42,8 @@ func socketHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 	return h
 }
 
-// TestFakeConformance is alone, since it counts goroutines. With -short it does without the same
-// again in the other form.
+// TestFakeConformance runs alone, because it counts goroutines. With -short it runs only one of the
+// two forms.
 func TestFakeConformance(t *testing.T) {
 	for name, opts := range map[string][]s3object.Option{
 		"quoted": nil, "unquoted": {s3object.WithUnquotedETags()},
@@ -57,8 +57,8 @@ func TestFakeConformance(t *testing.T) {
 	}
 }
 
-// TestFakeFaults is TestFaults over sockets and in real time, where requests arrive in the order
-// that the machine decides.
+// TestFakeFaults is TestFaults over sockets and in real time, where the machine decides the order
+// of requests.
 func TestFakeFaults(t *testing.T) {
 	plans, terms := faultPlans(), 4
 	if testing.Short() {
@@ -78,7 +78,7 @@ func TestFakeFaults(t *testing.T) {
 	provesEnough(t, &struck, terms*len(plans))
 }
 
-// booked plays with a book of what leaders were told.
+// booked plays with a book of the checks by leaders.
 func (f *faulty) booked(p s3fake.Plan) int64 {
 	var book witness.Book
 	var askers []*asking.Asker

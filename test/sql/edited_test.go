@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// severed is a store that cannot be reached any more.
+// severed is a store that can become unreachable.
 type severed struct {
 	driver.Store
 	on atomic.Bool
@@ -38,9 +38,9 @@ func (s *severed) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return s.Store.Read(ctx, key)
 }
 
-// TestReleaseByHandIsWaitedOut: an operator writes into the row that the leader has released. The
+// TestManualReleaseIsWaitedOut: an operator edits the row to show a release of the leader. The
 // leader is cut off and does not notice. There must not be two leaders.
-func TestReleaseByHandIsWaitedOut(t *testing.T) {
+func TestManualReleaseIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

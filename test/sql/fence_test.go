@@ -21,7 +21,7 @@ type heldTerm struct {
 	left  time.Duration
 }
 
-// term returns a term of the election billing that lasts until its function is called.
+// term returns a term of the election billing, and a function that ends it.
 func term(t testing.TB, token uint64, left time.Duration) (heldTerm, func()) {
 	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	t.Cleanup(end)
@@ -122,8 +122,8 @@ func TestFenceRefusesAnOlderTerm(t *testing.T) {
 	}
 }
 
-// TestFenceRollsBack: nothing of a transaction stays that ends by an error, a panic, or the end of
-// its term.
+// TestFenceRollsBack: a transaction that ends by an error, a panic, or the end of its term leaves
+// nothing behind.
 func TestFenceRollsBack(t *testing.T) {
 	l := sqliteLedger(t)
 	held, end := term(t, 7, time.Second)
@@ -161,7 +161,7 @@ type ending string
 func (e ending) Error() string    { return "the commit ends with " + string(e) }
 func (e ending) SQLState() string { return string(e) }
 
-// TestFenceWhenACommitFails: only an error that proves a rollback is reported as one, also when a
+// TestFenceWhenACommitFails: only an error that proves a rollback is reported as one, even if a
 // newer term has opened its fence by then.
 func TestFenceWhenACommitFails(t *testing.T) {
 	for code, known := range map[string]bool{"5": true, "19": true, "10": false, "": false} {
@@ -188,7 +188,7 @@ func TestFenceWhenACommitFails(t *testing.T) {
 	}
 }
 
-// TestFenceAcrossARaise: a transaction that began before a newer term opened, and writes after it.
+// TestFenceAcrossARaise: a transaction began before a newer term opened, and writes after it.
 func TestFenceAcrossARaise(t *testing.T) {
 	l := sqliteLedger(t)
 	first, _ := term(t, 7, time.Second)
@@ -207,7 +207,7 @@ func TestFenceAcrossARaise(t *testing.T) {
 	}
 }
 
-func TestFenceThatIsGone(t *testing.T) {
+func TestMissingFence(t *testing.T) {
 	l := sqliteLedger(t)
 	held, _ := term(t, 7, time.Second)
 	for _, harm := range []string{"DELETE FROM tenure_fence", "UPDATE tenure_fence SET term = 3 WHERE step = 2"} {
@@ -257,5 +257,5 @@ func TestFenceSettings(t *testing.T) {
 	a := l.open(t, held, sqlstore.FenceTable("other"), sqlstore.FenceName("x"))
 	newer, _ := term(t, 9, time.Second)
 	l.open(t, newer, sqlstore.FenceTable("other"))
-	must(t, l.write(t.Context(), a, 7, nil)) // a fence of another name
+	must(t, l.write(t.Context(), a, 7, nil)) // a fence with another name
 }

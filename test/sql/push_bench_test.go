@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// timed keeps when each write was sent and how long it took.
+// timed records when each write was sent and how long it took.
 type timed struct {
 	*pgxstore.Store
 	mu     *sync.Mutex
@@ -29,7 +29,7 @@ type written struct {
 	took time.Duration // 0 before the answer
 }
 
-// CompareAndSwap keeps the time.
+// CompareAndSwap records the time.
 func (s timed) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	w := &written{sent: time.Now()}
 	s.mu.Lock()
@@ -42,8 +42,8 @@ func (s timed) CompareAndSwap(ctx context.Context, key string, prev driver.Versi
 	return v, err
 }
 
-// BenchmarkHandOver measures hand-overs to a named successor on PostgreSQL with pushes: from the
-// moment that the release is sent to the next leader, and how long its two writes take.
+// BenchmarkHandOver measures hand-overs to a named successor on PostgreSQL with pushes. It measures
+// the time from the release until the next leader leads, and the time of its two writes.
 func BenchmarkHandOver(b *testing.B) {
 	p := sqld.StartPostgres(b)
 	dsn := p.DSN("postgres", "postgres")
@@ -97,8 +97,8 @@ func BenchmarkHandOver(b *testing.B) {
 	b.ReportMetric(float64(commits[len(commits)/2].Microseconds()), "both-writes-p50-µs")
 }
 
-// BenchmarkNotifications compares writes with and without a notification, by eight writers at once,
-// each of a key of its own. PostgreSQL commits transactions that notify one at a time.
+// BenchmarkNotifications compares writes with and without a notification, by eight concurrent
+// writers, each to its own key. PostgreSQL commits transactions that notify one at a time.
 func BenchmarkNotifications(b *testing.B) {
 	p := sqld.StartPostgres(b)
 	for name, opts := range map[string][]sqlstore.Option{"without": nil, "with": {sqlstore.WithNotifications()}} {

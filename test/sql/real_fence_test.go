@@ -51,7 +51,7 @@ func (l ledger) count(t testing.TB, token uint64) (n int) {
 	return n
 }
 
-// former has eight workers of a leader that does not know that its term is over, as after a pause.
+// former is eight workers of a leader that does not know that its term is over, as after a pause.
 // Each writes until it was refused often enough.
 type former struct {
 	commits, refused atomic.Int64
@@ -80,7 +80,7 @@ func (f *former) work(write func() error) {
 	}
 }
 
-// reach waits until the leader has committed so often.
+// reach waits until the leader has committed this many times.
 func (f *former) reach(commits int64) {
 	for f.commits.Load() < commits {
 		time.Sleep(time.Millisecond)
@@ -88,7 +88,7 @@ func (f *former) reach(commits int64) {
 }
 
 // TestRealFenceStopsAFormerLeader: a newer term opens its fence while transactions of the former
-// overlap all the time, and is not starved by them. From then on none of them is committed.
+// one overlap all the time, and they do not starve it. From then on none of them is committed.
 func TestRealFenceStopsAFormerLeader(t *testing.T) {
 	for name, start := range ledgers {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRealFenceStopsAFormerLeader(t *testing.T) {
 	}
 }
 
-// TestRealControlWithoutFence: the same with a check of the lease alone lets writes pass.
+// TestRealControlWithoutFence: with only a check of the lease, the same writes pass.
 func TestRealControlWithoutFence(t *testing.T) {
 	l := ledgers["postgres"](t)
 	first, _ := term(t, 1, 15*time.Second)
@@ -139,8 +139,8 @@ func TestRealControlWithoutFence(t *testing.T) {
 	}
 }
 
-// TestRealFenceOutlastsAFrozenLeader: a leader that is frozen within a transaction holds its
-// successor up no longer than its limit.
+// TestRealFenceOutlastsAFrozenLeader: a leader that is frozen within a transaction delays its
+// successor only until its limit.
 func TestRealFenceOutlastsAFrozenLeader(t *testing.T) {
 	for _, name := range []string{"postgres", "mariadb"} {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +166,7 @@ func TestRealFenceOutlastsAFrozenLeader(t *testing.T) {
 	}
 }
 
-// TestRealFenceOfPGX: the same fence with transactions of pgx, with one statement more than without
-// a fence.
+// TestRealFenceOfPGX: the same fence with transactions of pgx costs one statement more than none.
 func TestRealFenceOfPGX(t *testing.T) {
 	cfg, err := pgxpool.ParseConfig(sqld.StartPostgres(t).DSN("postgres", "postgres"))
 	must(t, err)

@@ -21,7 +21,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// forger is a role without any right on the table. It may notify, like everybody who can connect.
+// forger is a role without any right on the table. Like every client that can connect, it may
+// notify.
 func forger(t *testing.T, p *sqld.Postgres) *sql.DB {
 	t.Helper()
 	run(t, p.Open(t, "postgres", "postgres"), "CREATE ROLE forger LOGIN", "REVOKE ALL ON tenure FROM PUBLIC")
@@ -36,7 +37,8 @@ func notifies(t *testing.T, db *sql.DB, s *pgxstore.Store, payload string) {
 	}
 }
 
-// TestRealForgedNotifications: whatever strangers notify, the leader goes on, and nobody claims.
+// TestRealForgedNotifications: whatever other clients notify, the leader goes on, and no other
+// member claims.
 func TestRealForgedNotifications(t *testing.T) {
 	p := sqld.StartPostgres(t)
 	dsn := p.DSN("postgres", "postgres")
@@ -67,7 +69,8 @@ func TestRealForgedNotifications(t *testing.T) {
 	for _, s := range stores {
 		s.swaps.Store(0)
 	}
-	// For a lease each lie comes alone, with time to act upon it, and then as fast as can be.
+	// For a lease each forged notification comes alone, with time to act on it. Then they come as
+	// fast as possible.
 	for began := time.Now(); time.Since(began) < 3*cfg.Lease; {
 		for _, lie := range lies {
 			notifies(t, stranger, store.Store, lie)
@@ -116,7 +119,7 @@ func (c counted) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 	return c.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
-// arrivals counts what a watch is told of the forged term.
+// arrivals counts the pushes of the forged term.
 func arrivals(t *testing.T, s *pgxstore.Store) *atomic.Int32 {
 	t.Helper()
 	var n atomic.Int32
@@ -130,7 +133,7 @@ func arrivals(t *testing.T, s *pgxstore.Store) *atomic.Int32 {
 	return &n
 }
 
-// forgeries are notifications that are well formed and false, and some that are malformed.
+// forgeries returns notifications that are well formed and false, and some that are malformed.
 func forgeries(t *testing.T, now driver.Entry) []string {
 	t.Helper()
 	lie := func(change func(*record.Record)) string {
@@ -154,7 +157,7 @@ func forgeries(t *testing.T, now driver.Entry) []string {
 	}
 }
 
-// forge is a notification of a state of the election billing, with a seal that fits.
+// forge returns a notification of a state of the election billing, with a matching seal.
 func forge(now driver.Entry, value []byte) string {
 	const key = "billing"
 	_, era, _ := strings.Cut(string(now.Version), " ")

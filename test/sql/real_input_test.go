@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// mistake is an operator's, with the remedy that errors name.
+// mistake is a mistake of an operator, with the remedy that errors name.
 type mistake struct {
 	name   string
 	pool   *sql.DB
@@ -82,7 +82,7 @@ func TestRealMistakesPostgres(t *testing.T) {
 	refuseCreate(t, as("guest:s3cret", "postgres"), sqlstore.Postgres())
 }
 
-// refuseCreate creates a table without the right to.
+// refuseCreate calls Create without the right to create a table.
 func refuseCreate(t *testing.T, guest *sql.DB, dialect sqlstore.Dialect) {
 	t.Helper()
 	s := over(t, guest, dialect, sqlstore.WithTable("another"))
@@ -135,7 +135,7 @@ func TestRealMistakesMariaDB(t *testing.T) {
 	})
 }
 
-// twins are two databases of one name, on two servers.
+// twins are two databases with one name, on two servers.
 func twins(t *testing.T, one, other *sql.DB, dialect sqlstore.Dialect) {
 	t.Helper()
 	a, b := open(t, one, dialect), open(t, other, dialect)
@@ -170,8 +170,8 @@ func TestRealTwinsAreTwoEras(t *testing.T) {
 	})
 }
 
-// TestRealRowOfAnotherHand: a value that was edited is unproven, and foreign bytes are kept.
-func TestRealRowOfAnotherHand(t *testing.T) {
+// TestRealEditedRow: a value that was edited is unproven, and foreign bytes are kept.
+func TestRealEditedRow(t *testing.T) {
 	eachSite(t, func(t *testing.T, s site) {
 		db := s.pool(t)
 		store := open(t, db, s.dialect)
@@ -202,14 +202,14 @@ func TestRealRowOfAnotherHand(t *testing.T) {
 	})
 }
 
-// dumped is a server whose tables can be written to a file and put back.
+// dumped is a server whose tables can be written to a file and restored.
 type dumped interface {
 	Dump(t testing.TB, database string) []byte
 	Restore(t testing.TB, database string, dump []byte)
 }
 
 // TestRealRestoredTable: while a table is restored from a dump of a former term, the leader steps
-// down, and one leads again, in a higher term.
+// down. Then a member leads again, in a higher term.
 func TestRealRestoredTable(t *testing.T) {
 	databases := map[string]string{"postgres": "postgres", "mariadb": "elections"}
 	for name, database := range databases {

@@ -19,7 +19,7 @@ func inspect(t *testing.T, name string, s *sqlstore.Store, want map[string]drive
 	compareFindings(t, name, found, want)
 }
 
-// guest makes a role that has the rights of a candidate and no others.
+// guest creates a role with only the rights of a candidate.
 func guest(t *testing.T, admin *sql.DB) {
 	t.Helper()
 	run(t, admin, "CREATE ROLE guest LOGIN", "GRANT SELECT, INSERT, UPDATE ON tenure TO guest")
@@ -55,7 +55,7 @@ func TestRealInspectPostgres(t *testing.T) {
 	inspect(t, "with a standby", fresh(), map[string]driver.Severity{"synchronous_standby_names": driver.Advice})
 }
 
-// through is a store behind a pooler.
+// through returns a store behind a pooler.
 func through(t *testing.T, p *sqld.Postgres, mode string) *sqlstore.Store {
 	t.Helper()
 	b := sqld.StartPgBouncer(t, p, mode)

@@ -114,8 +114,7 @@ func TestPromotedStandbyIsAnotherEra(t *testing.T) {
 	}
 }
 
-// loseAClaim leaves a leader whose claim the promoted standby lacks: there, the record is a
-// release.
+// loseAClaim leaves a leader whose claim the promoted standby lacks. The record there is a release.
 func loseAClaim(t *testing.T, p *pair, ctx context.Context, lease time.Duration, opts ...sqlstore.Option) *tenure.Term {
 	t.Helper()
 	s := p.store(opts...)
@@ -131,7 +130,7 @@ func loseAClaim(t *testing.T, p *pair, ctx context.Context, lease time.Duration,
 	return term
 }
 
-// TestFreshMemberWaitsOutALostClaim: a member that starts after the loss knows nothing of it.
+// TestFreshMemberWaitsOutALostClaim: a member that starts after the loss does not know the claim.
 func TestFreshMemberWaitsOutALostClaim(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

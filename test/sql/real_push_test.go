@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// pushes is a store over a pool of its own that listens at an address.
+// pushes returns a store over its own pool that listens at an address.
 func pushes(t testing.TB, pool, listen string) *pgxstore.Store {
 	t.Helper()
 	config, err := pgx.ParseConfig(listen)
@@ -34,7 +34,7 @@ func pushHarness(t *testing.T) func(t testing.TB) drivertest.Harness {
 		s := pushes(t, dsn, dsn)
 		h := actions(sqld.Open(t, "pgx", dsn), s.Store, "$1")
 		h.Store, h.Peer = s, pushes(t, dsn, dsn)
-		h.Delete, h.Purge = nil, nil // what is deleted by hand is not notified
+		h.Delete, h.Purge = nil, nil // a deletion by hand sends no notification
 		h.FloorTick = time.Microsecond
 		return h
 	}
@@ -44,7 +44,8 @@ func TestRealPushConformance(t *testing.T) { drivertest.Run(t, pushHarness(t)) }
 
 func TestRealPushElections(t *testing.T) { electiontest.Run(t, pushHarness(t)) }
 
-// TestRealPoolersAreRefused: a LISTEN behind a pooler would stay on a session that others get.
+// TestRealPoolersAreRefused: a LISTEN behind a pooler would stay on a session that other clients
+// get.
 func TestRealPoolersAreRefused(t *testing.T) {
 	p := sqld.StartPostgres(t)
 	direct := p.DSN("postgres", "postgres")
@@ -73,7 +74,7 @@ func TestRealPoolersAreRefused(t *testing.T) {
 	}
 }
 
-// TestRealListeningElsewhere: two databases of one server have tables of one name.
+// TestRealListeningElsewhere: two databases of one server have tables with one name.
 func TestRealListeningElsewhere(t *testing.T) {
 	p := sqld.StartPostgres(t)
 	run(t, p.Open(t, "postgres", "postgres"), "CREATE DATABASE other")
@@ -84,8 +85,8 @@ func TestRealListeningElsewhere(t *testing.T) {
 	}
 }
 
-// TestRealLostListener: a connection that an operator ends, or a server that crashes, is replaced.
-// Every watch is then told to read.
+// TestRealLostListener: a connection that an operator ends, or whose server crashes, is replaced.
+// Then every watch is notified to read.
 func TestRealLostListener(t *testing.T) {
 	p := sqld.StartPostgres(t)
 	dsn := p.DSN("postgres", "postgres")
@@ -104,7 +105,7 @@ func TestRealLostListener(t *testing.T) {
 		lose()
 		for e := range seen {
 			if e.Unverified && e.Version == "" {
-				break // it is told to read
+				break // it is notified to read
 			}
 		}
 		version, err = s.CompareAndSwap(t.Context(), "billing", version, fmt.Append(nil, "value ", round))

@@ -19,15 +19,15 @@ const (
 	attention = 250 * time.Millisecond
 )
 
-// regime is what happens to a server while clients contend for a cell.
+// regime is a fault of a server while clients contend for a cell.
 type regime struct {
 	name, why string
 	trouble   func(t testing.TB, rng *rand.Rand, s site)
 	lasts     time.Duration
-	// crashes: a database that shows writes before they are durable may take some back. InnoDB
-	// does, without a binary log: docs/sql.md.
+	// crashes: a database that shows writes before they are durable may take some back. InnoDB does
+	// so without a binary log: docs/sql.md.
 	crashes bool
-	// needs is how many operations of unknown outcome make the run worth something.
+	// needs is the number of operations with an unknown outcome that make the run useful.
 	needs int
 }
 
@@ -55,8 +55,8 @@ var regimes = []regime{
 		}},
 }
 
-// TestRealRegisterIsLinearizable: all that elections rely on is that a cell is one register for all
-// clients.
+// TestRealRegisterIsLinearizable: elections rely on one property of a cell. It is one register for
+// all clients.
 func TestRealRegisterIsLinearizable(t *testing.T) {
 	eachSite(t, func(t *testing.T, s site) {
 		open(t, s.pool(t), s.dialect)

@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// TestMariaDBReplicaIsAnotherEra: a replica that takes over may lack the last writes, so its rows
+// TestMariaDBReplicaIsAnotherEra: a replica that takes over may lack the last writes. So its rows
 // are unproven, and versions of the former primary are refused.
 func TestMariaDBReplicaIsAnotherEra(t *testing.T) {
 	t.Parallel()
@@ -67,14 +67,15 @@ func TestMariaDBReplicaIsAnotherEra(t *testing.T) {
 	}
 }
 
-// TestLeaderGoesOnAfterAPromotion: a standby that has the claim of the leader costs no leader.
+// TestLeaderGoesOnAfterAPromotion: if the standby has the claim of the leader, a promotion costs no
+// leader.
 func TestLeaderGoesOnAfterAPromotion(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	s := p.store()
 	e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second})
 	must(t, err)
-	term, err := e.Campaign(t.Context()) // the first waits for its lease
+	term, err := e.Campaign(t.Context()) // the first candidate waits for its lease
 	must(t, err)
 	must(t, term.Resign(t.Context()))
 	// The long lease gives a slow machine time for the promotion.

@@ -20,7 +20,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// documented returns the statements of docs/sql.md that make roles and grant rights on a database.
+// documented returns the statements of docs/sql.md that create roles and grant rights on a
+// database.
 func documented(t testing.TB, database string) (statements []string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sql.md"))
@@ -49,14 +50,14 @@ type roles struct {
 	lacks   []lack
 }
 
-// lack is one right that is taken away, with the calls that it denies.
+// lack is one right that is removed, with the calls that it denies.
 type lack struct {
 	revoke string
 	role   string
-	table  string // that the store names; by default tenure
+	table  string // the table in the store's error; by default tenure
 	denies string // of read, insert, update, rights
 	want   string // in the error
-	hides  bool   // the database does not tell that a right is missing
+	hides  bool   // the database does not report that a right is missing
 }
 
 func postgresRoles(t *testing.T) roles {
@@ -142,7 +143,7 @@ func eachRoles(t *testing.T, test func(t *testing.T, r roles)) {
 	}
 }
 
-// TestRealRights: the documented rights are enough, and none is too much.
+// TestRealRights: the documented rights are enough, and none is unnecessary.
 func TestRealRights(t *testing.T) {
 	eachRoles(t, func(t *testing.T, r roles) {
 		t.Run("candidate", func(t *testing.T) { r.check(t, lack{role: "candidate"}) })

@@ -13,9 +13,10 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// TestRealSessionsOfOthers: a pool that elections share may have sessions in which a write does not
-// commit, or in which a read sees what is not committed. Nothing is written or believed there.
-func TestRealSessionsOfOthers(t *testing.T) {
+// TestRealUnsafeSessionsAreRefused: a shared pool may have sessions in which a write does not
+// commit, or in which a read sees uncommitted data. The store neither writes nor believes anything
+// there.
+func TestRealUnsafeSessionsAreRefused(t *testing.T) {
 	t.Parallel()
 	site := startMariaDB(t)
 	for _, leak := range []string{
@@ -40,8 +41,8 @@ func TestRealSessionsOfOthers(t *testing.T) {
 	}
 }
 
-// TestRealSessionInAnotherDatabase: a session that was left in another database finds another table
-// of the name there.
+// TestRealSessionInAnotherDatabase: a session that was left in another database finds a table with
+// the same name there.
 func TestRealSessionInAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	site := startMariaDB(t)
@@ -61,8 +62,8 @@ func TestRealSessionInAnotherDatabase(t *testing.T) {
 	}
 }
 
-// TestRealTwinInTheSearchPath: PostgreSQL makes a table in the first schema of the search path, and
-// uses one in any of them.
+// TestRealTwinInTheSearchPath: PostgreSQL creates a table in the first schema of the search path,
+// and uses one in any of them.
 func TestRealTwinInTheSearchPath(t *testing.T) {
 	t.Parallel()
 	p := sqld.StartPostgres(t)

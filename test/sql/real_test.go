@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// server is a database server that tests do things to.
+// server is a database server that tests can stop, kill and pause.
 type server interface {
 	Start() error
 	Stop() error
@@ -22,7 +22,7 @@ type server interface {
 	Resume() error
 }
 
-// site is a database on a server of its own.
+// site is a database on its own server.
 type site struct {
 	server
 	name        string

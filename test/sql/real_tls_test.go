@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// TestRealTLSPostgres: tenure run checks the server's certificate and shows its own, which the role
-// member must have.
+// TestRealTLSPostgres: tenure run checks the server's certificate and presents its own, which the
+// role member must have.
 func TestRealTLSPostgres(t *testing.T) {
 	t.Parallel()
 	p := sqld.StartPostgres(t)
@@ -71,7 +71,8 @@ func TestRealTLSMariaDB(t *testing.T) {
 	})
 }
 
-// tries runs a worker once on each store. It says what is wanted of those that cannot be used.
+// tries runs a worker once on each store. For a store that cannot be used, the map has the wanted
+// error.
 func tries(t *testing.T, env []string, stores map[string]string) {
 	t.Helper()
 	tenure := command.Build(t)

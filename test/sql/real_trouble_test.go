@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// court records the terms of an election, and judges them as they begin.
+// court records the terms of an election, and checks each as it begins.
 type court struct {
 	t     *testing.T
 	began chan uint64
@@ -65,7 +65,7 @@ func opens(t *testing.T, ctx context.Context, store func() *sqlstore.Store) *cou
 	return c
 }
 
-// settles waits until one leads again, or still does.
+// settles waits until a member leads again, or still does.
 func (c *court) settles() {
 	for !c.leading() {
 		select {
@@ -75,8 +75,9 @@ func (c *court) settles() {
 	}
 }
 
-// TestRealElectionsWhoseSessionsEnd: an operator ends all sessions of the database many times.
-func TestRealElectionsWhoseSessionsEnd(t *testing.T) {
+// TestRealElectionsWhileSessionsAreKilled: an operator ends all sessions of the database many
+// times.
+func TestRealElectionsWhileSessionsAreKilled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -119,7 +120,7 @@ func TestRealElectionsBehindAPoolerThatRestarts(t *testing.T) {
 }
 
 // TestRealElectionsThroughAFailover: the primary dies, a standby without its last writes takes
-// over, and members join that know nothing.
+// over, and new members join.
 func TestRealElectionsThroughAFailover(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,8 +141,8 @@ func TestRealElectionsThroughAFailover(t *testing.T) {
 	c.settles()
 }
 
-// TestRealElectionsOnAFullDisk: the server cannot write its log, and ends or refuses. When there is
-// space again, one leads again.
+// TestRealElectionsOnAFullDisk: the server cannot write its log, and ends or refuses writes. When
+// there is space again, a member leads again.
 func TestRealElectionsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -66,8 +66,8 @@ func TestSQLiteBadFile(t *testing.T) {
 	}
 }
 
-// TestSQLiteRowOfAnotherHand: a value that this package did not write is unproven.
-func TestSQLiteRowOfAnotherHand(t *testing.T) {
+// TestSQLiteEditedRow: a value that this package did not write is unproven.
+func TestSQLiteEditedRow(t *testing.T) {
 	db, s := openSQLite(t, filepath.Join(t.TempDir(), "elections.db"))
 	ctx := t.Context()
 	_, err := s.CompareAndSwap(ctx, "k", "", []byte("value"))

@@ -1,6 +1,6 @@
 package cli
 
-// AboutStores is for help texts: how the flags name stores.
+// AboutStores explains in help texts how the flags name stores.
 const AboutStores = `Object storage, --store s3://BUCKET[/PREFIX][?...], takes these parameters:
   endpoint=URL       a server other than S3 itself
   region=NAME        region of the bucket; us-east-1 works for most other servers
@@ -12,26 +12,28 @@ AWS_SECRET_ACCESS_KEY, AWS_PROFILE, ~/.aws or the machine's role, never from the
 Kafka, --store kafka://[USER:PASSWORD@]HOST[:PORT],.../TOPIC[?...], takes these parameters:
   mode=neli          a consumer group nominates a candidate: the owner of partition 0 of its topic
   group=NAME         the group; by default its name is the election's
-  group-topic=NAME   topic of the group, any will do; by default the group's name with .neli
-  nominee-only=true  no other candidate ever claims; by default others claim one lease later
-  without-goneli=true  others claim also without the group: no process of goNELI joins it any more
+  group-topic=NAME   topic of the group, any one will do; by default the group's name and .neli
+  nominee-only=true  only the nominee ever claims; by default other candidates may claim too, after
+                     waiting one lease longer
+  without-goneli=true  no process of goNELI joins the group any more, so other candidates may claim
+                     without a confirmation by the group
   session=15s        how long a member of the group may be silent
   replicas=N         how many brokers keep a topic that --create makes; by default three
   timeout=2s         how long a broker may take to answer; by default half a lease, 2s at most
-The topic is for elections alone. TLS and users come from a file of client properties as Kafka's
-own tools take it, --kafka-properties: certificates in PEM, sasl.mechanism PLAIN, SCRAM-SHA-256 or
+The topic is for elections alone. TLS and users come from --kafka-properties, a file of client
+properties as Kafka's own tools take it: certificates in PEM, sasl.mechanism PLAIN, SCRAM-SHA-256 or
 SCRAM-SHA-512. They may also come from the environment: TENURE_KAFKA_USER, TENURE_KAFKA_PASSWORD,
 and for example TENURE_KAFKA_SECURITY_PROTOCOL for security.protocol. The URL overrides the
 variables, and they override the file.
 
-Databases, --store postgres://[USER[:PASSWORD]@]HOST[:PORT],.../DATABASE[?...], mysql://... (MariaDB,
-too) and sqlite:FILE, take these parameters:
+Databases, --store postgres://[USER[:PASSWORD]@]HOST[:PORT],.../DATABASE[?...], mysql://... (also
+for MariaDB) and sqlite:FILE, take these parameters:
   table=NAME         the table, or SCHEMA.TABLE; by default tenure, which --create makes
-  push=off           of postgres: poll, instead of listening to notifications
-  listen=HOST:PORT   of postgres: the server's own address, if the URL leads to a pooler
-  tls=MODE           of mysql: true, false, skip-verify or preferred, which is the default
-  ssl-ca=FILE        of mysql: authorities of the server's certificate, in PEM, for tls=true
-  ssl-cert=FILE      of mysql: the client's own certificate, with ssl-key=FILE
+  push=off           for postgres: poll, instead of listening to notifications
+  listen=HOST:PORT   for postgres: the server's own address, if the URL leads to a pooler
+  tls=MODE           for mysql: true, false, skip-verify or preferred, which is the default
+  ssl-ca=FILE        for mysql: CA of the server's certificate, in PEM, for tls=true
+  ssl-cert=FILE      for mysql: the client's own certificate, with ssl-key=FILE
 PostgreSQL also takes the parameters of its own tools, such as sslmode, service and
 target_session_attrs, and their variables and files: PGPASSFILE, PGPASSWORD, PGSERVICEFILE. MySQL
 takes MYSQL_PWD and the section client of ~/.my.cnf. A file of SQLite is for processes on one
@@ -39,7 +41,7 @@ machine.
 
 Object storage and databases do not push changes, except PostgreSQL. With --peer each candidate
 listens, publishes its address in the record while it leads, and reports renewals and its release to
-the others. Only addresses in --peer-allow are dialed: by default those of the loopback interface if
-the candidate's own address is one, and otherwise the private ones (10.0.0.0/8, 172.16.0.0/12,
-192.168.0.0/16, fc00::/7). A public address needs --peer-allow. Without certificates peers talk
-plain HTTP; their reports are signed in any case.`
+the others. A candidate dials only addresses in --peer-allow. By default these are the loopback
+addresses if its own address is one of them, and otherwise the private ones (10.0.0.0/8,
+172.16.0.0/12, 192.168.0.0/16, fc00::/7). A public address needs --peer-allow. Without certificates
+peers talk plain HTTP; their reports are signed in any case.`

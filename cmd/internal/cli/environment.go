@@ -25,7 +25,7 @@ type Variable struct {
 // Sources maps each flag of a command to the name of its source: the flag itself, or a variable.
 type Sources map[string]string
 
-// Named is for errors.
+// Named returns the name of a flag's source, for errors.
 func (s Sources) Named(flag string) string {
 	if name, ok := s[flag]; ok {
 		return name
@@ -39,14 +39,14 @@ func (s Sources) ByHand(f *pflag.FlagSet, flag string) bool {
 	return f.Changed(flag) && !byVariable
 }
 
-// ownVariable is TENURE_CRASH_EVERY for --crash-every.
+// ownVariable returns the name of a flag's variable: TENURE_CRASH_EVERY for --crash-every.
 func ownVariable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Strangers are the variables named like those of this program that mean nothing to any command,
-// such as misspelled ones.
-func Strangers(root *cobra.Command, environ []string) []string {
+// UnknownVariables returns the variables with the prefix of this program that set no flag of any
+// command, such as misspelled ones.
+func UnknownVariables(root *cobra.Command, environ []string) []string {
 	known := map[string]bool{}
 	for _, name := range append(stores.Variables(), "TENURE_TOKEN", "TENURE_ID") {
 		known[name] = true
@@ -64,13 +64,14 @@ func Strangers(root *cobra.Command, environ []string) []string {
 	return all
 }
 
-// warnOfStrangers does so where a command can be set by variables to work on an election.
-func warnOfStrangers(c *cobra.Command) {
+// warnOfUnknownVariables prints a warning for each unknown variable, if the command works on an
+// election.
+func warnOfUnknownVariables(c *cobra.Command) {
 	if c.Name() == "run" || c.Flags().Lookup(FlagStore) == nil {
-		return // it has a log of its own, or none of these
+		return // run logs the warning itself; other commands take no store
 	}
-	for _, name := range Strangers(c.Root(), os.Environ()) {
-		fault.Tell(c.ErrOrStderr(), "warning", fmt.Errorf("the variable %s of the environment sets no flag", name))
+	for _, name := range UnknownVariables(c.Root(), os.Environ()) {
+		fault.Tell(c.ErrOrStderr(), "warning", fmt.Errorf("the variable %s of the environment sets no flag: check its name", name))
 	}
 }
 
@@ -79,7 +80,7 @@ func warnOfStrangers(c *cobra.Command) {
 func Fill(f *pflag.FlagSet, env func(string) string, others []Variable) (Sources, error) {
 	from := Sources{}
 	var problems []error
-	hint := "leave it out for its default"
+	hint := "give another value, or leave the flag out if it has a default"
 	f.VisitAll(func(flag *pflag.Flag) {
 		name, value := lookUp(flag.Name, env, others)
 		if !flag.Changed && value != "" && flag.Name != "help" {
@@ -98,21 +99,20 @@ func Fill(f *pflag.FlagSet, env func(string) string, others []Variable) (Sources
 	return from, nil
 }
 
-// orNone are the durations that may be 0, which means none at all. Others that are not given have a
-// default.
+// orNone lists the flags for which 0 means no time at all. The other durations must be above 0.
 var orNone = []string{flagTimeout, "crash-every", "splay", "wait"}
 
-// checkDuration is the rule that all durations share.
+// checkDuration checks the rule that all durations share.
 func checkDuration(flag *pflag.Flag, name string) error {
 	if !flag.Changed || flag.Value.Type() != "duration" {
 		return nil
 	}
-	d, _ := time.ParseDuration(flag.Value.String()) // its own text
+	d, _ := time.ParseDuration(flag.Value.String()) // never fails: the flag wrote this text
 	switch {
 	case d < 0:
 		return fmt.Errorf("%s is %v; it must not be negative", name, d)
 	case d == 0 && !slices.Contains(orNone, flag.Name):
-		return fmt.Errorf("%s is 0; it must be longer", name)
+		return fmt.Errorf("%s is 0; it must be more than 0", name)
 	}
 	return nil
 }
@@ -132,9 +132,21 @@ func lookUp(flag string, env func(string) string, others []Variable) (name, valu
 	return "", ""
 }
 
-// checkText refuses an empty value on the command line, as an unset variable of a script leaves it.
+// checkText refuses an empty value on the command line, such as one from an unset shell variable.
 func checkText(flag *pflag.Flag) error {
-	if flag.Changed && flag.Value.Type() == "string" && flag.Value.String() == "" {
+	if !flag.Changed {
+		return nil
+	}
+	texts := []string{flag.Value.String()}
+	switch v := flag.Value.(type) {
+	case pflag.SliceValue:
+		texts = v.GetSlice()
+	default:
+		if flag.Value.Type() != "string" {
+			return nil
+		}
+	}
+	if slices.Contains(texts, "") {
 		return fmt.Errorf("--%s is empty", flag.Name)
 	}
 	return nil
@@ -149,7 +161,7 @@ func FlagError(err error) error {
 	return fault.OfUsage(err)
 }
 
-// noValue says why a flag cannot have the value that was set under a name.
+// noValue returns an error that says why a flag cannot take the value from this source.
 func noValue(name string, err error) error {
 	var invalid *pflag.InvalidValueError
 	switch {
@@ -161,7 +173,7 @@ func noValue(name string, err error) error {
 	return fmt.Errorf("%s is %q, not %s", name, invalid.GetValue(), kindOf(invalid.GetFlag()))
 }
 
-// kindOf returns the name of the type for people.
+// kindOf describes the type of a flag in an error.
 func kindOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "int":

@@ -8,7 +8,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-// NewLogger writes text, or with json an object per line. In both, durations read as 15s.
+// NewLogger returns a logger that writes text, or with json one object per line. Durations are
+// written as 15s in both.
 func NewLogger(out io.Writer, level slog.Leveler, json bool) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch value := a.Value.Any().(type) {

@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-func TestLinesOfTheLog(t *testing.T) {
+func TestLogLines(t *testing.T) {
 	short := &tenure.ShortLeaseError{Lease: time.Second, Took: time.Second, Least: 3 * time.Second, Err: errors.New("late")}
 	for json, want := range map[bool][]string{
 		false: {`msg=seen lease=1m30s cause="`, "--lease"},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-// Main is the whole program: it executes a command line and ends the process.
+// Main executes the command line of this process, and ends the process.
 func Main(root *cobra.Command) {
 	os.Exit(run(root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -27,13 +28,13 @@ func Main(root *cobra.Command) {
 func run(root *cobra.Command, args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
-	if signals := heeded(endings); len(signals) > 0 { // none would mean all
+	if signals := notIgnored(endSignals); len(signals) > 0 { // no arguments would mean all signals
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, signals...)
 		defer stop()
 	}
 	outliveReaders()
-	if f, ok := out.(*os.File); ok && output.Keys(f) { // which the live view needs as it is
+	if f, ok := out.(*os.File); ok && output.Keys(f) { // the live view needs the file itself
 		return Execute(ctx, root, args, in, out, errs)
 	}
 	o := &outlet{Writer: out, end: end}
@@ -45,8 +46,8 @@ func run(root *cobra.Command, args []string, in io.Reader, out, errs io.Writer) 
 	return code
 }
 
-// outlet is standard output. When its reader has gone away, as "| head" does, the command ends in
-// good order. It also ends when it cannot write for another reason, as on a full disk, and fails.
+// outlet is standard output. When its reader is gone, such as "| head", the command ends normally.
+// When a write fails for another reason, such as a full disk, the command ends with an error.
 type outlet struct {
 	io.Writer
 	end  func()
@@ -64,10 +65,12 @@ func (o *outlet) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// heeded leaves out the signals that are ignored from the beginning, as nohup and shells have it.
-func heeded(all []os.Signal) []os.Signal { return slices.DeleteFunc(slices.Clone(all), signal.Ignored) }
+// notIgnored leaves out the signals that this process inherited as ignored, such as from nohup.
+func notIgnored(all []os.Signal) []os.Signal {
+	return slices.DeleteFunc(slices.Clone(all), signal.Ignored)
+}
 
-// Execute returns the exit code. The command ends in good order when ctx does.
+// Execute runs a command line and returns the exit code. The command ends normally when ctx ends.
 func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -83,11 +86,11 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 // SetUp gives the root command the settings that all commands share.
 func SetUp(root *cobra.Command) {
 	root.Args, root.SilenceErrors, root.SilenceUsage = NoArgs, true, true
-	root.PersistentPreRun = func(c *cobra.Command, _ []string) { warnOfStrangers(c) }
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) { warnOfUnknownVariables(c) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return FlagError(err) })
 }
 
-// NoArgs also meets a command that there is none of.
+// NoArgs refuses arguments, and unknown commands.
 func NoArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -101,7 +104,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 // OneArg refuses all but one argument.
 func OneArg(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fault.OfUsage(errors.New(c.CommandPath() + " takes one argument"))
+		return fault.OfUsage(fmt.Errorf("%s takes one argument, %s, but was given %d", c.CommandPath(), strings.TrimPrefix(c.Use, c.Name()+" "), len(args)))
 	}
 	return nil
 }

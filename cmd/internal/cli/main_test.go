@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// failing is standard output that takes nothing.
+// failing is a standard output whose writes fail.
 type failing struct{ why error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.why }
 
-// Output that is lost is no success, unless its reader wants no more. Either way the command ends.
+// Lost output is an error, unless the reader has closed the output. The command ends in both cases.
 func TestLostOutput(t *testing.T) {
 	for _, c := range []struct {
 		why   error

@@ -11,14 +11,15 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// flags are the flags that set a field of the library.
+// flags maps fields of the library to the flags that set them.
 var flags = map[string]string{
 	"Name": "election", "ID": "id", "Priority": "priority", "Lease": "lease", "Tuning.Renew": "renew",
 	"Tuning.Splay": "splay", "StopWithin": "stop-within", "FinishWithin": "finish-within",
 }
 
-// Flags tells the source of each flag. Named returns its name or that of a variable, Given whether
-// anything has set it. A nil Named stands for the names of the flags, a nil Given for all of them.
+// Flags describes the source of each flag. Named returns the name of the flag or of its variable.
+// Given reports whether either has set it. With a nil Named the names are those of the flags; with
+// a nil Given all flags count as set.
 type Flags struct {
 	Named func(flag string) string
 	Given func(flag string) bool
@@ -33,8 +34,8 @@ func (f Flags) named(flag string) string {
 
 func (f Flags) given(flag string) bool { return f.Given == nil || f.Given(flag) }
 
-// Check checks an election's name and settings for a store. The error names the flags that were
-// set, and only the causes.
+// Check checks an election's name and settings for a store. The error names only the settings that
+// cause a problem, by their flags or variables.
 func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) error {
 	alone := cfg
 	alone.Tuning.Renew, alone.StopWithin = 0, 0 // the checks below name the one that does not fit
@@ -48,7 +49,7 @@ func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) err
 	return f.InFlags(err)
 }
 
-// attempts is the time that the library keeps for two attempts.
+// attempts is the shortest time that the library reserves for two attempts.
 const attempts = 2 * time.Millisecond
 
 // fit returns an error if renewals, and the time to stop, do not fit into the lease.
@@ -71,7 +72,7 @@ func (f Flags) fit(cfg tenure.Config) error {
 	return long("stop-within", cfg.StopWithin, usable+cfg.StopWithin-usual)
 }
 
-// Cause is the text of trouble, which names the flag to change where that helps.
+// Cause returns the text of an error for the log. For a lease that is too short it names --lease.
 func Cause(err error) string {
 	var short *tenure.ShortLeaseError
 	if !errors.As(err, &short) {

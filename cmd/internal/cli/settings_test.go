@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-func TestInFlags(t *testing.T) {
+func TestInFlagsNamesEachFlag(t *testing.T) {
 	_, err := tenure.New(memory.New(), "", tenure.Config{
 		ID: strings.Repeat("x", 300), Lease: time.Millisecond, StopWithin: -time.Second, FinishWithin: -time.Second, Priority: 1e9,
 	})

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// endings are the signals that end a command normally.
-var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+// endSignals are the signals that end a command normally.
+var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 // outliveReaders prevents SIGPIPE from ending this process. The signal also arrives for broken
 // connections and does not name the file, so the error of each write decides. Commands that tenure

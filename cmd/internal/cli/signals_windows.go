@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// endings are the signals that end a command normally: Ctrl-C, and closing the console.
-var endings = []os.Signal{os.Interrupt, syscall.SIGTERM}
+// endSignals are the signals that end a command normally: Ctrl-C, and closing the console.
+var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// outliveReaders has nothing to do: no signal comes of a pipe without a reader.
+// outliveReaders does nothing: a write to a pipe without a reader causes no signal here.
 func outliveReaders() {}

@@ -17,10 +17,10 @@ import (
 type StoreFlags struct {
 	// Creates: the command can make the bucket, topic or table.
 	Creates bool
-	// Serves says in the help which servers the command starts itself. Then no store need be named,
-	// and one that is gets no patience unless that is asked for.
+	// Serves is the help text about servers that the command starts itself. If it is set, --store
+	// is optional and --connect-timeout is 0 by default.
 	Serves string
-	// Bucket is that of a context that is given without one.
+	// Bucket is the bucket for a --context that names none.
 	Bucket string
 	// Several: --store may be given more than once. Places returns all.
 	Several bool
@@ -42,10 +42,10 @@ const (
 	flagTimeout    = "connect-timeout"
 )
 
-// usualBucket is the one in a context unless another is named, as in the examples of URLs.
+// usualBucket is the default of StoreFlags.Bucket, the same as in the examples of URLs.
 const usualBucket = "ELECTIONS"
 
-// UsualTimeout is long enough to restart a server.
+// UsualTimeout is the default of --connect-timeout: long enough to restart a server.
 const UsualTimeout = 30 * time.Second
 
 // Define adds the flags to those of a command.
@@ -57,7 +57,7 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	if s.Bucket == "" {
 		s.Bucket = usualBucket
 	}
-	usage := "bucket, topic or table on a running server: nats://[user:password@]host[:port]/BUCKET[?migrating=true|pristine=true], tls://..., " +
+	usage := "bucket, topic or table on a running server, or a file of SQLite: nats://[user:password@]host[:port]/BUCKET[?migrating=true|pristine=true], tls://..., " +
 		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME], kafka://host[:port],.../TOPIC[?mode=neli&group=NAME], " +
 		"postgres://user@host/DATABASE[?table=NAME], mysql://..., or sqlite:FILE" + store
 	if s.Several {
@@ -66,7 +66,7 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 		f.StringVar(&s.store, FlagStore, "", usage)
 	}
 	f.StringVar(&s.context, FlagContext, "",
-		"context of the nats command, NAME[/BUCKET], which keeps passwords off the command line; the bucket is "+s.Bucket+" by default")
+		"instead of --store, a context of the nats command, NAME[/BUCKET]: it keeps passwords off the command line; the bucket is "+s.Bucket+" by default")
 	f.StringVar(&s.properties, flagProperties, "",
 		"file with properties of Kafka's clients (TLS, users), such as Kafka's own tools take with --command-config")
 	f.DurationVar(&s.Timeout, flagTimeout, timeout, "how long to wait for servers that cannot be reached; 0: not at all")
@@ -75,15 +75,14 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	}
 }
 
-// Place is the one that the flags, or the variables in their stead, name. It is zero only if the
-// command starts a server itself and no other is named. Its errors are for people and show no
-// credentials.
+// Place returns the store that the flags or their variables name. It is zero only if the command
+// starts a server itself and the flags name none. The errors have hints and show no credentials.
 func (s *StoreFlags) Place(f *pflag.FlagSet, from Sources, env func(string) string) (stores.Place, error) {
 	p, err := s.named(f, from, env)
 	return p, fault.OfValue(err)
 }
 
-// Places are all that the flags name.
+// Places returns all stores that the flags name.
 func (s *StoreFlags) Places(f *pflag.FlagSet, from Sources, env func(string) string) ([]stores.Place, error) {
 	var all []stores.Place
 	urls := s.stores
@@ -125,24 +124,25 @@ func (s *StoreFlags) named(f *pflag.FlagSet, from Sources, env func(string) stri
 	return p.With(stores.KafkaSettings{Setting: from.Named(flagProperties), File: s.properties, Env: env})
 }
 
-// URL is that of --store, empty where --context decides.
+// URL returns the value of --store, or an empty string if --context decides.
 func (s *StoreFlags) URL(f *pflag.FlagSet, from Sources) (string, error) {
 	switch {
 	case from.ByHand(f, FlagStore) && from.ByHand(f, FlagContext):
-		return "", fault.OfUsage(errors.New("--store and --context both name a server"))
+		return "", fault.OfUsage(errors.New("--store and --context both name a server: give one of them"))
 	case s.inContext(f, from):
 		return "", nil
 	}
 	return s.store, nil
 }
 
-// inContext: the command line decides before variables of the environment, and among those the URL.
+// inContext reports whether --context names the store. The command line has precedence over
+// variables; among variables the URL has precedence over the context.
 func (s *StoreFlags) inContext(f *pflag.FlagSet, from Sources) bool {
 	return s.context != "" && (from.ByHand(f, FlagContext) || s.store == "")
 }
 
-// WithoutProperties refuses the flag that is for Kafka alone. Variables may be there for other
-// commands.
+// WithoutProperties returns an error if --kafka-properties is on the command line. Its variable is
+// ignored, as it may be set for another command.
 func (s *StoreFlags) WithoutProperties(f *pflag.FlagSet, from Sources) error {
 	if from.ByHand(f, flagProperties) {
 		return fault.OfUsage(errors.New("--" + flagProperties + " needs --store kafka://..."))
@@ -150,7 +150,7 @@ func (s *StoreFlags) WithoutProperties(f *pflag.FlagSet, from Sources) error {
 	return nil
 }
 
-// Waiting reports the reason for waiting to people, once.
+// Waiting returns a function that prints the reason for waiting, once.
 func (s *StoreFlags) Waiting(errs io.Writer) func(error) {
 	var once sync.Once
 	return func(err error) {
@@ -159,8 +159,8 @@ func (s *StoreFlags) Waiting(errs io.Writer) func(error) {
 }
 
 // Connect opens the store and reads the election's record. While the servers cannot be reached it
-// tries again, for --connect-timeout, and calls told once. It returns errors that waiting cannot
-// mend at once. The errors are for people, except for the cause of ctx if that has ended.
+// tries again, for --connect-timeout, and calls told once. It returns at once if waiting cannot
+// help. The errors have hints, except for the cause of ctx if that has ended.
 func (s *StoreFlags) Connect(
 	ctx context.Context, p stores.Place, election string, o stores.Options, told func(error),
 ) (*stores.Store, error) {

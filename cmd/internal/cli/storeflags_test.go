@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// placeOf reads a command line and an environment as a command does that starts no server itself.
+// placeOf reads a command line and an environment like a command that starts no server.
 func placeOf(t *testing.T, args string, env map[string]string) (stores.Place, StoreFlags, error) {
 	t.Helper()
 	var s StoreFlags
@@ -60,7 +60,7 @@ func TestStoreFlagsNameAPlace(t *testing.T) {
 	}
 }
 
-func TestStoreFlagsThatNameNone(t *testing.T) {
+func TestStoreFlagsWithoutAPlace(t *testing.T) {
 	for _, c := range []struct {
 		args, want string
 		code       int
@@ -69,7 +69,7 @@ func TestStoreFlagsThatNameNone(t *testing.T) {
 		{"--store nats://h/E --context prod", "both name a server", fault.Usage},
 		{"--store nats://h/E --kafka-properties x", "--kafka-properties needs --store kafka://", fault.Usage},
 		{"--context prod --kafka-properties x", "--kafka-properties needs --store kafka://", fault.Usage},
-		{"--store s3-embedded:", "inside of the demo", fault.Usage},
+		{"--store s3-embedded:", "inside tenure-demo", fault.Usage},
 		{"--context prod/", `--context "prod/": is neither`, fault.Usage},
 		{"--context /E", "is neither", fault.Usage},
 		{"--context prod/a/b", "is neither", fault.Usage},
@@ -82,21 +82,21 @@ func TestStoreFlagsThatNameNone(t *testing.T) {
 	}
 }
 
-func TestConnectTellsOnce(t *testing.T) {
+func TestConnectReportsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s, err := placeOf(t, "--store nats://127.0.0.1:1/E --connect-timeout 2s", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := 0
+		reports := 0
 		_, err = s.Connect(t.Context(), p, "billing", stores.Options{}, func(err error) {
-			told++
+			reports++
 			if !strings.HasPrefix(err.Error(), "--store nats://127.0.0.1:1/E: cannot connect") {
-				t.Errorf("told %v", err)
+				t.Errorf("reported %v", err)
 			}
 		})
-		if told != 1 || !fault.Passes(err) {
-			t.Errorf("told %d times, then %v", told, err)
+		if reports != 1 || !fault.Passes(err) {
+			t.Errorf("reported %d times, then %v", reports, err)
 		}
 	})
 }

@@ -1,5 +1,5 @@
-// Package fault is for errors that people read: the problem, the setting that it is about, and the
-// remedy.
+// Package fault holds the errors that commands print: the problem with its setting, and the remedy
+// as a hint.
 package fault
 
 import (
@@ -26,10 +26,10 @@ type Error struct {
 	Hint string
 	// Code is the exit code; 0 counts as Failed.
 	Code int
-	// Passing says that waiting may mend it, such as for a server that is being restarted.
+	// Passing reports that waiting may help, such as for a server that is being restarted.
 	Passing bool
 
-	inHelp bool // the hint is the help of the command
+	inHelp bool // the hint shall name the help of the command
 }
 
 // New returns an error with a hint.
@@ -37,17 +37,17 @@ func New(hint, format string, args ...any) *Error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// Passing returns one that waiting may mend.
+// Passing returns an error that may go away by waiting.
 func Passing(hint, format string, args ...any) *Error {
 	f := New(hint, format, args...)
 	f.Passing = true
 	return f
 }
 
-// OfUsage marks an error as a misuse of the command line. Its hint is the help of the command.
+// OfUsage marks an error as a wrong command line. Its hint names the help of the command.
 func OfUsage(err error) *Error { return &Error{Err: err, Code: Usage, inHelp: true} }
 
-// WithHelp gives a misuse of a command the hint to see the command's help.
+// WithHelp adds the hint to see the command's help, if the error is from OfUsage.
 func WithHelp(command string, err error) error {
 	var f *Error
 	if !errors.As(err, &f) || !f.inHelp {
@@ -83,7 +83,7 @@ func (e *Error) Behind(text string) *Error {
 	return &behind
 }
 
-// Exit is an exit code that needs no words.
+// Exit is an exit code for which nothing is printed.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -93,7 +93,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the problem.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Code is the exit code that an error stands for.
+// Code returns the exit code for an error.
 func Code(err error) int {
 	var f *Error
 	var e Exit
@@ -108,7 +108,7 @@ func Code(err error) int {
 	return Failed
 }
 
-// Passes reports whether waiting may mend an error.
+// Passes reports whether an error may go away by waiting.
 func Passes(err error) bool {
 	var f *Error
 	return errors.As(err, &f) && f.Passing
@@ -123,8 +123,8 @@ func Print(w io.Writer, err error) {
 	Tell(w, "error", err)
 }
 
-// Tell does so for a message that is no error yet, under another word. Servers and records may have
-// put anything into the text.
+// Tell prints the same for a message that is not an error yet, with another word in front. It makes
+// the text safe for a terminal, since parts of it may come from servers and records.
 func Tell(w io.Writer, word string, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "%s: %s\n", word, output.Plain(strings.TrimRight(line, "\n")))

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-func TestPrintGivesEachProblemALineAndTheHintOne(t *testing.T) {
+func TestPrintWritesALineForEachProblemAndOneForTheHint(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		err  error
@@ -18,7 +18,7 @@ func TestPrintGivesEachProblemALineAndTheHintOne(t *testing.T) {
 	}{
 		{"a plain error has no remedy", errors.New("broken"), "error: broken\n", 1},
 		{"a hint comes last", fault.New("mend it", "%s is broken", "x"), "error: x is broken\nhint: mend it\n", 1},
-		{"all problems are told", &fault.Error{Err: errors.Join(errors.New("a"), errors.New("b")), Hint: "c"}, "error: a\nerror: b\nhint: c\n", 1},
+		{"all problems are printed", &fault.Error{Err: errors.Join(errors.New("a"), errors.New("b")), Hint: "c"}, "error: a\nerror: b\nhint: c\n", 1},
 		{"a fault is found below others", fmt.Errorf("demo: %w", fault.New("mend it", "broken")), "error: demo: broken\nhint: mend it\n", 1},
 		{"misuse has a code of its own", fault.OfUsage(errors.New("no such flag")), "error: no such flag\n", 2},
 		{"the help of the command is the hint", fault.WithHelp("tenure run", fmt.Errorf("x: %w", fault.OfUsage(errors.New("wrong")))),
@@ -35,15 +35,15 @@ func TestPrintGivesEachProblemALineAndTheHintOne(t *testing.T) {
 	}
 }
 
-func TestExitNeedsNoWords(t *testing.T) {
+func TestExitNeedsNoMessage(t *testing.T) {
 	var out strings.Builder
 	if fault.Print(&out, fault.Exit(3)); out.Len() > 0 || fault.Code(fault.Exit(3)) != 3 {
 		t.Errorf("got %q, code %d", out.String(), fault.Code(fault.Exit(3)))
 	}
 }
 
-// A prefix keeps everything that is known of an error.
-func TestBehind(t *testing.T) {
+// A prefix keeps the code, the hint and the class of an error.
+func TestBehindKeepsTheDetailsOfAnError(t *testing.T) {
 	f := fault.Passing("wait", "down")
 	f.Code = 7
 	got := fmt.Errorf("x: %w", f.Behind("--store"))
@@ -53,7 +53,7 @@ func TestBehind(t *testing.T) {
 		t.Errorf("got %q, code %d", out.String(), fault.Code(got))
 	}
 	if fault.Passes(fault.New("", "denied")) || fault.Passes(errors.New("down")) {
-		t.Error("waiting is said to help")
+		t.Error("a permanent error counts as passing")
 	}
 }
 

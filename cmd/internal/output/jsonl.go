@@ -1,5 +1,4 @@
-// Package output writes to people and to programs: quantities, lines of JSON, and text that is safe
-// on a terminal.
+// Package output writes lines of JSON, and text that is safe on a terminal.
 package output
 
 import (
@@ -23,7 +22,7 @@ type Head struct {
 	Term uint64 `json:"term"`
 }
 
-// JSON writes one object. The types are ours, so that none of them can fail.
+// JSON writes one object. It panics if v cannot be encoded; all types of this program can be.
 func JSON(out io.Writer, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -33,7 +32,7 @@ func JSON(out io.Writer, v any) {
 }
 
 // Escape escapes characters that JSON allows in its strings but that a terminal does not print:
-// U+007F to U+009F, and characters without a shape, such as those that turn the direction. The
+// U+007F to U+009F, and invisible characters, such as those that change the direction of text. The
 // value stays the same.
 func Escape(text []byte) []byte {
 	var safe []byte
@@ -49,10 +48,10 @@ func Escape(text []byte) []byte {
 	return safe
 }
 
-// Escaping does so for JSON of other packages, one object at a time.
+// Escaping is a writer that calls Escape for JSON of other packages, one object per Write.
 type Escaping struct{ io.Writer }
 
-// Write reports the length of the given text.
+// Write returns the length of the given text, not that of the escaped one.
 func (e Escaping) Write(text []byte) (int, error) {
 	_, err := e.Writer.Write(Escape(text))
 	return len(text), err

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-func TestLinesHoldNothingThatATerminalObeys(t *testing.T) {
+func TestLinesContainNoTerminalControls(t *testing.T) {
 	for text, want := range map[string]string{
 		"nœud \"1\"":     `"nœud \"1\""`,
 		"\x1b[31m\r\n":   `"\u001b[31m\r\n"`,
@@ -32,7 +32,7 @@ func TestLinesHoldNothingThatATerminalObeys(t *testing.T) {
 	}
 }
 
-func TestEscapingLeavesLengthsAlone(t *testing.T) {
+func TestEscapingKeepsLengths(t *testing.T) {
 	var out strings.Builder
 	slog.New(slog.NewJSONHandler(output.Escaping{Writer: &out}, nil)).Info("seen", "leader", "\u202ex")
 	if got := out.String(); !strings.Contains(got, `"leader":"\u202ex"`) || !strings.HasSuffix(got, "}\n") {

@@ -6,7 +6,7 @@ import (
 )
 
 // Plain replaces characters that would make a terminal do something other than print one line. IDs
-// and causes come from records, which everybody with access to the store can write.
+// and causes come from records, and any client of the store can write those.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

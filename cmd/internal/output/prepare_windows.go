@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// prepare makes the console understand the sequences that change colours. An old one cannot.
+// prepare makes the console understand the sequences that change colors. It returns false for an
+// old console, which cannot.
 func prepare(f *os.File) bool {
 	var mode uint32
 	h := windows.Handle(f.Fd())

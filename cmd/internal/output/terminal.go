@@ -18,8 +18,8 @@ func Colours(w io.Writer) bool {
 	return prepare(f)
 }
 
-// Screen reports whether w is a terminal on which text can be overwritten. TERM says so on most
-// systems: a "dumb" one cannot.
+// Screen reports whether w is a terminal on which text can be overwritten. On most systems that
+// depends on TERM: on a "dumb" one it cannot.
 func Screen(w io.Writer) bool {
 	f, ok := file(w)
 	if kind := os.Getenv("TERM"); !ok || kind == "dumb" || kind == "" && runtime.GOOS != "windows" {

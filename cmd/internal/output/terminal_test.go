@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-func TestNoColoursButOnATerminal(t *testing.T) {
+func TestColorsOnlyOnATerminal(t *testing.T) {
 	file, err := os.Create(t.TempDir() + "/out")
 	if err != nil {
 		t.Fatal(err)

@@ -21,10 +21,10 @@ func parseEndpoint(value string) (Endpoint, error) {
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 0 || n > 65535 {
-		return Endpoint{}, errors.New("has a port that is not from 0 to 65535")
+		return Endpoint{}, errors.New("the port is not a number from 0 to 65535")
 	}
 	if strings.ContainsAny(host, "%/@?# ") {
-		return Endpoint{}, errors.New("has a host that is none; a zone cannot be dialled from elsewhere")
+		return Endpoint{}, errors.New("the host is not valid; other machines cannot dial an IPv6 address with a zone (such as %eth0)")
 	}
 	return Endpoint{host, n}, nil
 }
@@ -32,18 +32,18 @@ func parseEndpoint(value string) (Endpoint, error) {
 // String is host:port.
 func (e Endpoint) String() string { return net.JoinHostPort(e.Host, strconv.Itoa(e.Port)) }
 
-// addr is invalid for a name.
+// addr returns the address of the host, or an invalid one if the host is a name.
 func (e Endpoint) addr() netip.Addr {
 	a, _ := netip.ParseAddr(e.Host)
 	return a.Unmap()
 }
 
-// everywhere: all addresses of the machine.
+// everywhere reports whether the host means all addresses of the machine.
 func (e Endpoint) everywhere() bool { return e.Host == "" || e.addr().IsUnspecified() }
 
 func (e Endpoint) loopback() bool { return e.Host == "localhost" || e.addr().IsLoopback() }
 
-// at is the same host with a port that has been found out, if it was left open.
+// at returns the endpoint with the given port if its own is 0.
 func (e Endpoint) at(port int) Endpoint {
 	if e.Port == 0 {
 		e.Port = port
@@ -51,7 +51,7 @@ func (e Endpoint) at(port int) Endpoint {
 	return e
 }
 
-// shifted is the i-th of several on one machine, from 0.
+// shifted returns the endpoint of the i-th member on one machine, from 0.
 func (e Endpoint) shifted(i int) Endpoint {
 	if e.Port != 0 {
 		e.Port += i
@@ -72,9 +72,10 @@ func prefixes(all ...string) []netip.Prefix {
 	return ps
 }
 
-// networks are the networks in which leaders may be by default. They leave out the loopback
-// interface, the addresses by which clouds hand out credentials, and all public addresses: a record
-// can name any address.
+// networks returns the networks in which leaders may be dialed by default: the loopback addresses
+// if this endpoint is one, else the private ones. A record can name any address, so the private
+// networks leave out loopback, link-local addresses (where clouds serve credentials) and public
+// ones.
 func (e Endpoint) networks() []netip.Prefix {
 	if e.loopback() {
 		return loopbackNetworks

@@ -1,5 +1,4 @@
-// Package peers is about members that tell one another of renewals, as the command line describes
-// them.
+// Package peers reads the flags of --peer, and opens a member that exchanges renewals with others.
 package peers
 
 import (
@@ -34,17 +33,17 @@ func (p *Flags) Define(f *pflag.FlagSet) {
 	f.StringVar(&p.listen, flagPeer, "",
 		"HOST:PORT at which to listen for other members, and report renewals and releases to them, if the store does not push; port 0: a free one")
 	f.StringVar(&p.address, flagAddress, "",
-		"HOST:PORT at which others reach --peer; port 0: that of --peer (default --peer itself)")
-	f.StringVar(&p.ca, flagCA, "", "file with the authorities of all members' certificates, in PEM; with --peer-cert and --peer-key: mutual TLS")
-	f.StringVar(&p.cert, flagCert, "", "file with this member's certificate, for a server and a client, for the host of its address")
-	f.StringVar(&p.key, flagKey, "", "file with its key")
+		"HOST:PORT at which other members reach this one; port 0: the port of --peer (default the HOST:PORT of --peer)")
+	f.StringVar(&p.ca, flagCA, "", "file with the CA certificates of all members, in PEM; with --peer-cert and --peer-key: mutual TLS")
+	f.StringVar(&p.cert, flagCert, "", "file with this member's certificate, which names the host of its address and allows use as server and as client")
+	f.StringVar(&p.key, flagKey, "", "file with the key of --peer-cert")
 	f.StringVar(&p.allow, flagAllow, "",
 		"networks in which leaders may be dialed, such as 10.0.0.0/8,fd00::/8 (default loopback if this member's own address is a loopback address, else the private networks)")
 }
 
 // Settings returns the settings of the flags, nil without --peer. Named returns the source of a
-// flag: its own name or a variable of the environment. The error, which is for people, lists all
-// problems.
+// flag: its own name or a variable of the environment. The error lists all problems, with a hint
+// for the first.
 func (p *Flags) Settings(named func(flag string) string) (*Settings, error) {
 	if p.listen == "" {
 		return nil, p.alone(named)
@@ -61,7 +60,7 @@ func (p *Flags) Settings(named func(flag string) string) (*Settings, error) {
 	return s, nil
 }
 
-// alone: none of the flags makes sense without the first.
+// alone returns an error if another flag is given without --peer.
 func (p *Flags) alone(named func(string) string) error {
 	for _, f := range []struct{ flag, value string }{
 		{flagAddress, p.address}, {flagCA, p.ca}, {flagCert, p.cert}, {flagKey, p.key}, {flagAllow, p.allow},
@@ -101,8 +100,8 @@ func (r *reader) address(s *Settings, value string) {
 	s.Address = s.Listen
 	if value == "" {
 		if s.Listen.everywhere() && len(r.problems) == 0 {
-			r.wrong("say with --peer-address HOST:PORT where other members reach it", flagPeer,
-				"%v listens on all addresses, and that is none that others can dial", s.Listen)
+			r.wrong("give --peer-address HOST:PORT, the address at which other members reach this one", flagPeer,
+				"%v means all addresses of this machine, and other members cannot dial that", s.Listen)
 		}
 		return
 	}
@@ -111,7 +110,7 @@ func (r *reader) address(s *Settings, value string) {
 	case err != nil:
 		r.wrong(example, flagAddress, "%q: %w", value, err)
 	case at.everywhere():
-		r.wrong(example, flagAddress, "%q is no address that others can dial", value)
+		r.wrong(example, flagAddress, "%q is not an address that other members can dial", value)
 	}
 	s.Address = at
 }
@@ -122,24 +121,24 @@ func (r *reader) allow(s *Settings, value string) {
 		s.Networks = s.Address.networks()
 		if len(r.problems) == 0 && own.IsValid() && !s.allows(own) {
 			r.wrong("name the networks that leaders are in with --peer-allow, such as "+own.String()+"/"+fmt.Sprint(own.BitLen()),
-				flagAddressOr(s), "%v is neither loopback nor private, so nobody would dial it unasked", s.Address)
+				flagAddressOr(s), "%v is neither loopback nor private, so members dial it only if --peer-allow names it", s.Address)
 		}
 		return
 	}
 	for text := range strings.SplitSeq(value, ",") {
 		n, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			r.wrong("give networks such as 10.0.0.0/8,fd00::/8; a single address is 10.0.0.7/32", flagAllow, "has %q, which is no network", text)
+			r.wrong("give networks such as 10.0.0.0/8,fd00::/8; a single address is 10.0.0.7/32", flagAllow, "has %q, which is not a network", text)
 			return
 		}
 		s.Networks = append(s.Networks, n.Masked())
 	}
 	if own.IsValid() && !s.allows(own) {
-		r.wrong("add "+own.String()+"/"+fmt.Sprint(own.BitLen()), flagAllow, "does not allow %v, where this member itself is", own)
+		r.wrong("add "+own.String()+"/"+fmt.Sprint(own.BitLen()), flagAllow, "does not allow %v, the address of this member itself", own)
 	}
 }
 
-// certificates are three files, or none.
+// certificates checks that all three files are given, or none, and that they fit.
 func (r *reader) certificates(s *Settings) {
 	var given, missing []string
 	for _, f := range []struct{ flag, file string }{{flagCA, s.CA}, {flagCert, s.Cert}, {flagKey, s.Key}} {
@@ -155,13 +154,13 @@ func (r *reader) certificates(s *Settings) {
 		r.wrong("give all three, or none for plain HTTP", given[0], "needs %s too", strings.Join(missing, " and "))
 	default:
 		if flag, file, err := s.checkTLS(); err != nil {
-			r.wrong("all members need certificates of one authority, each for its own host and for both ends "+
+			r.wrong("all members need certificates of one authority, each for its own host, and for use as server and as client "+
 				"(extended key usage serverAuth and clientAuth)", flag, "%s: %s", file, strings.TrimPrefix(err.Error(), "peer: "))
 		}
 	}
 }
 
-// flagAddressOr is the flag that the address comes from.
+// flagAddressOr returns the flag that set the address: --peer-address or --peer.
 func flagAddressOr(s *Settings) string {
 	if s.Address == s.Listen {
 		return flagPeer

@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-func TestMembersHearOfOneAnother(t *testing.T) {
+func TestFollowersReceivePushesFromTheLeader(t *testing.T) {
 	ca, cert, key := certificates.New(t)
 	for name, args := range map[string][]string{
 		"http":  {"--peer", "127.0.0.1:0"},
@@ -43,7 +43,7 @@ func join(ctx context.Context, t *testing.T, s *peers.Settings, store driver.Sto
 	t.Helper()
 	m, err := s.Open(ctx, store, func(_ string, err error) {
 		if err != nil && t.Context().Err() == nil {
-			t.Log(err) // where the machine is slow it is heard again
+			t.Log(err) // on a slow machine the next push arrives
 		}
 	})
 	if err != nil {
@@ -64,12 +64,11 @@ func lead(ctx context.Context, t *testing.T, m *peers.Member) {
 	}
 }
 
-// pushed waits for a renewal that the follower, which has read once, can only have heard of from
-// the leader.
+// pushed waits for a renewal that the leader pushed: the follower has read the store only once.
 func pushed(ctx context.Context, t *testing.T, m *peers.Member) {
 	t.Helper()
-	heard := make(chan driver.Entry, 100)
-	stop, err := m.Watch(ctx, "billing", func(e driver.Entry) { heard <- e })
+	pushes := make(chan driver.Entry, 100)
+	stop, err := m.Watch(ctx, "billing", func(e driver.Entry) { pushes <- e })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,17 +79,17 @@ func pushed(ctx context.Context, t *testing.T, m *peers.Member) {
 	}
 	for {
 		select {
-		case e := <-heard:
+		case e := <-pushes:
 			if !e.Absent() && e.Version != read.Version {
 				return
 			}
 		case <-ctx.Done():
-			t.Fatal("the follower hears nothing")
+			t.Fatal("the follower receives nothing")
 		}
 	}
 }
 
-func TestPortThatIsTaken(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	s, err := parse(t, "--peer", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -65,8 +65,8 @@ func roundTrips(text []byte, want *peers.Settings) bool {
 	return json.Unmarshal(text, &got) == nil && fmt.Sprint(got) == fmt.Sprint(*want)
 }
 
-// A process that can write to the store can make followers dial any address that is allowed.
-func TestWhatIsNotAllowedUnlessSomebodySaysSo(t *testing.T) {
+// A process that can write to the store can make followers dial any address in an allowed network.
+func TestOtherNetworksNeedPermission(t *testing.T) {
 	for args, never := range map[string][]string{
 		"--peer 10.0.0.7:80":  {"127.0.0.1", "::1", "169.254.169.254", "fe80::1", "8.8.8.8", "100.64.0.1", "2001:db8::1", "0.0.0.0"},
 		"--peer 127.0.0.1:80": {"10.0.0.7", "192.168.0.1", "169.254.169.254", "8.8.8.8", "fd00::1"},
@@ -85,7 +85,7 @@ func TestWhatIsNotAllowedUnlessSomebodySaysSo(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreToldWithARemedy(t *testing.T) {
+func TestWrongSettingsAreReportedWithARemedy(t *testing.T) {
 	ca, cert, key := certificates.New(t)
 	otherCA, _, _ := certificates.New(t)
 	tls := func(ca, cert, key string) string {
@@ -93,17 +93,17 @@ func TestWrongSettingsAreToldWithARemedy(t *testing.T) {
 	}
 	for _, c := range []struct{ args, err, hint string }{
 		{"--peer 8443", `--peer "8443": is not HOST:PORT`, "10.0.0.7:8443"},
-		{"--peer host:http", `--peer "host:http": has a port`, "10.0.0.7:8443"},
-		{"--peer host:65536", "has a port", "10.0.0.7:8443"},
+		{"--peer host:http", `--peer "host:http": the port`, "10.0.0.7:8443"},
+		{"--peer host:65536", "the port is not a number", "10.0.0.7:8443"},
 		{"--peer [fe80::1%eth0]:80", "zone", "10.0.0.7:8443"},
-		{"--peer :8443", "--peer :8443 listens on all addresses", "--peer-address HOST:PORT"},
-		{"--peer 0.0.0.0:8443", "listens on all addresses", "--peer-address HOST:PORT"},
-		{"--peer [::]:8443", "listens on all addresses", "--peer-address HOST:PORT"},
-		{"--peer :80 --peer-address 0.0.0.0:80", `--peer-address "0.0.0.0:80" is no address`, "10.0.0.7:8443"},
+		{"--peer :8443", "--peer :8443 means all addresses", "--peer-address HOST:PORT"},
+		{"--peer 0.0.0.0:8443", "means all addresses", "--peer-address HOST:PORT"},
+		{"--peer [::]:8443", "means all addresses", "--peer-address HOST:PORT"},
+		{"--peer :80 --peer-address 0.0.0.0:80", `--peer-address "0.0.0.0:80" is not an address`, "10.0.0.7:8443"},
 		{"--peer :80 --peer-address x", `--peer-address "x": is not HOST:PORT`, "10.0.0.7:8443"},
 		{"--peer 203.0.113.7:80", "--peer 203.0.113.7:80 is neither loopback nor private", "--peer-allow, such as 203.0.113.7/32"},
 		{"--peer :80 --peer-address [2001:db8::7]:80", "--peer-address [2001:db8::7]:80 is neither", "--peer-allow, such as 2001:db8::7/128"},
-		{"--peer 10.0.0.7:80 --peer-allow 10.0.0.7", `--peer-allow has "10.0.0.7", which is no network`, "10.0.0.7/32"},
+		{"--peer 10.0.0.7:80 --peer-allow 10.0.0.7", `--peer-allow has "10.0.0.7", which is not a network`, "10.0.0.7/32"},
 		{"--peer 10.0.0.7:80 --peer-allow 10.1.0.0/16", "--peer-allow does not allow 10.0.0.7", "add 10.0.0.7/32"},
 		{"--peer 127.0.0.1:0 --peer-cert x", "--peer-cert needs --peer-ca and --peer-key too", "all three"},
 		{"--peer 127.0.0.1:0" + tls("missing", cert, key), "--peer-ca missing: authorities: open missing", "one authority"},
@@ -121,7 +121,7 @@ func TestWrongSettingsAreToldWithARemedy(t *testing.T) {
 	}
 }
 
-func TestMembersOfOneMachineHavePortsOfTheirOwn(t *testing.T) {
+func TestMembersOnOneMachineUseSeparatePorts(t *testing.T) {
 	s, err := parse(t, "--peer", "127.0.0.1:8000", "--peer-address", "localhost:9000")
 	if err != nil {
 		t.Fatal(err)

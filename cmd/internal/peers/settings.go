@@ -14,19 +14,19 @@ import (
 
 // Settings are those of one member.
 type Settings struct {
-	// Listen is where it listens, Address where others reach that. Port 0 of Listen is a free one,
-	// port 0 of Address the one that was found.
+	// Listen is the endpoint at which the member listens; port 0 is a free one. Address is the one
+	// at which others reach it; port 0 is the port of the listener.
 	Listen  Endpoint `json:"listen"`
 	Address Endpoint `json:"address"`
 	// CA, Cert and Key are files; all or none.
 	CA   string `json:"ca,omitempty"`
 	Cert string `json:"cert,omitempty"`
 	Key  string `json:"key,omitempty"`
-	// Networks are where leaders may be dialled.
+	// Networks are those in which leaders may be dialed.
 	Networks []netip.Prefix `json:"networks"`
 }
 
-// Scheme is http or https.
+// Scheme returns http or https.
 func (s *Settings) Scheme() string {
 	if s.Cert != "" {
 		return "https"
@@ -34,8 +34,8 @@ func (s *Settings) Scheme() string {
 	return "http"
 }
 
-// ForMember are the settings of the i-th of n members on this machine, from 0: a port that is given
-// is the first one's, and the others have those after it.
+// ForMember returns the settings of the i-th member on this machine, from 0. A given port is the
+// first member's, and the others get the ports after it.
 func (s *Settings) ForMember(i int) *Settings {
 	if s == nil {
 		return nil
@@ -67,8 +67,8 @@ func (s *Settings) allows(a netip.Addr) bool {
 	return false
 }
 
-// checkTLS finds problems that would make the other members refuse this one, and the flag and file
-// at fault.
+// checkTLS returns an error if other members would refuse this one because of its certificates,
+// with the flag and the file at fault.
 func (s *Settings) checkTLS() (flag, file string, err error) {
 	if _, _, err := peer.LoadTLS(s.CA, "", ""); err != nil {
 		return flagCA, s.CA, err
@@ -93,7 +93,7 @@ func (s *Settings) config(onError func(string, error)) (peer.Config, error) {
 	return c, err
 }
 
-// Member is one that listens.
+// Member is a member that listens to others.
 type Member struct {
 	*peer.Store
 	// Address is the address that its elections publish.

@@ -2,8 +2,8 @@
 // readings of different processes can be compared as long as the machine has not been restarted in
 // between.
 //
-// No election does that, since its members are on different machines. Here it is a witness that
-// stands outside of the election and checks it.
+// An election does not use it, since its members are on different machines. Here it serves to check
+// an election from outside.
 package stamp
 
 import "time"
@@ -11,8 +11,8 @@ import "time"
 // Time is a reading in nanoseconds since some moment that is the same for all processes.
 type Time int64
 
-// Sub is the time from u to t.
+// Sub returns the time from u to t.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 
-// Add is the moment d later.
+// Add returns the moment d later.
 func (t Time) Add(d time.Duration) Time { return t + Time(d) }

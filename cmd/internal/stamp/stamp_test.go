@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
-// The clock is the one that package time counts by, so both must agree on how long a while took.
-func TestNowGoesOnAsTimeDoes(t *testing.T) {
+// The clock must agree with package time on the length of an interval.
+func TestNowAgreesWithPackageTime(t *testing.T) {
 	outside := time.Now()
 	first := stamp.Now()
 	for stamp.Now().Sub(first) < 2*time.Millisecond {

@@ -20,7 +20,7 @@ func Now() Time {
 	return Time(n/perSecond*second + n%perSecond*second/perSecond)
 }
 
-// ask panics where there is no such counter, which no supported system is without.
+// ask panics if there is no such counter; all supported systems have it.
 func ask(p *windows.LazyProc) (n int64) {
 	if ok, _, err := p.Call(uintptr(unsafe.Pointer(&n))); ok == 0 {
 		panic("tenure: " + p.Name + ": " + err.Error())

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// dealings are the operations of the network for a client. Other operations in its errors are those
-// of TLS, where the other end refuses.
-var dealings = []string{"dial", "read", "write"}
+// networkOperations are those of a net.OpError that mean trouble on the way to a server. The other
+// operations come from TLS: the server refuses the client.
+var networkOperations = []string{"dial", "read", "write"}
 
-// away reports whether a client did not get through to its server, which may be there later.
+// away reports whether a client did not reach its server, which may be reachable later.
 func away(err error) bool {
 	var (
 		op      *net.OpError
@@ -21,7 +21,7 @@ func away(err error) bool {
 	)
 	switch {
 	case errors.As(err, &op):
-		return slices.Contains(dealings, op.Op)
+		return slices.Contains(networkOperations, op.Op)
 	case errors.As(err, &name), errors.As(err, &timeout) && timeout.Timeout():
 		return true
 	}

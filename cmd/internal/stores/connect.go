@@ -8,19 +8,20 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// Forever is a limit for a program that has nothing else to do.
+// Forever is the limit for a program that can only wait for the store.
 const Forever = time.Duration(math.MaxInt64)
 
 // Patience is how long to wait for a store.
 type Patience struct {
-	// Limit is the time after which no further attempt begins; 0: there is one.
+	// Limit is the time after which no further attempt begins; 0: only one attempt is made.
 	Limit time.Duration
-	// Told hears of each failure that is waited out; it may be nil.
+	// Told is called with each error before the next attempt; it may be nil.
 	Told func(error)
 }
 
-// How long attempts may take: the first one little, so that soon something can be told; each later
-// one twice as long, as reading a long log may need it. And the pauses between them.
+// How long attempts may take, and the pauses between them. The first attempt is short, so that its
+// error is reported soon. Each later one may take twice as long, since reading a long log may need
+// it.
 const (
 	firstAttempt = 5 * time.Second
 	lastAttempt  = time.Minute
@@ -29,9 +30,9 @@ const (
 )
 
 // Connect opens a store and reads an election's record, as Open and Check do. While the servers
-// cannot be reached it tries again. It returns errors that waiting cannot mend, such as a missing
-// bucket or a wrong password, at once. Its errors are for people, except for the cause of ctx if
-// that has ended.
+// cannot be reached it tries again. It returns at once if waiting cannot help, such as for a
+// missing bucket or a wrong password. Its errors have hints, except for the cause of ctx if that
+// has ended.
 func Connect(ctx context.Context, p Place, key string, o Options, w Patience) (*Store, error) {
 	end := time.Now().Add(w.Limit)
 	least := firstAttempt

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// freePort is one without a listener.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,8 +28,8 @@ func freePort(t *testing.T) *net.TCPAddr {
 	return l.Addr().(*net.TCPAddr)
 }
 
-// settles tries until it succeeds, or fails as wanted, or in a way that does not pass: where the
-// machine is slow a server may answer too late.
+// settles tries until it succeeds, fails with the wanted error, or fails with a permanent error. On
+// a slow machine a server may answer too late.
 func settles[T any](t *testing.T, want string, try func(ctx context.Context) (T, error)) (T, error) {
 	t.Helper()
 	for ctx := wait.Context(t); ; {
@@ -40,18 +40,18 @@ func settles[T any](t *testing.T, want string, try func(ctx context.Context) (T,
 	}
 }
 
-// await connects with much patience, has the server started at the first failure, and returns how
-// often it was told of one.
+// await connects with no time limit and starts the server at the first failure. It returns the
+// number of reported failures.
 func await(t *testing.T, url string, start func()) int {
 	t.Helper()
-	told := 0
+	failures := 0
 	s, err := stores.Connect(wait.Context(t), parse(t, url), "key", stores.Options{Create: true}, stores.Patience{
 		Limit: stores.Forever, Told: func(err error) {
-			if told++; told == 1 {
+			if failures++; failures == 1 {
 				start()
 			}
 			if !fault.Passes(err) {
-				t.Errorf("waits out %v", err)
+				t.Errorf("waits after %v", err)
 			}
 		},
 	})
@@ -61,10 +61,10 @@ func await(t *testing.T, url string, start func()) int {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	return told
+	return failures
 }
 
-func TestConnectWaitsForServersThatCannotBeReached(t *testing.T) {
+func TestConnectWaitsForUnreachableServers(t *testing.T) {
 	t.Parallel()
 	t.Run("NATS", func(t *testing.T) {
 		t.Parallel()
@@ -72,19 +72,19 @@ func TestConnectWaitsForServersThatCannotBeReached(t *testing.T) {
 		if await(t, "nats://"+at.String()+"/E", func() {
 			startServer(t, &server.Options{Host: "127.0.0.1", Port: at.Port, JetStream: true, StoreDir: t.TempDir()})
 		}) == 0 {
-			t.Error("nothing told")
+			t.Error("no failure is reported")
 		}
 	})
 	t.Run("Kafka", func(t *testing.T) {
 		t.Parallel()
 		at := freePort(t)
 		if await(t, "kafka://"+at.String()+"/t", func() { servers.Kafka(t, kfake.Ports(at.Port), kfake.NumBrokers(1)) }) == 0 {
-			t.Error("nothing told")
+			t.Error("no failure is reported")
 		}
 	})
 }
 
-func TestConnectReturnsAtOnceWhatWaitingCannotMend(t *testing.T) {
+func TestConnectReturnsPermanentErrorsAtOnce(t *testing.T) {
 	bareEnvironment(t)
 	host := withAccounts(t)
 	for _, url := range []string{
@@ -100,17 +100,17 @@ func TestConnectReturnsAtOnceWhatWaitingCannotMend(t *testing.T) {
 		"kafka://all:wrong@" + withUsers(t) + "/t",
 	} {
 		ctx, cancel := context.WithCancel(wait.Context(t))
-		var told []error
+		var failures []error
 		_, err := stores.Connect(ctx, parse(t, url), "key", stores.Options{}, stores.Patience{
 			Limit: stores.Forever, Told: func(err error) {
-				// where the machine is slow an attempt may take too long
-				if told = append(told, err); len(told) == 20 {
+				// On a slow machine an attempt may take too long.
+				if failures = append(failures, err); len(failures) == 20 {
 					cancel()
 				}
 			},
 		})
 		if cancel(); err == nil || fault.Passes(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: got %v, having waited out %v", stores.Redact(url), err, told)
+			t.Errorf("%s: got %v, after these failures: %v", stores.Redact(url), err, failures)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Kafka is a topic of Kafka that holds elections.
 type Kafka struct {
-	// Brokers are hosts, each with a port or not; none: those of the properties.
+	// Brokers are hosts, with or without a port; if empty, those of the properties apply.
 	Brokers  []string `json:"brokers,omitempty"`
 	User     string   `json:"user,omitempty"`
 	Password string   `json:"password,omitempty"`
@@ -27,8 +27,8 @@ type Kafka struct {
 	// Properties are those of Kafka's clients, passwords among them.
 	Properties map[string]string `json:"properties,omitempty"`
 
-	origins map[string]string // the source of each of them, for errors
-	file    string            // in which some of them are
+	origins map[string]string // the source of each property, for errors
+	file    string            // of client properties; empty: none
 }
 
 // NELI is a consumer group. The owner of its partition 0 has precedence.
@@ -39,13 +39,14 @@ type NELI struct {
 	Topic string `json:"topic,omitempty"`
 	// NomineeOnly lets no other candidate claim, ever.
 	NomineeOnly bool `json:"nomineeOnly,omitempty"`
-	// WithoutGoNELI: no process of goNELI's joins the group, so that others claim without it too.
+	// WithoutGoNELI: no process of goNELI joins the group, so other candidates claim without a
+	// confirmation by the group.
 	WithoutGoNELI bool `json:"withoutGoNELI,omitempty"`
 	// Session is how long a member may be silent; 0: 15 s.
 	Session time.Duration `json:"session,omitempty"`
 }
 
-// String is the URL without credentials.
+// String returns the URL without credentials.
 func (k *Kafka) String() string {
 	u := "kafka://"
 	if k.User != "" {
@@ -67,7 +68,8 @@ func (k *Kafka) GoString() string { return k.String() }
 
 func (k *Kafka) name() string { return k.String() }
 
-// parameters are all of them, as they would be written; empty where they are not given.
+// parameters returns those of the URL, as they would be written; the value is empty if one is not
+// set.
 func (k *Kafka) parameters() []parameter {
 	var ps []parameter
 	if n := k.NELI; n != nil {
@@ -91,7 +93,7 @@ func (k *Kafka) parameters() []parameter {
 	return ps
 }
 
-// brokers are those of the URL, or else of the properties, with their ports.
+// brokers returns those of the URL, or else of the properties, with their ports.
 func (k *Kafka) brokers() []string {
 	all := k.Brokers
 	if len(all) == 0 {
@@ -110,8 +112,8 @@ func (k *Kafka) brokers() []string {
 	return ported
 }
 
-// commands are those of Kafka's own tools. None of them forces a failover: a leader whose record is
-// removed with all others of the topic writes the next one after the removed ones, and goes on.
+// commands returns those of Kafka's own tools. None of them forces a failover: if all records of
+// the topic are removed, the leader writes its next one after them, and goes on.
 func (k *Kafka) commands(string) Commands {
 	return Commands{
 		Look: "kafka-console-consumer.sh " + k.at() + " --topic " + k.Topic + " --partition 0 --offset earliest " +
@@ -119,7 +121,7 @@ func (k *Kafka) commands(string) Commands {
 	}
 }
 
-// at is how Kafka's own tools reach the same brokers.
+// at returns the options by which Kafka's own tools reach the same brokers.
 func (k *Kafka) at() string {
 	at := "--bootstrap-server " + strings.Join(k.brokers(), ",")
 	if k.User != "" || len(k.Properties) > 0 {
@@ -128,5 +130,5 @@ func (k *Kafka) at() string {
 	return at
 }
 
-// limits need no broker: they are the same for all.
+// limits returns those of every topic, without a call of a broker.
 func (k *Kafka) limits() (driver.Bounded, error) { return new(kafkalog.Store), nil }

@@ -18,7 +18,7 @@ import (
 
 const kafkaRights = "grant it with kafka-acls.sh, or give other credentials; docs/kafka.md lists all rights that a candidate needs"
 
-// explain says why a topic cannot be used.
+// explain returns the error and the hint for a topic that cannot be used.
 func (k *Kafka) explain(err error) *fault.Error {
 	if f := k.explainConnection(err); f != nil {
 		return f
@@ -27,7 +27,7 @@ func (k *Kafka) explain(err error) *fault.Error {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		return fault.New(madeBy(k.recipe()), "there is no topic %s", k.Topic)
 	case errors.Is(err, kafkalog.ErrMayNotCreate):
-		return fault.New("grant Create on it, or have somebody make it with: "+k.recipe(),
+		return fault.New("grant Create on it, or ask an operator to make it with: "+k.recipe(),
 			"there is no topic %s, and the user may not create it", k.Topic)
 	case errors.Is(err, driver.ErrDenied):
 		return fault.New(kafkaRights, "%w", err)
@@ -39,7 +39,7 @@ func (k *Kafka) explain(err error) *fault.Error {
 	return f
 }
 
-// explainGroup says why a group cannot be joined.
+// explainGroup returns the error and the hint for a group that cannot be joined.
 func (k *Kafka) explainGroup(name, topic string, err error) *fault.Error {
 	if f := k.explainConnection(err); f != nil {
 		return f
@@ -61,12 +61,12 @@ func (k *Kafka) explainConnection(err error) *fault.Error {
 	var mechanism *kerr.Error
 	switch {
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		return fault.New("check the user, the password and sasl.mechanism; "+elsewhere, "the brokers do not let this user in: %w", rootSASL(err))
+		return fault.New("check the user, the password and sasl.mechanism; "+elsewhere, "the brokers refuse this user: %w", rootSASL(err))
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
 		return fault.New("set sasl.mechanism to one of sasl.enabled.mechanisms of the brokers: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; "+elsewhere,
-			"the brokers do not take this way to log in: %w", kerr.UnsupportedSaslMechanism)
+			"the brokers do not support this sasl.mechanism: %w", kerr.UnsupportedSaslMechanism)
 	case errors.Is(err, kerr.IllegalSaslState):
-		return fault.New("give the port of a listener with SASL, or no user and no password", "the listener knows no users: %w", kerr.IllegalSaslState)
+		return fault.New("give the port of a listener with SASL, or no user and no password", "the listener has no SASL: %w", kerr.IllegalSaslState)
 	case errors.As(err, &mechanism):
 		return nil
 	}
@@ -92,23 +92,23 @@ func (k *Kafka) explainTLS(err error) *fault.Error {
 	case errors.As(err, &record):
 		return fault.New("give security.protocol PLAINTEXT or SASL_PLAINTEXT, or the port of a listener with TLS", "the listener has no TLS")
 	case errors.As(err, &alert):
-		return fault.New("brokers with ssl.client.auth=required want ssl.keystore.location, a key and a certificate in PEM",
+		return fault.New("brokers with ssl.client.auth=required need ssl.keystore.location, a key and a certificate in PEM",
 			"the brokers refuse the TLS connection: %w", alert)
 	case strings.Contains(err.Error(), "tls endpoint"):
-		return fault.New(k.protocolHint(), "the listener wants TLS, and security.protocol is %s", k.protocol())
+		return fault.New(k.protocolHint(), "the listener needs TLS, but security.protocol is %s", k.protocol())
 	case strings.Contains(err.Error(), "large response size"): // the beginning of other protocols
-		return fault.New("check the hosts and ports in the URL", "something else than a broker answers at %s", at)
+		return fault.New("check the hosts and ports in the URL", "the server at %s is not a Kafka broker", at)
 	case errors.As(err, &first):
-		return fault.New(k.protocolHint(), "the brokers end the connection at once, so that the listener wants another security.protocol than %s", k.protocol())
+		return fault.New(k.protocolHint(), "the brokers close the connection at once: the listener probably needs another security.protocol than %s", k.protocol())
 	}
 	if errors.Is(err, io.EOF) {
 		return fault.New("check security.protocol, and the user and the password if there are any; "+elsewhere,
-			"the brokers end the connection without a word")
+			"the brokers close the connection without an answer")
 	}
 	return k.unreachable(at, err)
 }
 
-// protocol is the security protocol that is set.
+// protocol returns the security protocol that is set.
 func (k *Kafka) protocol() string {
 	p := map[string]string{"security.protocol": k.Properties["security.protocol"]}
 	if k.User != "" {
@@ -124,7 +124,7 @@ func (k *Kafka) protocolHint() string {
 	if strings.HasSuffix(k.protocol(), "SSL") {
 		return "give the port of a listener with TLS, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
 	}
-	return "set security.protocol to that of the listener: SASL_PLAINTEXT wants a user and a password, SSL and SASL_SSL are encrypted; " + elsewhere
+	return "set security.protocol to that of the listener: SASL_PLAINTEXT needs a user and a password, SSL and SASL_SSL are encrypted; " + elsewhere
 }
 
 // unreachable explains that no broker answers. It returns nil for other errors.
@@ -137,7 +137,7 @@ func (k *Kafka) unreachable(at string, err error) *fault.Error {
 	switch {
 	case errors.As(err, &silent):
 		return fault.Passing("check that the port is one of Kafka's listeners, and that the broker does not hang"+k.encrypted(),
-			"%s takes connections but does not answer as a broker in time", silent.at)
+			"%s accepts connections but does not answer as a broker in time", silent.at)
 	case errors.As(err, &name):
 		return fault.Passing("check the hosts in the URL", "no broker answers at %s: %w", at, name)
 	case errors.As(err, &op):
@@ -150,8 +150,8 @@ func (k *Kafka) unreachable(at string, err error) *fault.Error {
 	return nil
 }
 
-// encrypted names one more thing to check if the client speaks TLS: a listener that does not may
-// hang up, or say nothing.
+// encrypted adds to a hint if the client uses TLS: a listener without TLS may hang up, or not
+// answer.
 func (k *Kafka) encrypted() string {
 	if strings.HasSuffix(k.protocol(), "SSL") {
 		return ", and that the listener has TLS"
@@ -159,7 +159,7 @@ func (k *Kafka) encrypted() string {
 	return ""
 }
 
-// rootSASL returns the broker's own words, which many others may surround.
+// rootSASL returns the broker's own message, without the text that other layers put around it.
 func rootSASL(err error) error {
 	if _, own, ok := strings.Cut(err.Error(), kerr.SaslAuthenticationFailed.Message); ok {
 		return errors.New(kerr.SaslAuthenticationFailed.Message + strings.TrimRight(own, ")"))
@@ -167,5 +167,5 @@ func rootSASL(err error) error {
 	return kerr.SaslAuthenticationFailed
 }
 
-// recipe makes the topic as the driver would.
+// recipe returns the command that makes the topic as the driver would.
 func (k *Kafka) recipe() string { return kafkalog.CreateCommand(k.Topic, k.at()) }

@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Errors as real brokers cause them.
+// TestExplainKafka has errors as real brokers cause them.
 func TestExplainKafka(t *testing.T) {
 	denied := func(e error) error {
 		return fmt.Errorf("kafkalog: open topic t: %w (%w)", driver.ErrDenied, e)
@@ -27,21 +27,21 @@ func TestExplainKafka(t *testing.T) {
 	}{
 		{
 			denied(fmt.Errorf("%w: Authentication failed: Invalid username or password", kerr.SaslAuthenticationFailed)),
-			"the brokers do not let this user in: SASL_AUTHENTICATION_FAILED: SASL Authentication failed.: Authentication failed: Invalid username or password",
+			"the brokers refuse this user: SASL_AUTHENTICATION_FAILED: SASL Authentication failed.: Authentication failed: Invalid username or password",
 			"check the user, the password",
 		},
-		{denied(kerr.UnsupportedSaslMechanism), "do not take this way to log in: UNSUPPORTED_SASL_MECHANISM", "sasl.enabled.mechanisms"},
-		{denied(kerr.IllegalSaslState), "the listener knows no users", "a listener with SASL"},
+		{denied(kerr.UnsupportedSaslMechanism), "do not support this sasl.mechanism: UNSUPPORTED_SASL_MECHANISM", "sasl.enabled.mechanisms"},
+		{denied(kerr.IllegalSaslState), "the listener has no SASL", "a listener with SASL"},
 		{denied(kerr.TopicAuthorizationFailed), "TOPIC_AUTHORIZATION_FAILED", "kafka-acls.sh"},
 		{kerr.InvalidReplicationFactor, "INVALID_REPLICATION_FACTOR", "replicas=N"},
 		{fmt.Errorf("x: %w", &kgo.ErrFirstReadEOF{}), "another security.protocol than SASL_SSL", "a listener with TLS"},
 		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "x509: certificate is not valid for any names", "by the names in their certificates"},
 		{tls.RecordHeaderError{Msg: "no"}, "the listener has no TLS", "SASL_PLAINTEXT"},
 		{tls.AlertError(116), "refuse the TLS connection", "ssl.keystore.location"},
-		{errors.New("invalid large response size 1397966893 > limit 104857600"), "something else than a broker answers at h:9092", "ports"},
-		{errors.New("invalid large response size 352518400 ... a plaintext connection speaking to a tls endpoint?"), "the listener wants TLS", "port of a listener"},
-		{errors.New("invalid large response size ... is your broker port correct?"), "something else than a broker answers at h:9092", "ports"},
-		{io.EOF, "end the connection without a word", "security.protocol"},
+		{errors.New("invalid large response size 1397966893 > limit 104857600"), "the server at h:9092 is not a Kafka broker", "ports"},
+		{errors.New("invalid large response size 352518400 ... a plaintext connection speaking to a tls endpoint?"), "the listener needs TLS", "port of a listener"},
+		{errors.New("invalid large response size ... is your broker port correct?"), "the server at h:9092 is not a Kafka broker", "ports"},
+		{io.EOF, "close the connection without an answer", "security.protocol"},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, "no broker answers at h:9092", ""},
 		{context.DeadlineExceeded, "no broker answers at h:9092 in time", "the listener has TLS"},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, "no broker answers at h:9092: dial", "brokers run"},
@@ -71,7 +71,7 @@ func TestExplainGroup(t *testing.T) {
 	}{
 		{fmt.Errorf("%w (%w)", driver.ErrDenied, kerr.GroupAuthorizationFailed), "GROUP_AUTHORIZATION_FAILED", "kafka-acls.sh"},
 		{kerr.InvalidSessionTimeout, "INVALID_SESSION_TIMEOUT", "session=15s"},
-		{kerr.SaslAuthenticationFailed, "do not let this user in", "password"},
+		{kerr.SaslAuthenticationFailed, "refuse this user", "password"},
 		{errors.New("else"), "else", ""},
 	} {
 		if f := k.explainGroup("g", "g.neli", c.err); !strings.Contains(f.Error(), c.text) || !strings.Contains(f.Hint, c.remedy) {

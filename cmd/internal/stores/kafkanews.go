@@ -13,15 +13,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// brokerNews hears from the client library when a broker cannot be reached, and when it can again.
-// Connections that merely end are no news: the library has several to each broker, and closes those
-// that are idle.
+// brokerNews reports when a broker cannot be reached, and when it can again. The end of a
+// connection alone is not reported: the library has several to each broker, and closes idle ones.
 type brokerNews struct {
 	told func(up bool, err error) // may be nil
 
 	mu    sync.Mutex
 	down  map[string]bool
-	taken map[string]bool // the brokers that took a connection once
+	taken map[string]bool // the brokers that have accepted a connection
 }
 
 func newBrokerNews(told func(bool, error)) *brokerNews {
@@ -36,7 +35,7 @@ func (b *brokerNews) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, c
 	b.mu.Lock()
 	was := b.down[at]
 	b.down[at] = err != nil
-	if conn != nil { // even if the broker is not greeted
+	if conn != nil { // also if the handshake with the broker failed
 		b.taken[at] = true
 	}
 	b.mu.Unlock()
@@ -49,17 +48,17 @@ func (b *brokerNews) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, c
 	}
 }
 
-// silentError is a timeout of brokers that have taken connections. Something else may listen there,
-// such as a web server, which waits for more than a broker's client says.
+// silentError is a timeout of brokers that have accepted connections. Another kind of server may
+// listen there, such as a web server that waits for more data.
 type silentError struct {
 	at  string
 	err error
 }
 
-func (e *silentError) Error() string { return e.at + " takes connections and does not answer" }
+func (e *silentError) Error() string { return e.at + " accepts connections and does not answer" }
 func (e *silentError) Unwrap() error { return e.err }
 
-// silence adds to a timeout which brokers have taken a connection.
+// silence returns a silentError for a timeout, if a broker has accepted a connection.
 func (b *brokerNews) silence(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -39,7 +39,8 @@ func (k *Kafka) driverOptions(o Options) []kafkalog.Option {
 	return opts
 }
 
-// timeout suits a lease: a broker that does not answer must leave time to ask another one.
+// timeout returns the time for one broker to answer. It depends on the lease: after a broker that
+// does not answer, there must be time to ask another one.
 func (k *Kafka) timeout(lease time.Duration) time.Duration {
 	if k.Timeout != 0 || lease == 0 {
 		return k.Timeout
@@ -47,7 +48,7 @@ func (k *Kafka) timeout(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortTimeout), usualTimeout)
 }
 
-// connection is how brokers are reached: the URL decides before the properties.
+// connection returns the options of the client. The URL has precedence over the properties.
 func (k *Kafka) connection(o Options, news *brokerNews) ([]kgo.Opt, error) {
 	p := map[string]string{}
 	maps.Copy(p, k.Properties)

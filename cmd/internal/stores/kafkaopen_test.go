@@ -27,7 +27,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// enter opens a place in Kafka and reads a record there. It returns an error that passes only if it
+// enter opens a place in Kafka and reads a record there. It returns a temporary error only if that
 // is the wanted one.
 func enter(t *testing.T, url string, properties map[string]string, create bool, want string) (*stores.Store, error) {
 	t.Helper()
@@ -46,7 +46,7 @@ func attempt(ctx context.Context, t *testing.T, place stores.Place, create bool)
 	return s, s.Check(ctx, "key")
 }
 
-// says checks that this is an error for people, with all that it should say.
+// says checks that an error is a fault with this text and this hint.
 func says(t *testing.T, err error, want, hint string) {
 	t.Helper()
 	var f *fault.Error
@@ -61,7 +61,7 @@ func says(t *testing.T, err error, want, hint string) {
 	}
 }
 
-// Users without one right each.
+// right returns a user with only these rights.
 func right(user, topic string, rights ...kmsg.ACLOperation) kfake.Opt {
 	var all []kfake.ACL
 	for _, r := range rights {
@@ -79,8 +79,8 @@ func withUsers(t *testing.T) string {
 		right("stranger", "other", kmsg.ACLOperationRead))
 }
 
-// withoutTLS is a broker that has none, and takes a greeting of TLS for the size of a request,
-// beyond any limit: real ones hang up. Those of the tests would wait for so much.
+// withoutTLS is a broker without TLS. Real brokers take a TLS handshake for a request whose size is
+// beyond any limit, and hang up. kfake would wait for that many bytes.
 func withoutTLS(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,8 +97,8 @@ func withoutTLS(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A web server waits for a line, which no client of Kafka sends.
-func TestOpenSaysThatNoBrokerSpeaks(t *testing.T) {
+// A web server waits for a line, which no Kafka client sends.
+func TestOpenReportsThatNoBrokerAnswers(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(nil)
 	t.Cleanup(s.Close)
@@ -106,15 +106,15 @@ func TestOpenSaysThatNoBrokerSpeaks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := attempt(ctx, t, parse(t, "kafka://"+at+"/t"), false)
-	says(t, err, at+" takes connections but does not answer as a broker in time", "one of Kafka's listeners")
+	says(t, err, at+" accepts connections but does not answer as a broker in time", "one of Kafka's listeners")
 	if !fault.Passes(err) {
 		t.Error("a broker that hangs is not waited for")
 	}
 }
 
-// The brokers of this test drop connections where real ones return an error, so those errors are
-// made up below.
-func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
+// The brokers of this test drop connections where real brokers return an error. A later test has
+// the errors of real brokers.
+func TestOpenReportsKafkaErrorsWithARemedy(t *testing.T) {
 	t.Parallel()
 	hosts, plain := withUsers(t), servers.Kafka(t)
 	for _, c := range []struct {
@@ -125,18 +125,18 @@ func TestOpenSaysWhatIsWrongWithKafkaAndWhatToDo(t *testing.T) {
 	}{
 		{"no broker", "kafka://127.0.0.1:1/t", nil, false, "no broker answers at 127.0.0.1:1: dial tcp", "check the hosts and ports"},
 		{"no host", "kafka://nowhere.invalid/t", nil, false, "no broker answers at nowhere.invalid:9092", "check the hosts"},
-		{"no users", "kafka://" + hosts + "/t", nil, false, "another security.protocol than PLAINTEXT", "SASL_PLAINTEXT wants a user"},
-		{"a wrong password", "kafka://all:wrong@" + hosts + "/t", nil, false, "end the connection without a word", "TENURE_KAFKA_PASSWORD"},
+		{"no users", "kafka://" + hosts + "/t", nil, false, "another security.protocol than PLAINTEXT", "SASL_PLAINTEXT needs a user"},
+		{"a wrong password", "kafka://all:wrong@" + hosts + "/t", nil, false, "close the connection without an answer", "TENURE_KAFKA_PASSWORD"},
 		{
 			"another mechanism", "kafka://all:s3cret@" + hosts + "/t", map[string]string{"sasl.mechanism": "SCRAM-SHA-512"}, false,
-			"end the connection without a word", "the user and the password",
+			"close the connection without an answer", "the user and the password",
 		},
 		{"no TLS", "kafka://" + withoutTLS(t) + "/t", map[string]string{"security.protocol": "SSL"}, false, "no broker answers", "the listener has TLS"},
 		{"no topic", "kafka://" + plain + "/t", nil, false, "there is no topic t", "makes it, and so does: kafka-topics.sh --bootstrap-server 127.0.0.1:"},
 		{"no right to make it", "kafka://maker:s3cret@" + hosts + "/missing", nil, true, "there is no topic missing, and the user may not create it", "grant Create"},
 		{"no right to see it", "kafka://stranger:s3cret@" + hosts + "/t", nil, true, "TOPIC_AUTHORIZATION_FAILED", "kafka-acls.sh"},
 	} {
-		// one at a time: clients that are refused come again and again
+		// One at a time: refused clients connect again and again.
 		t.Run(c.why, func(t *testing.T) {
 			_, err := enter(t, c.url, c.properties, c.create, c.err)
 			says(t, err, c.err, c.hint)
@@ -168,18 +168,18 @@ func TestOpenRefusesAnUnsafeTopic(t *testing.T) {
 func TestOpenCreatesTheTopicIfAsked(t *testing.T) {
 	t.Parallel()
 	url := "kafka://all:s3cret@" + withUsers(t) + "/t"
-	for _, create := range []bool{true, false} { // the second time it is there
+	for _, create := range []bool{true, false} { // the second time it exists
 		if _, err := enter(t, url, nil, create, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// Encrypted brokers, with a known authority and an unknown one.
+// TestOpenOverTLS has encrypted brokers with a known and with an unknown authority.
 func TestOpenOverTLS(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(nil)
-	s.StartTLS() // for its certificate
+	s.StartTLS() // to get its certificate
 	s.Close()
 	hosts := servers.Kafka(t, kfake.TLS(&tls.Config{Certificates: s.TLS.Certificates}))
 	ca := filepath.Join(t.TempDir(), "ca.pem")
@@ -196,9 +196,9 @@ func TestOpenOverTLS(t *testing.T) {
 	says(t, err, "another security.protocol than PLAINTEXT", "TENURE_KAFKA_SECURITY_PROTOCOL")
 }
 
-func TestConnectionNews(t *testing.T) {
+func TestConnectionLossIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	place, err := stores.Parse("--store", "kafka://"+nobody+"/t")
+	place, err := stores.Parse("--store", "kafka://"+unreachable+"/t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,12 +209,12 @@ func TestConnectionNews(t *testing.T) {
 		}
 	}})
 	says(t, err, "no broker answers", "")
-	if len(news) != 1 || !strings.HasPrefix((<-news).Error(), "broker "+nobody+": dial tcp") {
-		t.Error("told otherwise than once")
+	if len(news) != 1 || !strings.HasPrefix((<-news).Error(), "broker "+unreachable+": dial tcp") {
+		t.Error("the loss of the connection is not reported exactly once")
 	}
 }
 
-// nominate is one candidate of an election.
+// nominate joins the group of an election with one candidate.
 func nominate(t *testing.T, s *stores.Store, election string) *stores.Nomination {
 	t.Helper()
 	n, err := s.Nominate(t.Context(), election)
@@ -252,8 +252,8 @@ func TestNomineeLeads(t *testing.T) {
 	}
 }
 
-// The reason that keeps candidates out of the group, such as brokers that are away, is in the log.
-func TestNominationLogsWhyItDoesNotWork(t *testing.T) {
+// The log has the reason that keeps candidates out of the group, such as unreachable brokers.
+func TestNominationLogsTheReasonOfAFailure(t *testing.T) {
 	t.Parallel()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
 	if err != nil {
@@ -285,7 +285,7 @@ func (l log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func TestNominationSaysWhatIsWrong(t *testing.T) {
+func TestNominationReportsErrors(t *testing.T) {
 	t.Parallel()
 	hosts := servers.Kafka(t)
 	if _, err := enter(t, "kafka://"+hosts+"/t", nil, true, ""); err != nil {

@@ -17,7 +17,7 @@ import (
 // shapeKafka is the form of a Kafka URL in hints.
 const shapeKafka = "kafka://host:9092,host:9092/topic"
 
-// kafkaPort is that of a broker without one.
+// kafkaPort is the default port of a broker.
 const kafkaPort = "9092"
 
 // kafkaParameters are those of kafka:// URLs.
@@ -30,7 +30,7 @@ const (
 	longTimeout  = time.Minute
 )
 
-// elsewhere is the place for secrets.
+// elsewhere says in hints where credentials belong.
 const elsewhere = "credentials and TLS come from a file of client properties (--kafka-properties) or from " +
 	"TENURE_KAFKA_USER, TENURE_KAFKA_PASSWORD and TENURE_KAFKA_SECURITY_PROTOCOL"
 
@@ -51,7 +51,7 @@ func parseKafka(raw string) (*Kafka, error) {
 		case validHost(host):
 			k.Brokers = append(k.Brokers, host)
 		case hosts != "":
-			return nil, fault.New("give a URL such as "+shapeKafka, "has an empty host or a port that is not from 1 to 65535")
+			return nil, fault.New("give a URL such as "+shapeKafka, "a host is empty, or a port is not a number from 1 to 65535")
 		}
 	}
 	if k.Topic, err = kafkaTopic(u.Path); err != nil {
@@ -68,7 +68,7 @@ func ParseEmbeddedKafka(setting, raw, topic string) (*Kafka, error) {
 	query, ok := strings.CutPrefix(rest, "?")
 	err := k.set(query)
 	if rest != "" && !ok {
-		err = fault.New("give kafka-embedded: or kafka-embedded:?mode=neli, or "+shapeKafka, "the broker in question is inside of the demo")
+		err = fault.New("give kafka-embedded: or kafka-embedded:?mode=neli, or "+shapeKafka, "the brokers of kafka-embedded run inside tenure-demo alone")
 	}
 	if err != nil {
 		return nil, inFront(fmt.Sprintf("%s %q", setting, Redact(raw)), err)
@@ -88,7 +88,7 @@ func splitKafka(rest string) (hosts string, u *url.URL, err error) {
 	}
 	u, err = url.Parse("kafka://" + user + "host" + rest[end:])
 	switch {
-	case err != nil: // its text may quote a part of the password
+	case err != nil: // left out, since it may quote a part of the password
 		return "", nil, fault.New("write special characters of a password as %XX; give a URL such as "+shapeKafka, "is not a valid URL")
 	case u.Fragment != "" || strings.HasSuffix(rest, "#"):
 		return "", nil, fault.New("write # of a password as %23", "has a fragment behind #")
@@ -96,7 +96,7 @@ func splitKafka(rest string) (hosts string, u *url.URL, err error) {
 	return hosts, u, nil
 }
 
-// cutLast is strings.Cut at the last place; without one all is behind it.
+// cutLast is strings.Cut at the last separator. If there is none, before is empty.
 func cutLast(s, at string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, at); i >= 0 {
 		return s[:i], s[i+len(at):], true
@@ -116,7 +116,7 @@ func kafkaTopic(path string) (string, error) {
 	case name == "":
 		return "", fault.New("give a URL such as "+shapeKafka, "names no topic")
 	case !validTopic(name):
-		return "", fault.New("give a URL such as "+shapeKafka, "the topic may have letters, digits, . _ and - in its name, at most 249")
+		return "", fault.New("give a URL such as "+shapeKafka, "the name of a topic may have only letters, digits, . _ and -, at most 249")
 	}
 	return name, nil
 }
@@ -148,7 +148,7 @@ func (k *Kafka) set(query string) error {
 	return nil
 }
 
-var errNeedsNELI = errors.New("is for mode=neli alone")
+var errNeedsNELI = errors.New("needs mode=neli")
 
 func (k *Kafka) setOne(key, value string) error {
 	var err error
@@ -157,7 +157,7 @@ func (k *Kafka) setOne(key, value string) error {
 		return errors.New("is empty")
 	case key == "mode":
 		if value != "neli" && value != "log" {
-			err = errors.New("is neither log nor neli")
+			err = errors.New("must be log or neli")
 		}
 	case key == "replicas":
 		k.Replicas, err = replicas(value)
@@ -186,7 +186,7 @@ func (n *NELI) setOne(key, value string) error {
 		n.Session, err = span(value, time.Second, 30*time.Minute)
 	}
 	if (key == "group" || key == "group-topic") && !validTopic(value) {
-		err = errors.New("has other characters than letters, digits, . _ and -, or more than 249")
+		err = errors.New("may have only letters, digits, . _ and -, at most 249")
 	}
 	return err
 }
@@ -194,7 +194,7 @@ func (n *NELI) setOne(key, value string) error {
 func replicas(value string) (int, error) {
 	n, err := strconv.ParseInt(value, 10, 16)
 	if err != nil || n < 1 {
-		return 0, errors.New("is no number from 1 on")
+		return 0, errors.New("must be a whole number from 1 to 32767")
 	}
 	return int(n), nil
 }
@@ -202,14 +202,14 @@ func replicas(value string) (int, error) {
 func span(value string, least, most time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < least || d > most {
-		return 0, errors.New("is no time from " + least.String() + " to " + most.String())
+		return 0, errors.New("must be a time from " + least.String() + " to " + most.String())
 	}
 	return d, nil
 }
 
 func unknownKafkaParameter(key, value string) error {
 	hint := "known are " + strings.Join(kafkaParameters, ", ")
-	if value == "" { // a text that looks like a key may be a secret
+	if value == "" { // what looks like a key may be a secret: do not print it
 		return fault.New(hint, "an unknown parameter has no value")
 	}
 	if secretive.MatchString(key) || strings.ContainsAny(key, ".") {

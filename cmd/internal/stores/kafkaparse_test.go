@@ -61,11 +61,11 @@ func TestParseKafkaRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"kafka://", "names no topic", "kafka://host"},
 		{"kafka://host", "names no topic", "kafka://host"},
 		{"kafka://host/", "names no topic", "kafka://host"},
-		{"kafka://host/a/b", "the topic may have", "kafka://host"},
-		{"kafka://host/..", "the topic may have", "kafka://host"},
-		{"kafka://host/" + strings.Repeat("t", 250), "the topic may have", "kafka://host"},
+		{"kafka://host/a/b", "the name of a topic may have only", "kafka://host"},
+		{"kafka://host/..", "the name of a topic may have only", "kafka://host"},
+		{"kafka://host/" + strings.Repeat("t", 250), "the name of a topic may have only", "kafka://host"},
 		{"kafka://host:0/t", "port", "kafka://host"},
-		{"kafka://a,,b/t", "empty host", "kafka://host"},
+		{"kafka://a,,b/t", "a host is empty", "kafka://host"},
 		{"kafka://a:port/t", "port", "kafka://host"},
 		{"kafka://host/t#", "behind #", "%23"},
 		{"kafka://host/t%zz", "not a valid URL", "kafka://host"},
@@ -79,19 +79,19 @@ func TestParseKafkaRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"kafka://host/t?password=s3cret", "is unknown", "--kafka-properties"},
 		{"kafka://host/t?security.protocol=SSL", "is unknown", "TENURE_KAFKA_SECURITY_PROTOCOL"},
 		{"kafka://host/t?mode=neli&mode=log", "given twice", "leave out"},
-		{"kafka://host/t?mode=strict", "mode is neither log nor neli", "mode=neli"},
+		{"kafka://host/t?mode=strict", "mode must be log or neli", "mode=neli"},
 		{"kafka://host/t?mode=", "mode is empty", "mode=neli"},
-		{"kafka://host/t?group=g", "for mode=neli alone", "mode=neli"},
-		{"kafka://host/t?mode=log&session=6s", "for mode=neli alone", "mode=neli"},
-		{"kafka://host/t?mode=neli&group=a%20b", "group has other characters", "mode=neli"},
-		{"kafka://host/t?mode=neli&session=15", "session is no time", "session=15s"},
-		{"kafka://host/t?mode=neli&session=1ms", "session is no time from 1s", "session=15s"},
-		{"kafka://host/t?mode=neli&nominee-only=1.5", "nominee-only is neither", "mode=neli"},
-		{"kafka://host/t?timeout=100ms", "timeout is no time from 200ms to 1m", "kafka://"},
-		{"kafka://host/t?replicas=0", "replicas is no number", "kafka://"},
-		{"kafka://host/t?replicas=99999", "replicas is no number", "kafka://"},
+		{"kafka://host/t?group=g", "needs mode=neli", "mode=neli"},
+		{"kafka://host/t?mode=log&session=6s", "needs mode=neli", "mode=neli"},
+		{"kafka://host/t?mode=neli&group=a%20b", "group may have only letters", "mode=neli"},
+		{"kafka://host/t?mode=neli&session=15", "session must be a time", "session=15s"},
+		{"kafka://host/t?mode=neli&session=1ms", "session must be a time from 1s", "session=15s"},
+		{"kafka://host/t?mode=neli&nominee-only=1.5", "nominee-only must be true or false", "mode=neli"},
+		{"kafka://host/t?timeout=100ms", "timeout must be a time from 200ms to 1m", "kafka://"},
+		{"kafka://host/t?replicas=0", "replicas must be a whole number from 1 to 32767", "kafka://"},
+		{"kafka://host/t?replicas=99999", "replicas must be a whole number from 1 to 32767", "kafka://"},
 		{"kafka://host/t?group=%zz", "cannot be read", "%26"},
-		{"kafka-embedded:?mode=neli", "inside of the demo", "tenure-demo"},
+		{"kafka-embedded:?mode=neli", "inside tenure-demo", "tenure-demo"},
 	} {
 		t.Run(c.raw, func(t *testing.T) {
 			_, err := stores.Parse("--store", c.raw)
@@ -115,7 +115,7 @@ func TestParseEmbeddedKafka(t *testing.T) {
 		t.Errorf("got %v, %v", k, err)
 	}
 	for raw, want := range map[string]string{
-		"kafka-embedded://host/t": "inside of the demo", "kafka-embedded:x": "inside of the demo", "kafka-embedded:?group=g": "mode=neli alone",
+		"kafka-embedded://host/t": "inside tenure-demo", "kafka-embedded:x": "inside tenure-demo", "kafka-embedded:?group=g": "needs mode=neli",
 	} {
 		if _, err := stores.ParseEmbeddedKafka("--store", raw, "topic"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", raw, err)
@@ -123,8 +123,8 @@ func TestParseEmbeddedKafka(t *testing.T) {
 	}
 }
 
-// A candidate gets all that its demo was given, which nothing shows that is printed.
-func TestPlaceInKafkaKeepsCredentialsToItself(t *testing.T) {
+// A candidate process gets all settings of its demo. Printed text shows none of the credentials.
+func TestKafkaPlaceHidesCredentials(t *testing.T) {
 	place, err := stores.Parse("--store", "kafka://user:s3cret@h:1,i/t")
 	if err != nil {
 		t.Fatal(err)

@@ -22,8 +22,9 @@ type KafkaSettings struct {
 	Env func(string) string
 }
 
-// With returns the place with the properties that the settings name, the variables before the file.
-// Another place than Kafka stays as it is. Its errors are for people and show no credentials.
+// With returns the place with the properties that the settings name. Variables have precedence over
+// the file. A place other than Kafka stays unchanged. The errors have hints and show no
+// credentials.
 func (p Place) With(s KafkaSettings) (Place, error) {
 	if p.Kafka == nil {
 		return p, nil
@@ -58,14 +59,14 @@ func readProperties(name string) (map[string]string, error) {
 	if err != nil {
 		var path *os.PathError
 		if errors.As(err, &path) {
-			err = path.Err // without the name, which stands in front
+			err = path.Err // without the name, which the caller puts in front
 		}
 		return nil, err
 	}
 	l := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
 	all, err := l.LoadBytes(text)
-	if err != nil { // its text may quote a value
-		return nil, errors.New("is no file of properties")
+	if err != nil { // left out, since it may quote a value
+		return nil, errors.New("is not a file of properties")
 	}
 	return all.Map(), nil
 }
@@ -76,12 +77,14 @@ const (
 	kafkaPassword = "TENURE_KAFKA_PASSWORD"
 )
 
-// kafkaVariable is TENURE_KAFKA_SECURITY_PROTOCOL for security.protocol.
+// kafkaVariable returns the variable for a property: TENURE_KAFKA_SECURITY_PROTOCOL for
+// security.protocol.
 func kafkaVariable(property string) string {
 	return "TENURE_KAFKA_" + strings.ToUpper(strings.ReplaceAll(property, ".", "_"))
 }
 
-// Variables are those of the environment that say more of a store than flags do.
+// Variables returns the variables of the environment that set properties for which there is no
+// flag.
 func Variables() []string {
 	all := []string{kafkaUser, kafkaPassword}
 	for _, name := range clientprops.Names() {
@@ -90,7 +93,7 @@ func Variables() []string {
 	return all
 }
 
-// fromEnvironment takes the properties that variables say. An empty variable is none.
+// fromEnvironment sets the properties that variables name. It ignores empty variables.
 func (k *Kafka) fromEnvironment(env func(string) string) {
 	for _, name := range clientprops.Names() {
 		if value := env(kafkaVariable(name)); value != "" {
@@ -103,8 +106,8 @@ func (k *Kafka) fromEnvironment(env func(string) string) {
 	}
 }
 
-// logIn replaces the login. Without a mechanism and a protocol these are the ones for a user and a
-// password of other stores: the plain ones.
+// logIn sets the user and the password. If no mechanism or protocol is set, it sets the plain ones,
+// as for a user and a password of other stores.
 func logIn(p map[string]string, user, password string) {
 	delete(p, "sasl.jaas.config")
 	p["sasl.username"], p["sasl.password"] = user, password
@@ -120,8 +123,7 @@ func logIn(p map[string]string, user, password string) {
 	}
 }
 
-// explainProperties names the source of each property that is wrong. The remedy is that for the
-// first.
+// explainProperties names the source of each property that is wrong. The hint is for the first.
 func (k *Kafka) explainProperties(err error) *fault.Error {
 	var hint string
 	var all []error
@@ -132,13 +134,13 @@ func (k *Kafka) explainProperties(err error) *fault.Error {
 		}
 		all = append(all, fmt.Errorf("%s: %s %s", origin, p.Name, p.Fault))
 		if hint == "" {
-			hint = p.Remedy
+			hint = p.Name + ": " + p.Remedy
 		}
 	}
 	return fault.New(hint, "%w", errors.Join(all...))
 }
 
-// problems are those that clientprops has joined.
+// problems returns those that clientprops has joined.
 func problems(err error) []*clientprops.Problem {
 	var all []*clientprops.Problem
 	if many, ok := err.(interface{ Unwrap() []error }); ok {

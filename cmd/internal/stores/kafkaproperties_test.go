@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// clientProperties is a file as people have it for Kafka's own tools.
+// clientProperties is a file as Kafka's own tools use it.
 const clientProperties = `# for the tools
 security.protocol = SASL_PLAINTEXT
 sasl.mechanism: SCRAM-SHA-256
@@ -23,7 +23,8 @@ sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule require
 client.id=\u0062illing
 `
 
-// with is a place in Kafka with a file of this text, if there is any, and variables.
+// with parses a place in Kafka with these variables and, if text is not empty, a file of
+// properties.
 func with(t *testing.T, url, text string, env map[string]string) (stores.Place, error) {
 	t.Helper()
 	place, err := stores.Parse("--store", url)
@@ -41,7 +42,7 @@ func with(t *testing.T, url, text string, env map[string]string) (stores.Place, 
 	return place.With(s)
 }
 
-func TestPropertiesAreReadAsJavaDoes(t *testing.T) {
+func TestPropertiesAreReadAsInJava(t *testing.T) {
 	p, err := with(t, "kafka://h/t", clientProperties, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestPropertiesAreReadAsJavaDoes(t *testing.T) {
 	}
 }
 
-func TestVariablesComeBeforeTheFileAndTheURLBeforeBoth(t *testing.T) {
+func TestURLOverridesVariablesAndBothOverrideTheFile(t *testing.T) {
 	type env = map[string]string
 	for _, c := range []struct {
 		why, url, text string
@@ -114,14 +115,14 @@ func TestWrongPropertiesNameTheirOrigin(t *testing.T) {
 			"--kafka-properties client.properties: ssl.truststore.type is not PEM", "keytool"},
 		{"not known", "kafka://h/t", "group.id=g", nil, "--kafka-properties client.properties: group.id is not known", "leave it out"},
 		{"two of them", "kafka://h/t", "acks=1\nlinger.s=3", nil, "acks is decided by the election\n--kafka-properties client.properties: linger.s is not known", ""},
-		{"a variable", "kafka://h/t", "", env{"TENURE_KAFKA_SECURITY_PROTOCOL": "x"}, "TENURE_KAFKA_SECURITY_PROTOCOL: security.protocol is none", "SASL_SSL"},
+		{"a variable", "kafka://h/t", "", env{"TENURE_KAFKA_SECURITY_PROTOCOL": "x"}, "TENURE_KAFKA_SECURITY_PROTOCOL: security.protocol is unknown", "SASL_SSL"},
 		{"no password", "kafka://h/t", "", env{"TENURE_KAFKA_USER": "u"}, "TENURE_KAFKA_PASSWORD: sasl.password is empty", "password"},
 		{"no user", "kafka://h/t", "", env{"TENURE_KAFKA_PASSWORD": "s3cret"}, "TENURE_KAFKA_USER: sasl.username is empty", "name"},
 		{"no brokers", "kafka:///t", "", nil, "--store kafka:///t: names no broker", "bootstrap.servers"},
 		{"none in the file either", "kafka:///t", "client.id=x", nil, "--store kafka:///t: names no broker", "bootstrap.servers"},
 		{"the URL's user cannot log in so", "kafka://u:s3cret@h/t", "sasl.mechanism=OAUTHBEARER", nil,
 			"--kafka-properties client.properties: sasl.mechanism is not supported", "PLAIN"},
-		{"no file of properties", "kafka://h/t", "a=\\u00zz s3cret", nil, "--kafka-properties client.properties: is no file of properties", "--command-config"},
+		{"no file of properties", "kafka://h/t", "a=\\u00zz s3cret", nil, "--kafka-properties client.properties: is not a file of properties", "--command-config"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			_, err := with(t, c.url, c.text, c.env)
@@ -136,7 +137,7 @@ func TestWrongPropertiesNameTheirOrigin(t *testing.T) {
 	}
 }
 
-func TestMissingFileOfProperties(t *testing.T) {
+func TestMissingPropertiesFile(t *testing.T) {
 	place, err := stores.Parse("--store", "kafka://h/t")
 	if err != nil {
 		t.Fatal(err)

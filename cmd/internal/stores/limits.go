@@ -7,9 +7,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Limits is a store that says which leases and keys are possible in a place before that is reached,
-// or is there at all: an election made on it finds every wrong setting. It reads and writes
-// nothing.
+// Limits returns a store that only knows which leases and keys are possible in the place. It calls
+// no server, and the bucket, topic or table need not exist. An election made on it detects every
+// wrong setting.
 func (p Place) Limits() (driver.Store, error) {
 	b, err := p.kind().limits()
 	if err != nil {

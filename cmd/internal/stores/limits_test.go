@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-func TestLimitsAreThoseOfTheStore(t *testing.T) {
+func TestLimitsComeFromTheStore(t *testing.T) {
 	for _, c := range []struct {
 		raw   string
 		lease time.Duration

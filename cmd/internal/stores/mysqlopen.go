@@ -18,13 +18,13 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// openMySQL reads the variables and the file that the client mysql reads.
+// openMySQL reads the variables and the file that the client mysql reads, too.
 func (s *SQL) openMySQL(Options) (*sql.DB, error) {
 	u, err := url.Parse("mysql:" + s.URL)
 	if err != nil {
-		return nil, fault.New("give a URL such as "+shapeMySQL+", with special characters of the password as in %40", "is not a valid URL")
+		return nil, fault.OfValue(fault.New("give a URL such as "+shapeMySQL+", with special characters of the password as %XX, such as %40 for @", "is not a valid URL"))
 	}
-	_ = mysql.SetLogger(&mysql.NopLogger{}) // it would print each lost connection
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // the default logger prints each lost connection
 	cfg := mysql.NewConfig()
 	file := clientFile()
 	password, given := u.User.Password()
@@ -40,7 +40,7 @@ func (s *SQL) openMySQL(Options) (*sql.DB, error) {
 	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
-		return nil, fault.New("tls is true, false, skip-verify or preferred; a URL is such as "+shapeMySQL, "%w", err)
+		return nil, fault.OfValue(fault.New("give tls=true, tls=false, tls=skip-verify or tls=preferred in a URL such as "+shapeMySQL, "parameter tls: %w", err))
 	}
 	return sql.OpenDB(promptConnector{connector}), nil
 }
@@ -57,7 +57,7 @@ func setTLS(cfg *mysql.Config, given url.Values, file map[string]string) error {
 	}
 	c, err := tlsOfFiles(ca, cert, key)
 	if err != nil {
-		return fault.New("ssl-ca, ssl-cert and ssl-key, in the URL or in ~/.my.cnf, name files in PEM; the last two go together", "%w", err)
+		return fault.OfValue(fault.New("ssl-ca, ssl-cert and ssl-key, in the URL or in ~/.my.cnf, name files in PEM; the last two go together", "%w", err))
 	}
 	cfg.TLS = c
 	return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// NATS is a key-value bucket of JetStream, on servers that a URL or a context of the nats command
-// names.
+// NATS is a key-value bucket of JetStream. A URL or a context of the nats command names its
+// servers.
 type NATS struct {
-	// Context names a context of the nats command, which then knows the servers and the
-	// credentials.
+	// Context names a context of the nats command, which has the servers and the credentials;
+	// empty: they follow here.
 	Context string `json:"context,omitempty"`
 	// Servers are URLs without credentials.
 	Servers  []string `json:"servers,omitempty"`
@@ -24,31 +24,31 @@ type NATS struct {
 	Bucket   string   `json:"bucket"`
 	// Migrating: candidates of nats-kv-leader-elect take part.
 	Migrating bool `json:"migrating,omitempty"`
-	// Pristine: no living member knew another bucket of this name, so the first election of an
-	// empty one need not wait.
+	// Pristine: no living member has used an earlier bucket of this name, so the first election in
+	// an empty bucket need not wait.
 	Pristine bool `json:"pristine,omitempty"`
 }
 
-// InContext is a bucket on the servers of a context of the nats command.
+// InContext returns a bucket on the servers of a context of the nats command.
 func InContext(setting, name, bucket string) Place {
 	return Place{Setting: setting, NATS: &NATS{Context: name, Bucket: bucket}}
 }
 
-// ParseContext reads NAME[/BUCKET]; without a bucket it is the one given. No context has a slash in
-// its name. Its errors name the setting.
+// ParseContext reads NAME[/BUCKET]; bucket is the default. The name of a context has no slash. The
+// errors name the setting.
 func ParseContext(setting, raw, bucket string) (Place, error) {
 	name, own, ok := strings.Cut(raw, "/")
 	if !ok {
 		return InContext(setting, raw, bucket), nil
 	}
 	if name == "" || !bucketName.MatchString(own) {
-		return Place{}, fault.New("give the name of a context, or NAME/BUCKET; the bucket may have letters, digits, - and _ in its name",
-			"%s %q: is neither a context nor one with a bucket", setting, Redact(raw))
+		return Place{}, fault.New("give the name of a context, or NAME/BUCKET; the name of a bucket may have only letters, digits, - and _",
+			"%s %q: is neither NAME nor NAME/BUCKET", setting, Redact(raw))
 	}
 	return InContext(setting, name, own), nil
 }
 
-// String is the place without credentials.
+// String returns the place without credentials.
 func (n *NATS) String() string {
 	if n.Context != "" {
 		return fmt.Sprintf("context %s, bucket %s", n.Context, n.Bucket)
@@ -69,7 +69,7 @@ func (n *NATS) name() string {
 	return n.String()
 }
 
-// server is the URL of the servers without credentials.
+// server returns the URL of the servers without credentials.
 func (n *NATS) server() string {
 	scheme, first, _ := strings.Cut(strings.Join(n.Servers, ","), "://")
 	hosts := strings.ReplaceAll(first, scheme+"://", "")
@@ -79,7 +79,7 @@ func (n *NATS) server() string {
 	return scheme + "://" + hosts
 }
 
-// command is the nats command with the options that reach the same servers.
+// command returns the nats command with the options that reach the same servers.
 func (n *NATS) command() string {
 	if n.Context != "" {
 		return "nats --context " + n.Context
@@ -94,7 +94,7 @@ func (n *NATS) commands(key string) Commands {
 	}
 }
 
-// limits are the same for all servers.
+// limits returns those of every bucket, without a call of a server.
 func (n *NATS) limits() (driver.Bounded, error) { return natskv.FromKeyValue(nil), nil }
 
 func (n *NATS) check(ctx context.Context, s *Store, key string) error {
@@ -104,7 +104,7 @@ func (n *NATS) check(ctx context.Context, s *Store, key string) error {
 	return nil
 }
 
-// denied says that a right is missing. The driver's error names it.
+// denied returns the error and the hint for a missing right. The driver's error names the right.
 func denied(err error) *fault.Error {
 	return fault.New("grant it in the server's configuration, or give other credentials; "+
 		"the documentation of driver/natskv lists all rights that a candidate needs", "%w", err)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// natsContext is a file of the nats command that says how to connect. The package that the nats
-// command reads it with would add a NATS server to this program.
+// natsContext is a file of the nats command that says how to connect. It is read here, because the
+// nats command's own package would add a NATS server to this program.
 type natsContext struct {
 	URL         string `json:"url"`
 	User        string `json:"user"`
@@ -38,7 +38,7 @@ type natsContext struct {
 	CertStore   string `json:"windows_cert_store"`
 }
 
-// contextDir is where the nats command keeps its contexts.
+// contextDir returns the directory in which the nats command keeps its contexts.
 func contextDir() (string, error) {
 	config := os.Getenv("XDG_CONFIG_HOME")
 	if config == "" {
@@ -51,7 +51,7 @@ func contextDir() (string, error) {
 	return filepath.Join(config, "nats", "context"), nil
 }
 
-// Contexts are the names of those that the nats command knows.
+// Contexts returns the names of the contexts of the nats command.
 func Contexts() []string {
 	dir, err := contextDir()
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *natsContext) ask() error {
 	return nil
 }
 
-// options are those of the client.
+// options returns those of the client.
 func (c *natsContext) options() ([]nats.Option, error) {
 	all, err := c.login()
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *natsContext) options() ([]nats.Option, error) {
 	return all, nil
 }
 
-// login is the one way to log in that has precedence.
+// login returns the option for the way to log in that has precedence.
 func (c *natsContext) login() ([]nats.Option, error) {
 	switch {
 	case c.User != "":
@@ -152,7 +152,7 @@ func (c *natsContext) login() ([]nats.Option, error) {
 		return []nats.Option{o}, err
 	case c.UserJWT != "" && c.UserSeed != "":
 		return []nats.Option{nats.UserJWTAndSeed(c.UserJWT, c.UserSeed)}, nil
-	case c.UserJWT != "": // a bearer token, which nothing is signed with
+	case c.UserJWT != "": // a bearer token: nothing is signed
 		return []nats.Option{nats.UserJWT(func() (string, error) { return c.UserJWT, nil },
 			func([]byte) ([]byte, error) { return nil, nil })}, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// putContext makes a directory of contexts of the nats command.
+// putContext creates a directory of contexts for the nats command.
 func putContext(t *testing.T, name string, fields map[string]any) (home string) {
 	t.Helper()
 	home = t.TempDir()
@@ -93,7 +93,7 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-func TestContextsThatCannotBeUsed(t *testing.T) {
+func TestUnusableContexts(t *testing.T) {
 	for name, c := range map[string]struct {
 		fields map[string]any
 		want   string
@@ -116,8 +116,8 @@ func TestContextsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// The nsc command names the servers and the credentials of a user.
-func TestContextOfNSC(t *testing.T) {
+// The nsc command prints the servers and the credentials of a user.
+func TestNSCContext(t *testing.T) {
 	home := putContext(t, "prod", map[string]any{"nsc": "nsc://o/a/u"})
 	script := "#!/bin/sh\n" + `echo '{"user_creds":"'$3'","operator":{"service":["nats://a","nats://b"]}}'`
 	if err := os.WriteFile(filepath.Join(home, "nsc"), []byte(script), 0o700); err != nil {

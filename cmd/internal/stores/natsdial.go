@@ -13,10 +13,10 @@ import (
 // dialTimeout is how long connecting to one server may take.
 const dialTimeout = 2 * time.Second
 
-// hearing has a refusal reported in the words of the server. A server that refuses a client says
-// why and hangs up, at times before the client has said all that it says first. The library then
-// returns the failed write, and leaves the words unread.
-func hearing(o *nats.Options) error {
+// keepRefusals makes the client report a refusal in the words of the server. A server that refuses
+// a client sends the reason and hangs up, at times before the client has sent its whole greeting.
+// The library would then return the failed write, and not read the reason.
+func keepRefusals(o *nats.Options) error {
 	if o.Dialer == nil && o.CustomDialer == nil { // the proxy of a context
 		o.CustomDialer = dialer{net.Dialer{Timeout: dialTimeout}}
 		o.SkipHostLookup = true // net.Dialer divides the timeout among the addresses of a name
@@ -38,8 +38,8 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 // firstWrites are enough for TLS and the library's greeting.
 const firstWrites = 8
 
-// greeting passes over an error of its first writes, and sends nothing after it. A read follows
-// them, which returns the words of the server, if there are any, and then fails as well.
+// greeting is a connection that hides an error of its first writes, and sends nothing after it. The
+// read that follows returns the reason of the server, if it sent one, and then fails as well.
 type greeting struct {
 	net.Conn
 	writes atomic.Int32

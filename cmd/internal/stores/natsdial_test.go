@@ -20,8 +20,8 @@ func (b *broken) Write(p []byte) (int, error) {
 	return 1, b.err
 }
 
-// TestGreeting: an error of the first writes is passed over, so that the words of the server are
-// read. Nothing may follow what was sent in part.
+// TestGreeting: an error of the first writes is ignored, so that the client reads the server's
+// message. Nothing may follow a partial write.
 func TestGreeting(t *testing.T) {
 	wire := &broken{err: syscall.EPIPE}
 	g := &greeting{Conn: wire}

@@ -18,21 +18,21 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// explainConnect says why there is no connection.
+// explainConnect returns the error and the hint for a failed connection.
 func explainConnect(err error) *fault.Error {
 	var broken *contextError
 	if errors.As(err, &broken) {
 		f := fault.New(contexts(), "%w", err)
-		f.Code = fault.Usage // no server has a part in it
+		f.Code = fault.Usage // no server was called
 		return f
 	}
-	f := fault.New(connectHint(err), "cannot connect: %w", plainly(err))
+	f := fault.New(connectHint(err), "cannot connect: %w", withoutURL(err))
 	f.Passing = away(err) || errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || isFull(err)
 	return f
 }
 
-// plainly takes the URL out of an error, as that of a context may hold credentials.
-func plainly(err error) error {
+// withoutURL removes the URL from an error, since the URL of a context may hold credentials.
+func withoutURL(err error) error {
 	var u *url.Error
 	switch {
 	case errors.As(err, &u):
@@ -43,9 +43,9 @@ func plainly(err error) error {
 	return err
 }
 
-// isFull reports whether the server has as many connections as it takes.
+// isFull reports whether the server has reached its limit of connections.
 func isFull(err error) bool {
-	text := err.Error() // the library makes an error without a name of it
+	text := err.Error() // the library has no error value for it
 	return strings.Contains(text, "maximum connections exceeded") || strings.Contains(text, "maximum account active connections exceeded")
 }
 
@@ -75,7 +75,7 @@ func contexts() string {
 	return "known contexts: " + strings.Join(known, ", ")
 }
 
-// explain says why a bucket cannot be used.
+// explain returns the error and the hint for a bucket that cannot be used.
 func (n *NATS) explain(err error) *fault.Error {
 	switch {
 	case errors.Is(err, jetstream.ErrBucketNotFound):
@@ -110,7 +110,7 @@ const (
 	recordTooLong         jetstream.ErrorCode = 10054
 )
 
-// explainRoom is nil unless there is no room for a record, which waiting does not make.
+// explainRoom returns nil unless the store has no room for a record, which waiting cannot change.
 func (n *NATS) explainRoom(err error) *fault.Error {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {
@@ -136,7 +136,7 @@ func (n *NATS) explainRoom(err error) *fault.Error {
 }
 
 // settled reports whether the server has understood the request and refuses it. All other errors
-// are trouble with the server or on the way to it.
+// are faults of the server or on the way to it, and may pass.
 func settled(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {

@@ -21,7 +21,7 @@ func TestExplainTwoClusters(t *testing.T) {
 	}
 }
 
-// The server has one code for each full stream, and says in words which limit is reached.
+// The server has one error code for each full stream, and a text that names the limit.
 func TestFullBucketNamesItsLimit(t *testing.T) {
 	place := stores.InContext("--context", "prod", "B")
 	for _, c := range []struct {

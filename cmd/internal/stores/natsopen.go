@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// open connects to find out whether that goes at all, and leaves it to the driver to make a
-// connection that suits elections.
+// open first connects to find out whether that works. Then the driver makes a connection of its
+// own, with the settings that elections need.
 func (n *NATS) open(ctx context.Context, o Options) (*Store, error) {
 	nc, js, err := n.connect()
 	if err != nil {
@@ -39,7 +39,7 @@ func (n *NATS) connect() (*nats.Conn, jetstream.JetStream, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	nc, err := nats.Connect(t.url, append(t.options, nats.Timeout(dialTimeout), quiet, hearing)...)
+	nc, err := nats.Connect(t.url, append(t.options, nats.Timeout(dialTimeout), quiet, keepRefusals)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,10 +50,10 @@ func (n *NATS) connect() (*nats.Conn, jetstream.JetStream, error) {
 	return nc, js, err
 }
 
-// quiet is instead of a handler that prints.
+// quiet replaces the default handler, which prints.
 var quiet = nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
 
-// options are the name of the connection and the function that its events call. The driver adds the
+// options returns the name of the connection and the handlers of its events. The driver adds the
 // options that elections need.
 func options(o Options) []nats.Option {
 	told := o.OnConnection

@@ -22,7 +22,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// accounts has users with too few rights each.
+// accounts has users that each lack some rights.
 const accounts = `
 listen: "127.0.0.1:-1"
 jetstream: { store_dir: %DIR% }
@@ -58,7 +58,7 @@ func withoutJetStream(t *testing.T) string {
 	return startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT})
 }
 
-// open opens a place. It returns an error that passes only if it is the wanted one.
+// open opens a place. It returns a temporary error only if that is the wanted one.
 func open(t *testing.T, url string, create bool, want string) (*stores.Store, error) {
 	t.Helper()
 	place := parse(t, url)
@@ -67,7 +67,7 @@ func open(t *testing.T, url string, create bool, want string) (*stores.Store, er
 	})
 }
 
-func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestOpenReportsErrorsWithARemedy(t *testing.T) {
 	t.Parallel()
 	host, plain := withAccounts(t), withoutJetStream(t)
 	for _, c := range []struct{ why, url, err, hint string }{
@@ -79,7 +79,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"no JetStream in the account", "nats://plain:s3cret@" + host + "/E", "account has no JetStream", "account's configuration"},
 		{"no bucket", "nats://all:s3cret@" + host + "/E", "no bucket E", "makes it, and so does: nats --server nats://***@" + host + " kv add E"},
 		{"no right to ask", "nats://mute:s3cret@" + host + "/E", "permission denied", "grant"},
-		{"no right to hear", "nats://deaf:s3cret@" + host + "/E", "permission denied", "grant"},
+		{"no right to receive", "nats://deaf:s3cret@" + host + "/E", "permission denied", "grant"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			_, err := open(t, c.url, false, c.err)
@@ -100,8 +100,7 @@ func TestOpenSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
-// A server that hangs up while the client still writes is quoted all the same, and so is why it
-// does.
+// The error quotes a server that hangs up while the client still writes, with the server's reason.
 func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
 	t.Parallel()
 	full := startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxConn: 1})
@@ -127,7 +126,7 @@ func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
 	}
 }
 
-// TestInspectNATS: unsafe settings of a bucket are found before an election is held there.
+// TestInspectNATS: Inspect reports unsafe settings of a bucket before an election uses it.
 func TestInspectNATS(t *testing.T) {
 	t.Parallel()
 	host, other := withAccounts(t), withAccounts(t)
@@ -172,8 +171,8 @@ func TestInspectNATS(t *testing.T) {
 	}
 }
 
-// TestOpenWhileMigrating: a bucket without a TTL is not that of the old candidates, and waiting
-// does not mend it.
+// TestOpenWhileMigrating: a bucket without a TTL is not that of the old candidates. Waiting does
+// not help.
 func TestOpenWhileMigrating(t *testing.T) {
 	t.Parallel()
 	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true, "")
@@ -186,7 +185,7 @@ func TestOpenWhileMigrating(t *testing.T) {
 func TestOpenCreatesTheBucketIfAsked(t *testing.T) {
 	t.Parallel()
 	url := "nats://all:s3cret@" + withAccounts(t) + "/E"
-	for _, create := range []bool{true, false} { // the second time it is there
+	for _, create := range []bool{true, false} { // the second time it exists
 		s, err := open(t, url, create, "")
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +196,7 @@ func TestOpenCreatesTheBucketIfAsked(t *testing.T) {
 	}
 }
 
-// inContexts makes a directory of contexts of the nats command.
+// inContexts creates a directory of contexts for the nats command.
 func inContexts(t *testing.T, name, text string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -229,7 +228,7 @@ func TestOpenUsesAContextOfTheNATSCommand(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhichContextsThereAre(t *testing.T) {
+func TestOpenListsTheContexts(t *testing.T) {
 	inContexts(t, "prod", `{"url": "nats://user:s3cret@%zz"}`)
 	for _, c := range []struct{ name, err, hint string }{
 		{"test", `--context test: unknown context "test"`, "known contexts: prod"},

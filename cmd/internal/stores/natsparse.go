@@ -11,13 +11,19 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
+// shapeNATS shows the form of a URL of NATS in hints.
+const shapeNATS = "nats://host:4222/ELECTIONS, nats://user:password@host/ELECTIONS"
+
+// natsShape is the hint for a URL of NATS.
+const natsShape = "give a URL such as " + shapeNATS + " or tls://host/ELECTIONS"
+
 // The parameters of nats:// URLs.
 const (
 	migrating = "migrating=true"
 	pristine  = "pristine=true"
 )
 
-// natsParameters are to be joined by &.
+// natsParameters are all of them; in a URL they are joined by &.
 var natsParameters = []string{migrating, pristine}
 
 // parseNATS reads a URL of the form
@@ -25,8 +31,8 @@ var natsParameters = []string{migrating, pristine}
 // tls:// to insist on an encrypted connection.
 func parseNATS(raw string) (*NATS, error) {
 	u, err := url.Parse(raw)
-	if err != nil { // its text may quote a part of the password
-		return nil, fault.New("write special characters of a password as %XX; "+shape, "is not a valid URL")
+	if err != nil { // left out, since it may quote a part of the password
+		return nil, fault.New("write a port as a number, and special characters of a password as %XX; "+natsShape, "is not a valid URL")
 	}
 	given := strings.Split(u.RawQuery, "&")
 	n := &NATS{Migrating: slices.Contains(given, migrating), Pristine: slices.Contains(given, pristine)}
@@ -40,15 +46,15 @@ func parseNATS(raw string) (*NATS, error) {
 	return n, nil
 }
 
-// servers are the hosts as URLs of their own.
+// servers returns one URL for each host.
 func servers(u *url.URL) ([]string, error) {
 	if u.Host == "" {
-		return nil, fault.New(shape, "names no host")
+		return nil, fault.New(natsShape, "names no host")
 	}
 	var all []string
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if !validHost(host) {
-			return nil, fault.New(shape, "has an empty host or a port that is not from 1 to 65535")
+			return nil, fault.New(natsShape, "a host is empty, or a port is not a number from 1 to 65535")
 		}
 		all = append(all, u.Scheme+"://"+host)
 	}
@@ -72,14 +78,14 @@ func bucket(u *url.URL) (string, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(u.Path, "/"), "/")
 	switch {
 	case !known(u.RawQuery), u.Fragment != "":
-		return "", fault.New(shape, "something follows the bucket that is neither ?%s nor ?%s; write ? and # of a password as %%3F and %%23",
+		return "", fault.New(natsShape, "only ?%s and ?%s may follow the bucket; write ? and # of a password as %%3F and %%23",
 			migrating, pristine)
 	case name == "":
-		return "", fault.New(shape, "names no bucket")
+		return "", fault.New(natsShape, "names no bucket")
 	case strings.Contains(name, "@"):
-		return "", fault.New(shape, "has / before @; write / of a password as %%2F")
+		return "", fault.New(natsShape, "has / before @; write / of a password as %%2F")
 	case !bucketName.MatchString(name):
-		return "", fault.New(shape, "the bucket may have letters, digits, - and _ in its name, and nothing may follow it")
+		return "", fault.New(natsShape, "the name of a bucket may have only letters, digits, - and _, and no / may follow it")
 	}
 	return name, nil
 }
@@ -93,7 +99,7 @@ func known(query string) bool {
 	return true
 }
 
-// credentials takes a user with a password, or else a token, as NATS does.
+// credentials sets the user and the password; a user without a password is a token, as in NATS.
 func (n *NATS) credentials(u *url.Userinfo) {
 	if u == nil {
 		return

@@ -66,7 +66,7 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"memory:", "inside one process"},
 		{"memory://x", "inside one process"},
 		{"redis://s3cret@host/E", "unknown scheme"},
-		{"s3-embedded:x", "inside of the demo"},
+		{"s3-embedded:x", "inside tenure-demo"},
 		{"NATS2://host/E", "unknown scheme"},
 		{"nats:host", "// is missing"},
 		{"nats:///E", "names no host"},
@@ -76,18 +76,18 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"nats://host:0/E", "port"},
 		{"nats://host:65536/E", "port"},
 		{"nats://host:/E", "port"},
-		{"nats://a,,b/E", "empty host"},
+		{"nats://a,,b/E", "a host is empty"},
 		{"nats://host:port/E", "not a valid URL"},
-		{"nats://host/a/b", "nothing may follow"},
+		{"nats://host/a/b", "no / may follow"},
 		{"nats://host/a.b", "letters, digits"},
-		{"nats://host/E?x=1", "something follows"},
-		{"nats://host/E?migrating=1", "something follows"},
-		{"nats://host/E#x", "something follows"},
+		{"nats://host/E?x=1", "may follow the bucket"},
+		{"nats://host/E?migrating=1", "may follow the bucket"},
+		{"nats://host/E#x", "may follow the bucket"},
 		{"nats://user:s3/cret@host/E", "not a valid URL"},
 		{"nats://user:12/s3cret@host/E", "/ before @"},
 		{"nats://user:s3%zzcret@host/E", "not a valid URL"},
-		{"nats://user:12?s3cret@host/E", "something follows"},
-		{"nats://user:12#s3cret@host/E", "something follows"},
+		{"nats://user:12?s3cret@host/E", "may follow the bucket"},
+		{"nats://user:12#s3cret@host/E", "may follow the bucket"},
 	} {
 		t.Run(c.raw, func(t *testing.T) {
 			_, err := stores.Parse("--store", c.raw)
@@ -108,7 +108,7 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 	}
 }
 
-func TestNoWayOfPrintingAPlaceShowsCredentials(t *testing.T) {
+func TestPrintedPlacesHideCredentials(t *testing.T) {
 	place, err := stores.Parse("--store", "nats://user:s3cret@host/E")
 	if err != nil {
 		t.Fatal(err)

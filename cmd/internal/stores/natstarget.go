@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// target is a place as the NATS client takes it.
+// target holds the arguments for the NATS client.
 type target struct {
 	url     string
 	options []nats.Option
@@ -45,7 +45,7 @@ func fromContext(name string) (target, error) {
 	return target{url: c.URL, options: options, domain: c.Domain, prefix: c.APIPrefix}, nil
 }
 
-// contextError is about the context itself, not about its servers.
+// contextError is an error of the context itself, not of its servers.
 type contextError struct{ err error }
 
 func (e *contextError) Error() string { return e.err.Error() }

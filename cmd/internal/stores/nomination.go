@@ -9,23 +9,23 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 )
 
-// Nomination is part of an election where something outside of it says which candidate has
+// Nomination is part of an election in which a nominator outside of it decides which candidate has
 // precedence.
 type Nomination struct {
 	driver.Nominator
-	// NomineeOnly lets only the nominee claim, ever.
+	// NomineeOnly lets no candidate but the nominee claim.
 	NomineeOnly bool
 	// Metadata is published by each candidate, for Check.
 	Metadata map[string]string
 	// Check returns an error if the published metadata of a leader shows that another Nominator
 	// nominated it.
 	Check func(leader map[string]string) error
-	// Close gives the nomination up at once, if there is one.
+	// Close gives up the nomination at once, if this candidate is the nominee.
 	Close func() error
 }
 
-// Nominate takes part in the nomination for an election, if the place has one; it returns nil
-// otherwise. Candidates do, and observers do not. Its errors are for people.
+// Nominate takes part in the nomination for an election, if the place has one; otherwise it returns
+// nil. Call it for candidates, not for observers. Its errors have hints.
 func (s *Store) Nominate(ctx context.Context, election string) (*Nomination, error) {
 	k := s.place.Kafka
 	if k == nil || k.NELI == nil {
@@ -51,16 +51,16 @@ func (s *Store) Nominate(ctx context.Context, election string) (*Nomination, err
 	}, nil
 }
 
-// tell is for people.
+// tell describes the nomination in one line of text.
 func (n *NELI) tell(election string) string {
-	text := fmt.Sprintf("Consumer group %s names who is to lead: the owner of partition 0 of %s. ", n.groupFor(election), n.topicFor(election))
+	text := fmt.Sprintf("Consumer group %s nominates the leader: the owner of partition 0 of %s. ", n.groupFor(election), n.topicFor(election))
 	if n.NomineeOnly {
-		return text + "Nobody else ever does."
+		return text + "No other candidate ever claims."
 	}
 	if n.WithoutGoNELI {
-		return text + "Others wait a lease longer before they claim."
+		return text + "Other candidates wait one lease longer before they claim."
 	}
-	return text + "Others wait a lease longer before they claim, and claim only while the group confirms them as members."
+	return text + "Other candidates wait one lease longer before they claim, and claim only while the group confirms them as members."
 }
 
 // topicFor returns the topic that the group subscribes to.

@@ -28,24 +28,24 @@ type Store struct {
 
 // Options say how to open a store.
 type Options struct {
-	// Client is the name of the connection that operators see on the server, where there are such
+	// Client is the name of the connection that operators see on the server, if the store has such
 	// names.
 	Client string
 	// Create makes the bucket, topic or table if it is missing.
 	Create bool
-	// Lease is that of the elections, if it is known: no wait for an answer may be long compared
+	// Lease is the lease of the elections, if it is known. The wait for an answer is short compared
 	// with it.
 	Lease time.Duration
 	// OnConnection is called when the connection is lost, with the reason if there is one, and when
-	// it is back; it may be nil. It is called for each of several servers. Stores without lasting
+	// it is back; it may be nil. With several servers it is called for each. Stores without lasting
 	// connections never call it.
 	OnConnection func(up bool, err error)
 	// Logger receives the reasons why a nomination does not work; nil: none.
 	Logger *slog.Logger
 }
 
-// Open makes a store that is ready to be used. Its errors are for people. Where nothing is asked
-// for that needs it, the server is not called before the first use: Check does that.
+// Open returns a store that is ready to be used. Its errors have hints. It calls the server only if
+// it has to; Check always does.
 func Open(ctx context.Context, p Place, o Options) (*Store, error) {
 	s, err := p.kind().open(ctx, o)
 	if err != nil {
@@ -55,8 +55,8 @@ func Open(ctx context.Context, p Place, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Check reads an election's record, to find out early whether it may and whether the store is
-// there. Its errors are for people.
+// Check reads an election's record, to find out early whether the store exists and permits that.
+// Its errors have hints.
 func (s *Store) Check(ctx context.Context, key string) error {
 	if err := s.place.kind().check(ctx, s, key); err != nil {
 		return s.place.blame(err)
@@ -65,7 +65,7 @@ func (s *Store) Check(ctx context.Context, key string) error {
 }
 
 // Inspect reports unsafe settings of the store for elections with leases up to the given one. Its
-// errors are for people.
+// errors have hints.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
 	inspector, ok := s.Driver.(driver.Inspector)
 	if !ok {

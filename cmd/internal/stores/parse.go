@@ -8,13 +8,13 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// shape is the form of a URL in hints.
-const shape = "give a URL such as nats://host:4222/ELECTIONS, nats://user:password@host/ELECTIONS, tls://host/ELECTIONS, " +
+// shape shows the form of every URL in hints.
+const shape = "give a URL such as " + shapeNATS + ", tls://host/ELECTIONS, " +
 	shapeKafka + ", " + shapeS3 + ", " + shapePostgres + ", " + shapeMySQL + " or " + shapeSQLite
 
-// Missing says that the setting must be given.
+// Missing returns the error for a setting that must be given.
 func Missing(setting string) error {
-	return &fault.Error{Err: fmt.Errorf("%s is missing", setting), Hint: shape, Code: fault.Usage}
+	return &fault.Error{Err: fmt.Errorf("%s is missing", setting), Hint: shape + "; or a context of the nats command with --context", Code: fault.Usage}
 }
 
 // Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka://
@@ -55,10 +55,10 @@ func schemeOf(raw string) (string, error) {
 			"a store in memory is inside one process, and candidates are processes of their own")
 	case scheme == "s3-embedded":
 		return "", fault.New("give s3-embedded: to tenure-demo, with nothing behind the colon, or "+shapeS3,
-			"the server in question is inside of the demo")
+			"the server of s3-embedded runs inside tenure-demo alone")
 	case scheme == "kafka-embedded":
 		return "", fault.New("give kafka-embedded: to tenure-demo, with parameters behind a ? at most, or "+shapeKafka,
-			"the broker in question is inside of the demo")
+			"the brokers of kafka-embedded run inside tenure-demo alone")
 	case !slices.Contains(schemes, scheme):
 		return "", fault.New(shape, "unknown scheme; known are %s", strings.Join(schemes, ", "))
 	case !strings.HasPrefix(rest, "//") && scheme != "sqlite":

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// nobody is an address without a listener; the port is never assigned.
-const nobody = "127.0.0.1:1"
+// unreachable is an address without a listener. The port is never assigned.
+const unreachable = "127.0.0.1:1"
 
 func parse(t *testing.T, url string) stores.Place {
 	t.Helper()
@@ -24,16 +24,16 @@ func parse(t *testing.T, url string) stores.Place {
 }
 
 func TestConnectEndsWithItsPatience(t *testing.T) {
-	url := "nats://" + nobody + "/E"
-	// after 0, 0.1, 0.3, 0.7 and 1.5 s
+	url := "nats://" + unreachable + "/E"
+	// After 0, 0.1, 0.3, 0.7 and 1.5 s.
 	for limit, want := range map[time.Duration]int{0: 0, 2 * time.Second: 5} {
 		synctest.Test(t, func(t *testing.T) {
-			told, began := 0, time.Now()
+			failures, began := 0, time.Now()
 			_, err := stores.Connect(t.Context(), parse(t, url), "key", stores.Options{}, stores.Patience{
-				Limit: limit, Told: func(error) { told++ },
+				Limit: limit, Told: func(error) { failures++ },
 			})
-			if !fault.Passes(err) || told != want || time.Since(began) != limit {
-				t.Errorf("%v: told %d times, ends after %v with %v", limit, told, time.Since(began), err)
+			if !fault.Passes(err) || failures != want || time.Since(began) != limit {
+				t.Errorf("%v: %d failures reported, ends after %v with %v", limit, failures, time.Since(began), err)
 			}
 		})
 	}
@@ -43,7 +43,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err := stores.Connect(ctx, parse(t, "nats://"+nobody+"/E"), "key", stores.Options{}, stores.Patience{
+	_, err := stores.Connect(ctx, parse(t, "nats://"+unreachable+"/E"), "key", stores.Options{}, stores.Patience{
 		Limit: stores.Forever, Told: func(error) { cancel(why) },
 	})
 	if !errors.Is(err, why) {

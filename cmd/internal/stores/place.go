@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Place is where elections are kept: one of the kinds of store that there are. It may hold
+// Place says where elections are kept. One of its fields is set, for one kind of store. It may hold
 // credentials; String leaves them out.
 type Place struct {
 	// Setting is the source of the place, for errors: "--store", "--context", or a variable of the
@@ -22,11 +22,10 @@ type Place struct {
 	SQL   *SQL   `json:"sql,omitempty"`
 }
 
-// kind holds the functions of one kind of store. Its errors are for people, without the setting in
-// front.
+// kind holds the functions of one kind of store. Its errors have hints, and no setting in front.
 type kind interface {
 	String() string
-	// name is the place in an error, behind the setting.
+	// name names the place in an error, after the setting.
 	name() string
 	limits() (driver.Bounded, error)
 	open(context.Context, Options) (*Store, error)
@@ -36,7 +35,8 @@ type kind interface {
 	commands(key string) Commands
 }
 
-// Price is what a thousand reads cost, in dollars; 0 if they cost nothing, or that is not known.
+// Price returns the cost of a thousand reads in dollars; 0 if they cost nothing, or it is not
+// known.
 func (p Place) Price() float64 {
 	if p.S3 != nil && p.S3.Endpoint == "" {
 		return 0.0004 // AWS, S3 Standard, us-east-1: docs/object-storage.md
@@ -44,15 +44,15 @@ func (p Place) Price() float64 {
 	return 0
 }
 
-// Commands are commands for a person to work on an election from outside.
+// Commands are commands of other tools by which an operator can work on an election.
 type Commands struct {
 	// Look prints the record.
 	Look string
-	// Delete removes it, which forces a failover; empty where nothing that is typed does.
+	// Delete removes the record, which forces a failover; empty if no command does that.
 	Delete string
 }
 
-// kind is nil if no place is named.
+// kind returns nil if no place is named.
 func (p Place) kind() kind {
 	switch {
 	case p.NATS != nil:
@@ -67,7 +67,7 @@ func (p Place) kind() kind {
 	return nil
 }
 
-// Kind is the name of the kind of store for people.
+// Kind returns the name of the kind of store for messages.
 func (p Place) Kind() string {
 	switch {
 	case p.NATS != nil:
@@ -83,7 +83,7 @@ func (p Place) Kind() string {
 // IsZero reports whether no place is named.
 func (p Place) IsZero() bool { return p.kind() == nil }
 
-// String is the place without credentials.
+// String returns the place without credentials.
 func (p Place) String() string {
 	if p.IsZero() {
 		return "no store"
@@ -94,11 +94,11 @@ func (p Place) String() string {
 // GoString is String, so that no way of printing shows credentials.
 func (p Place) GoString() string { return p.String() }
 
-// Pushes reports whether the store tells of changes by itself. Others are polled, or have peers.
+// Pushes reports whether the store pushes changes. Other stores are polled, or have peers.
 func (p Place) Pushes() bool { return p.S3 == nil && (p.SQL == nil || p.SQL.pushes()) }
 
-// Nomination says in one line which group nominates the leader of an election; empty where none
-// does.
+// Nomination returns one line of text about the group that nominates the leader of an election, or
+// an empty string if none does.
 func (p Place) Nomination(election string) string {
 	if p.Kafka == nil || p.Kafka.NELI == nil {
 		return ""
@@ -106,13 +106,13 @@ func (p Place) Nomination(election string) string {
 	return p.Kafka.NELI.tell(election)
 }
 
-// Commands are those for the record of an election.
+// Commands returns those for the record of an election.
 func (p Place) Commands(key string) Commands { return p.kind().commands(key) }
 
-// Explain says why the store cannot be used.
+// Explain returns an error of the store with a hint.
 func (p Place) Explain(err error) error { return p.blame(p.kind().explain(err)) }
 
-// Unsafe says why elections must not be held there.
+// Unsafe returns the error for a finding because of which elections are not safe in this place.
 func (p Place) Unsafe(f driver.Finding) error {
 	return p.blame(fault.New(f.Remedy, "%s: %s: %s", f.Severity, f.Setting, f.Problem))
 }
@@ -127,7 +127,7 @@ type deniedError struct{ text string }
 func (e *deniedError) Error() string { return e.text }
 func (e *deniedError) Unwrap() error { return driver.ErrDenied }
 
-// madeBy is the hint for a bucket, topic or table that is missing. Those commands that only look
+// madeBy returns the hint for a bucket, topic or table that is missing. Commands that only read
 // cannot make it.
 func madeBy(command string) string {
 	return "check its name; --create, which tenure run and tenure-demo have, makes it, and so does: " + command
@@ -142,7 +142,7 @@ func (p Place) blame(err error) error {
 	return inFront(setting+" "+p.kind().name(), err)
 }
 
-// inFront keeps the hint, and whether waiting helps.
+// inFront puts a text in front of an error. It keeps the hint, and whether waiting may help.
 func inFront(text string, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// hidden stands for credentials.
+// hidden replaces credentials in output.
 const hidden = "***"
 
 // Redact removes all possible credentials from a text that should be a URL: everything up to the
@@ -40,7 +40,7 @@ func redactParameters(raw string) string {
 	return place
 }
 
-// redactParameter also hides a known one if its value has an @, since that may be written as %40.
+// redactParameter also hides the value of a harmless parameter if it has an @, perhaps as %40.
 func redactParameter(p string) string {
 	key, value, ok := strings.Cut(p, "=")
 	plain, err := url.QueryUnescape(value)

@@ -27,7 +27,7 @@ type S3 struct {
 	Anonymous bool `json:"anonymous,omitempty"`
 }
 
-// String is the URL.
+// String returns the URL.
 func (s *S3) String() string {
 	u := "s3://" + s.Bucket
 	if s.Prefix != "" {
@@ -48,10 +48,11 @@ func (s *S3) GoString() string { return s.String() }
 
 func (s *S3) name() string { return s.String() }
 
-// parameter is one of the URL's.
+// parameter is a parameter of a URL.
 type parameter struct{ key, value string }
 
-// parameters are all of them, as they would be written; empty where they are not given.
+// parameters returns those of the URL, as they would be written; the value is empty if one is not
+// set.
 func (s *S3) parameters() []parameter {
 	ps := []parameter{{"endpoint", s.Endpoint}, {"region", s.Region}, {"path-style", ""}, {"unquoted", ""}}
 	if s.PathStyle != nil {
@@ -63,7 +64,7 @@ func (s *S3) parameters() []parameter {
 	return ps
 }
 
-// commands are those of the AWS command line, or where nothing is signed of curl.
+// commands returns those of the AWS command line, or of curl if nothing is signed.
 func (s *S3) commands(key string) Commands {
 	name := key
 	if s.Prefix != "" {
@@ -80,7 +81,7 @@ func (s *S3) commands(key string) Commands {
 	}
 }
 
-// flags are the flags of the AWS command line that reach the same server.
+// flags returns the flags of the AWS command line that reach the same server.
 func (s *S3) flags() string {
 	var flags string
 	if s.Endpoint != "" {
@@ -92,7 +93,7 @@ func (s *S3) flags() string {
 	return flags
 }
 
-// limits need no server: the driver's store sends nothing before it is used.
+// limits calls no server: the driver's store sends nothing before it is used.
 func (s *S3) limits() (driver.Bounded, error) {
 	return s3object.New(s3.New(s3.Options{Region: "any"}), s.Bucket, s.driverOptions()...)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// look is the status and the code of an answer; 0 without one.
+// look returns the HTTP status and the error code of an answer; 0 and "" if there was none.
 func look(err error) (status int, code string) {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -31,7 +31,7 @@ func look(err error) (status int, code string) {
 	return status, code
 }
 
-// regionOf is where a server says that the bucket is; empty if it does not.
+// regionOf returns the region that the answer names for the bucket; empty if it names none.
 func regionOf(err error) string {
 	var response *smithyhttp.ResponseError
 	if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
@@ -49,14 +49,14 @@ var (
 	}
 )
 
-// explain says why a bucket cannot be used.
+// explain returns the error and the hint for a bucket that cannot be used.
 func (s *S3) explain(err error) *fault.Error {
 	switch status, code := look(err); {
 	case code == "NoSuchBucket":
 		return fault.New(madeBy(fmt.Sprintf("aws s3 mb s3://%s%s", s.Bucket, s.flags())),
 			"there is no bucket %s", s.Bucket)
 	case code == "InvalidBucketName":
-		return fault.New(bucketNames, "the server takes no bucket of the name %s", s.Bucket)
+		return fault.New(bucketNames, "the server does not accept the name of bucket %s", s.Bucket)
 	case slices.Contains(credentialCodes, code):
 		return fault.New("check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and that the endpoint is the one that "+
 			"they are for; where they are temporary, log in again", "the credentials are wrong: %w", brief(err))
@@ -69,7 +69,7 @@ func (s *S3) explain(err error) *fault.Error {
 			"candidate", "%w", err)
 	case status == http.StatusNotFound: // the driver knows how S3 says that an object is missing
 		return fault.New("endpoint= must be the address of the S3 API, not of a console or another web server; give one such as "+shapeS3,
-			"what answers at %s is not an S3 server, or is behind a proxy: %w", s.server(), brief(err))
+			"the server at %s is not an S3 server, or is behind a proxy: %w", s.server(), brief(err))
 	case status == 0 && code == "":
 		f := s.unreachable(err)
 		f.Passing = away(err)
@@ -83,9 +83,9 @@ func (s *S3) explain(err error) *fault.Error {
 func (s *S3) explainCreate(err error) *fault.Error {
 	switch _, code := look(err); code {
 	case "BucketAlreadyExists":
-		return fault.New("choose another name", "bucket %s belongs to somebody else", s.Bucket)
+		return fault.New("choose another name", "bucket %s belongs to another account", s.Bucket)
 	case "AccessDenied":
-		return fault.New("grant s3:CreateBucket, or have somebody make it with: aws s3 mb s3://"+s.Bucket+s.flags(),
+		return fault.New("grant s3:CreateBucket, or ask an operator to make it with: aws s3 mb s3://"+s.Bucket+s.flags(),
 			"bucket %s cannot be made: %w", s.Bucket, brief(err))
 	case "InvalidLocationConstraint":
 		return s.wrongRegion(err)
@@ -128,10 +128,10 @@ func (s *S3) unreachable(err error) *fault.Error {
 	return fault.New("check endpoint= in the URL, and that the server runs", "no server answers at %s: %w", server, root(err))
 }
 
-// server is the name of the server for people.
+// server returns the name of the server for messages.
 func (s *S3) server() string { return cmp.Or(s.Endpoint, "S3") }
 
-// brief leaves out the words of the client library around the server's own.
+// brief returns the server's own message, without the text of the client library around it.
 func brief(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -140,7 +140,7 @@ func brief(err error) error {
 	return errors.New(strings.TrimRight(api.ErrorCode()+": "+api.ErrorMessage(), ": "))
 }
 
-// root is the network's error below all that is around it.
+// root returns the network error that err wraps, or err itself.
 func root(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

@@ -16,7 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/s3object"
 )
 
-// open makes a client of its own. It calls the server only to make a bucket.
+// open returns a store with a client of its own. It calls the server only to make a bucket.
 func (s *S3) open(ctx context.Context, o Options) (*Store, error) {
 	client, err := s.client(ctx, o)
 	if err != nil {
@@ -34,9 +34,10 @@ func (s *S3) open(ctx context.Context, o Options) (*Store, error) {
 	return &Store{Driver: store, client: client, close: func() error { return nil }}, nil
 }
 
-// client is configured as all of AWS's tools are, except for the settings in the URL.
+// client returns a client that is configured like all of AWS's tools, except for the settings in
+// the URL.
 func (s *S3) client(ctx context.Context, o Options) (*s3.Client, error) {
-	// the default one prints
+	// the default logger prints
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if s.Region != "" {
 		load = append(load, config.WithRegion(s.Region))
@@ -49,16 +50,17 @@ func (s *S3) client(ctx context.Context, o Options) (*s3.Client, error) {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, fault.New("mend the files in ~/.aws, or unset AWS_PROFILE", "the configuration of AWS's tools: %w", err)
+		return nil, fault.New("correct the files in ~/.aws, or unset AWS_PROFILE", "the configuration of AWS's tools: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, fault.OfValue(fault.New("put region=... into the URL or set AWS_REGION; us-east-1 does for most servers other than S3",
+		return nil, fault.OfValue(fault.New("put region=... into the URL or set AWS_REGION; us-east-1 works for most servers other than S3",
 			"no region is known, and requests are signed for one"))
 	}
 	return s3.NewFromConfig(cfg, s.address), nil
 }
 
-// address comes after the environment's endpoint was looked up.
+// address sets the endpoint and the style of addresses. It runs after the SDK has read the endpoint
+// of the environment.
 func (s *S3) address(o *s3.Options) {
 	if s.Endpoint != "" {
 		o.BaseEndpoint = &s.Endpoint
@@ -69,8 +71,8 @@ func (s *S3) address(o *s3.Options) {
 	}
 }
 
-// login finds credentials, which would otherwise happen within the first request and be hard to
-// tell from its failure.
+// login retrieves the credentials. Otherwise the first request would do that, and a failure would
+// be hard to tell from one of the request.
 func login(ctx context.Context, client *s3.Client) error {
 	c := client.Options().Credentials
 	if c == nil { // nothing is signed
@@ -93,11 +95,11 @@ func (s *S3) check(ctx context.Context, store *Store, key string) error {
 	return nil
 }
 
-// createWithin is how long a bucket may take to be there.
+// createWithin is how long a new bucket may take to appear.
 const createWithin = 20 * time.Second
 
-// create makes the bucket if it is missing. Anything else that is wrong comes out better when a
-// record is read.
+// create makes the bucket if it is missing. It ignores other errors, since reading a record reports
+// them better.
 func (s *S3) create(ctx context.Context, client *s3.Client) error {
 	if err := login(ctx, client); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// bareEnvironment is one in which nothing of AWS is set but credentials.
+// bareEnvironment removes all AWS settings but credentials.
 func bareEnvironment(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
@@ -34,7 +34,7 @@ func bareEnvironment(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 }
 
-// refusing answers everything alike.
+// refusing is a server that gives every request the same answer.
 func refusing(t *testing.T, status int, code string, header ...string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -48,7 +48,7 @@ func refusing(t *testing.T, status int, code string, header ...string) string {
 	return s.URL
 }
 
-// silent takes connections and says nothing.
+// silent is a server that accepts connections and never answers.
 func silent(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func withTLS(t *testing.T) string {
 	return s.URL
 }
 
-// reach opens and checks. It returns an error that passes only if it is the wanted one.
+// reach opens and checks a place. It returns a temporary error only if that is the wanted one.
 func reach(t *testing.T, url string, create bool, want string) error {
 	t.Helper()
 	place := parse(t, url)
@@ -87,7 +87,7 @@ func visit(ctx context.Context, place stores.Place, create bool) error {
 	return s.Close()
 }
 
-func TestWhatIsWrongWithObjectStorageAndWhatToDo(t *testing.T) {
+func TestObjectStorageErrorsHaveARemedy(t *testing.T) {
 	bareEnvironment(t)
 	memory := httptest.NewServer(gofakes3.New(s3mem.New()).Server())
 	t.Cleanup(memory.Close)
@@ -173,7 +173,7 @@ func TestRegionAndEndpointComeFromTheEnvironmentToo(t *testing.T) {
 	}
 }
 
-// No server answers; the name that is looked up shows how the bucket is addressed.
+// No server answers. The host name that is looked up shows how the bucket is addressed.
 func TestPathStyle(t *testing.T) {
 	bareEnvironment(t)
 	for parameters, want := range map[string]string{
@@ -218,7 +218,7 @@ func TestBucketThatCannotBeCreated(t *testing.T) {
 	bareEnvironment(t)
 	for _, c := range []struct{ code, err, hint string }{
 		{"AccessDenied", "cannot be made: AccessDenied: said the server", "s3:CreateBucket"},
-		{"BucketAlreadyExists", "belongs to somebody else", "another name"},
+		{"BucketAlreadyExists", "belongs to another account", "another name"},
 		{"InvalidLocationConstraint", "the region is wrong", "region="},
 		{"InvalidBucketName", "cannot be made: ", ""},
 	} {

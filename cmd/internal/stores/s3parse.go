@@ -15,7 +15,7 @@ import (
 // shapeS3 is the form of a URL of object storage in hints.
 const shapeS3 = "s3://bucket/prefix?endpoint=http://host:9000&region=us-east-1"
 
-// chain is where credentials belong.
+// chain says in hints where credentials belong.
 const chain = "credentials come from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE), " +
 	"from ~/.aws or from the machine's role, as for all of AWS's tools; take them out of the URL"
 
@@ -29,7 +29,7 @@ func parseS3(raw string) (*S3, error) {
 	case err == nil && u.User != nil, err != nil && strings.Contains(raw, "@"):
 		return nil, fault.New(chain, "has credentials in it")
 	case err != nil && strings.Contains(err.Error(), "invalid URL escape"), err != nil && strings.Contains(err.Error(), "in host name"):
-		return nil, fault.New(bucketNames, "has characters where the bucket should be that no bucket can have in its name")
+		return nil, fault.New(bucketNames, "the name of the bucket has characters that are not allowed")
 	case err != nil && strings.Contains(err.Error(), "invalid port"):
 		return nil, errHost
 	case err != nil:
@@ -55,7 +55,7 @@ var errHost = fault.New("the host of a server goes behind the bucket: "+shapeS3,
 // s3BucketName matches names that S3 and every other server accept. Some servers accept more.
 var s3BucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
-// bucketNames says so.
+// bucketNames is the hint for a wrong name.
 const bucketNames = "name a bucket of 3 to 63 small letters, digits, - and ., which begins and ends with a " +
 	"letter or a digit, as in " + shapeS3
 
@@ -117,7 +117,7 @@ func (s *S3) setOne(key, value string) error {
 func truth(value string) (bool, error) {
 	on, err := strconv.ParseBool(value)
 	if err != nil {
-		return false, errors.New("is neither true nor false")
+		return false, errors.New("must be true or false")
 	}
 	return on, nil
 }
@@ -128,7 +128,7 @@ func checkEndpoint(value string) error {
 	case err == nil && u.User != nil, err != nil && strings.Contains(value, "@"):
 		return fault.New(chain, "has credentials in it")
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.RawQuery != "", u.Fragment != "":
-		return fault.New("give a URL such as "+shapeS3, "parameter endpoint is no URL of a server that begins with http:// or https://")
+		return fault.New("give a URL such as "+shapeS3, "parameter endpoint must be the URL of a server, with http:// or https://")
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func checkEndpoint(value string) error {
 var secretive = regexp.MustCompile(`(?i)key|secret|token|password|credential|profile|signature`)
 
 func unknownParameter(key, value string) error {
-	if value == "" { // a text that looks like a key may be a secret
+	if value == "" { // what looks like a key may be a secret: do not print it
 		return fault.New("known are "+strings.Join(parameters, ", "), "an unknown parameter has no value")
 	}
 	hint := "known are " + strings.Join(parameters, ", ")

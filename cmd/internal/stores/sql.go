@@ -16,12 +16,12 @@ import (
 type SQL struct {
 	// Scheme says which database it is: postgres, mysql or sqlite.
 	Scheme string `json:"scheme"`
-	// URL is the rest of the URL without the table, perhaps with credentials. For SQLite it is the
-	// file.
+	// URL is the rest of the URL, without the parameters below, perhaps with credentials. For
+	// SQLite it is the file.
 	URL   string `json:"url"`
 	Table string `json:"table,omitempty"`
-	// Listen is the address for the pushes of PostgreSQL where it is another one than the URL's;
-	// Push is off or empty.
+	// Listen is the address for the pushes of PostgreSQL, if it differs from that of the URL. Push
+	// is "off" or empty.
 	Listen string `json:"listen,omitempty"`
 	Push   string `json:"push,omitempty"`
 }
@@ -29,15 +29,16 @@ type SQL struct {
 // pushes reports whether the store pushes changes.
 func (s *SQL) pushes() bool { return s.Scheme == "postgres" && s.Push != "off" }
 
-// database is what differs between the databases.
+// database holds the differences between the databases.
 type database struct {
 	name    string // for people
 	shape   string
 	dialect func() sqlstore.Dialect
 	connect func(*SQL, Options) (*sql.DB, error)
-	// client is the beginning of a command that runs a statement; the text of the value in SQL.
+	// client is the beginning of a command that runs a statement; text is the SQL for the value as
+	// text.
 	client, text string
-	authority    string // the parameter that names its file
+	authority    string // the parameter that names the file with the CA
 }
 
 var databases = map[string]database{
@@ -54,7 +55,7 @@ var databases = map[string]database{
 
 func (s *SQL) database() database { return databases[s.Scheme] }
 
-// String is the URL without credentials.
+// String returns the URL without credentials.
 func (s *SQL) String() string {
 	u, sign := s.Scheme+":"+s.URL, "?"
 	for _, own := range [][2]string{{"table", s.Table}, {"listen", s.Listen}, {"push", s.Push}} {
@@ -80,14 +81,14 @@ func (s *SQL) options() []sqlstore.Option {
 	return []sqlstore.Option{sqlstore.WithTable(s.Table)}
 }
 
-// limits need no server.
+// limits calls no server.
 func (s *SQL) limits() (driver.Bounded, error) {
 	db := sql.OpenDB(unconnected{})
 	defer func() { _ = db.Close() }()
 	return sqlstore.New(db, s.database().dialect(), s.options()...)
 }
 
-// unconnected is for a database that is not called.
+// unconnected is the connector of a database that is never called.
 type unconnected struct{}
 
 // Connect returns an error.
@@ -96,13 +97,13 @@ func (unconnected) Connect(context.Context) (sqldriver.Conn, error) { return nil
 // Driver returns nothing.
 func (unconnected) Driver() sqldriver.Driver { return nil }
 
-// open makes a pool of its own. It calls the server only to make the table.
+// open returns a store with a pool of its own. It calls the server only to make the table.
 func (s *SQL) open(ctx context.Context, o Options) (*Store, error) {
 	db, err := s.database().connect(s, o)
 	if err != nil {
 		return nil, err
 	}
-	// Calls that were given up may still hold a connection.
+	// one is enough, but calls that were given up may still hold a connection
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1)
 	store, err := s.over(db, o)
@@ -141,7 +142,7 @@ func (s *SQL) check(ctx context.Context, store *Store, key string) error {
 	return nil
 }
 
-// commands are those of the database's own client.
+// commands returns those of the database's own client.
 func (s *SQL) commands(key string) Commands {
 	d, table := s.database(), s.table()
 	where := fmt.Sprintf("WHERE name = '%s'", strings.ReplaceAll(key, "'", "''"))
@@ -152,7 +153,8 @@ func (s *SQL) commands(key string) Commands {
 	}
 }
 
-// target is how the database's own client names the database; without credentials.
+// target returns the arguments by which the database's own client names the database, without
+// credentials.
 func (s *SQL) target() string {
 	place := Redact(s.Scheme + ":" + s.URL)
 	switch s.Scheme {

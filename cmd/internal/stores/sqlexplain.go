@@ -13,7 +13,7 @@ import (
 	"modernc.org/sqlite"
 )
 
-// explain says why a table cannot be used.
+// explain returns the error and the hint for a table that cannot be used.
 func (s *SQL) explain(err error) *fault.Error {
 	d := s.database()
 	switch {
@@ -23,12 +23,12 @@ func (s *SQL) explain(err error) *fault.Error {
 		return fault.New("docs/sql.md has the rights of a candidate and of an observer; passwords come from the URL, PGPASSFILE, "+
 			"PGPASSWORD, MYSQL_PWD or ~/.my.cnf; tenure help stores has the parameters for TLS and certificates", "%w: %w", driver.ErrDenied, theServers(err))
 	case s.Scheme == "sqlite" && strings.Contains(err.Error(), "unable to open"):
-		return fault.New("check the path; --create, which tenure run and tenure-demo have, makes the file", "cannot be opened: %w", theServers(err))
+		return fault.New("name a file in a directory that exists and that this user can write to; --create, which tenure run and tenure-demo have, makes the file", "cannot be opened: %w", theServers(err))
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return fault.New("give the authority's file as "+d.authority+"; the URL's host must be one of the certificate's names",
 			"the server's certificate is not accepted: %w", theServers(err))
 	case away(err), passes(err):
-		return fault.Passing("check host and port in the URL, and that the server runs and takes connections", "no answer of %s: %w", d.name, theServers(err))
+		return fault.Passing("check host and port in the URL, and that the server runs and accepts connections", "%s does not answer: %w", d.name, theServers(err))
 	}
 	return fault.New("", "%w", err)
 }
@@ -40,7 +40,7 @@ func (s *SQL) table() string {
 	return s.Table
 }
 
-// createStatement is on one line.
+// createStatement returns the statement that makes the table, on one line.
 func (s *SQL) createStatement() string {
 	b, err := s.limits()
 	store, ok := b.(*sqlstore.Store)
@@ -50,7 +50,7 @@ func (s *SQL) createStatement() string {
 	return strings.Join(strings.Fields(store.CreateStatement()), " ")
 }
 
-// passes reports whether the database refuses everybody, for a while.
+// passes reports whether the database refuses all clients for a while.
 func passes(err error) bool {
 	var postgres *pgconn.PgError
 	var my *mysql.MySQLError
@@ -68,7 +68,7 @@ func passes(err error) bool {
 	return errors.Is(err, mysql.ErrInvalidConn) || errors.As(err, &connect)
 }
 
-// theServers is the database's own error, without the words around it.
+// theServers returns the database's own error, without the text around it.
 func theServers(err error) error {
 	var postgres *pgconn.PgError
 	var my *mysql.MySQLError

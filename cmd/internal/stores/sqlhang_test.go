@@ -15,10 +15,10 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// TestPoolOutlivesConnectionsThatHang: a server takes connections and says nothing, as behind a
-// frozen host. database/sql then opens connections for calls that have long given up, and these
-// must not hold all places of the pool when the server answers again.
-func TestPoolOutlivesConnectionsThatHang(t *testing.T) {
+// TestPoolRecoversFromHungConnections: a server accepts connections and never answers, as behind a
+// frozen host. database/sql then opens connections for calls that have long given up. These must
+// not hold all places of the pool when the server answers again.
+func TestPoolRecoversFromHungConnections(t *testing.T) {
 	for scheme, refuse := range map[string]func(net.Conn){"postgres": refusePostgres, "mysql": refuseMySQL} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +70,7 @@ func hangs(t *testing.T, store string, refuse func(net.Conn)) {
 		calls.Go(func() { _ = read(200 * time.Millisecond) })
 		<-taken
 	}
-	for range 8 { // each waits for a place, and so makes the pool open connections by itself
+	for range 8 { // each waits for a place, so the pool opens connections by itself
 		calls.Go(func() { _ = read(400 * time.Millisecond) })
 	}
 	calls.Wait()
@@ -80,14 +80,14 @@ func hangs(t *testing.T, store string, refuse func(net.Conn)) {
 	}
 }
 
-// refuseMySQL answers as a server that has too many connections.
+// refuseMySQL answers like a server with too many connections.
 func refuseMySQL(c net.Conn) {
 	defer func() { _ = c.Close() }()
 	message := "\xff\x10\x04#08004the server answers"
 	_, _ = c.Write(append([]byte{byte(len(message)), 0, 0, 0}, message...))
 }
 
-// refusePostgres answers as a server that lets nobody in.
+// refusePostgres answers like a server that accepts no connection.
 func refusePostgres(c net.Conn) {
 	defer func() { _ = c.Close() }()
 	b := pgproto3.NewBackend(c, c)

@@ -14,12 +14,12 @@ import (
 	_ "modernc.org/sqlite" // the driver sqlite
 )
 
-// connectWithin bounds connections that database/sql opens for no call in particular. One that
-// hangs would hold a place in the pool for ever.
+// connectWithin bounds connecting, since database/sql opens some connections for no call in
+// particular. One that hangs would hold a place in the pool without end.
 const connectWithin = 5 * time.Second
 
 // openPostgres reads the variables and files that PostgreSQL's own tools read. Statements have no
-// names, so that a pooler that gives sessions away by transaction may be in between.
+// names, so that it works with a pooler that assigns sessions by transaction.
 func (s *SQL) openPostgres(o Options) (*sql.DB, error) {
 	cfg, err := s.postgres(o)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *SQL) openPostgres(o Options) (*sql.DB, error) {
 	return stdlib.OpenDB(*cfg), nil
 }
 
-// listener is the configuration of the connection that PostgreSQL pushes to.
+// listener returns the configuration of the connection for the pushes of PostgreSQL.
 func (s *SQL) listener(o Options) (*pgx.ConnConfig, error) {
 	cfg, err := s.postgres(o)
 	if err != nil || s.Listen == "" {
@@ -49,13 +49,13 @@ func (s *SQL) listener(o Options) (*pgx.ConnConfig, error) {
 func (s *SQL) postgres(o Options) (*pgx.ConnConfig, error) {
 	raw := "postgres:" + s.URL
 	place, query, _ := strings.Cut(raw, "?")
-	values, _ := url.ParseQuery(query) // it was parsed before
+	values, _ := url.ParseQuery(query) // never fails: parseSQL parsed it
 	if strings.Contains(place, ",") && values.Get("target_session_attrs") == "" {
-		values.Set("target_session_attrs", "read-write") // of several servers the primary
+		values.Set("target_session_attrs", "read-write") // the primary of several servers
 	}
 	cfg, err := pgx.ParseConfig(place + "?" + values.Encode())
 	if err != nil {
-		return nil, fault.New("give a URL such as "+shapePostgres, "%w", err)
+		return nil, fault.OfValue(fault.New("correct the URL, or the variables and files of PostgreSQL's tools; a URL is such as "+shapePostgres, "%w", err))
 	}
 	if values.Get("default_query_exec_mode") == "" {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -69,7 +69,7 @@ func (s *SQL) postgres(o Options) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// openSQLite makes the file only where it may make the table.
+// openSQLite makes the file only if --create permits to make the table.
 func (s *SQL) openSQLite(o Options) (*sql.DB, error) {
 	mode := "rw"
 	if o.Create {

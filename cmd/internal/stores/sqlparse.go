@@ -18,7 +18,7 @@ const (
 	shapeSQLite   = "sqlite:/path/elections.db"
 )
 
-// sqlParameters are those that show no secrets.
+// sqlParameters are those whose values are no secrets.
 var sqlParameters = []string{
 	"table", "listen", "push", "tls", "ssl-ca", "ssl-cert", "ssl-key", "sslmode", "sslrootcert", "sslcert", "sslkey", "service", "target_session_attrs", "connect_timeout",
 	"application_name", "default_query_exec_mode", "host", "port", "user", "dbname",
@@ -26,7 +26,7 @@ var sqlParameters = []string{
 
 var mysqlParameters = []string{"table", "tls", "ssl-ca", "ssl-cert", "ssl-key"}
 
-// secretParameters have values that other users of the machine could see.
+// secretParameters matches parameters that must not be in a URL, where other users could see them.
 var secretParameters = regexp.MustCompile(`(?i)pass|secret|token`)
 
 // parseSQL reads a URL of the form postgres://[user[:password]@][host[:port],...]/database[?...],
@@ -52,7 +52,7 @@ func parseSQL(scheme, raw string) (*SQL, error) {
 	case scheme == "sqlite":
 		s.URL = strings.TrimPrefix(place, "//")
 		if s.URL == "" || s.URL == ":memory:" {
-			return nil, fault.New("give a file, as in "+shapeSQLite, "names no file, which all candidates can share")
+			return nil, fault.New("give a file, as in "+shapeSQLite, "names no file; all candidates must share one")
 		}
 	default:
 		s.URL = place
@@ -69,7 +69,7 @@ func parseSQL(scheme, raw string) (*SQL, error) {
 	return s, nil
 }
 
-// takeOwn takes what is not the database's own out of the parameters, and returns the others.
+// takeOwn takes out the parameters that are not the database's own, and returns the others.
 func (s *SQL) takeOwn(query string) (rest string, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -110,14 +110,14 @@ func (s *SQL) checkPush() error {
 		s.Push = "" // it is the default
 	case "":
 	default:
-		return fault.New("push is on or off", "push is %.40q", s.Push)
+		return fault.New("give push=on or push=off", "parameter push is %.40q, not on or off", s.Push)
 	}
 	if s.Listen == "" {
 		return nil
 	}
 	host, port, err := net.SplitHostPort(s.Listen)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" {
-		return fault.New("give listen=HOST:PORT", "listen is %.40q", s.Listen)
+		return fault.New("give listen=HOST:PORT", "parameter listen is %.40q, not HOST:PORT", s.Listen)
 	}
 	return nil
 }

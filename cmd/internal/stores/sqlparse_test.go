@@ -45,17 +45,17 @@ func TestParseSQLRefuses(t *testing.T) {
 		"postgres://u:12/geheim@h/db":           `--store "postgres://***@h/db": has an @ behind the first / or ?`,
 		"mysql://u:p?geheim=x@h/db":             `--store "mysql://***@h/db": has an @ behind the first / or ?`,
 		"postgres://u:geheim?x=1@h/db":          `--store "postgres://***@h/db": has an @ behind the first / or ?`,
-		"postgres://h/db?push=no":               `--store "postgres://h/db?push=no": push is "no"`,
+		"postgres://h/db?push=no":               `--store "postgres://h/db?push=no": parameter push is "no", not on or off`,
 		"postgres://h/db?push=off&listen=a:1":   `--store "postgres://h/db?push=off&listen=a:1": has push=off and an address to listen at`,
-		"postgres://h/db?listen=a":              `--store "postgres://h/db?listen=a": listen is "a"`,
+		"postgres://h/db?listen=a":              `--store "postgres://h/db?listen=a": parameter listen is "a", not HOST:PORT`,
 		"mysql://h/db?push=off":                 `--store "mysql://h/db?push=off": parameter "push" is unknown`,
 		"mysql://h/db?ssl-ca=a&tls=skip-verify": `--store "mysql://h/db?ssl-ca=a&tls=skip-verify": has ssl-ca, and tls=skip-verify, which checks no certificate`,
 		"postgres://h/db#x":                     `--store "postgres://h/db#***": has a fragment behind #`,
 		"mysql://h":                             `--store "mysql://h": names no database`,
 		"mysql://h/":                            `--store "mysql://h/": names no database`,
 		"mysql://h/db?sslmode=x":                `--store "mysql://h/db?sslmode=x": parameter "sslmode" is unknown`,
-		"sqlite:":                               `--store "sqlite:": names no file, which all candidates can share`,
-		"sqlite::memory:":                       `--store "sqlite::memory:": names no file, which all candidates can share`,
+		"sqlite:":                               `--store "sqlite:": names no file; all candidates must share one`,
+		"sqlite::memory:":                       `--store "sqlite::memory:": names no file; all candidates must share one`,
 		"sqlite:a.db?mode=ro":                   `--store "sqlite:a.db?mode=ro": has a parameter that SQLite does not take`,
 		"mysql://bob:geheim@h/db?charset=abc":   `--store "mysql://***@h/db?charset=***": parameter "charset" is unknown`,
 	} {
@@ -66,7 +66,7 @@ func TestParseSQLRefuses(t *testing.T) {
 	}
 }
 
-func TestClientFileOfMySQL(t *testing.T) {
+func TestMySQLClientFile(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	if got := clientFile(); len(got) != 0 {
 		t.Errorf("without a file: got %v", got)
@@ -81,7 +81,7 @@ func TestClientFileOfMySQL(t *testing.T) {
 	}
 }
 
-func TestSQLiteIsMadeOnlyWhenAsked(t *testing.T) {
+func TestSQLiteFileIsCreatedOnlyOnRequest(t *testing.T) {
 	p, err := Parse("--store", "sqlite:"+filepath.Join(t.TempDir(), "a b.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestSQLiteIsMadeOnlyWhenAsked(t *testing.T) {
 	}
 }
 
-// TestErrorOfManyAddresses: a message has one line.
+// TestErrorOfManyAddresses: the message is one line.
 func TestErrorOfManyAddresses(t *testing.T) {
 	if got := theServers(errors.New("failed to connect:\n\tone: refused\n\tother: no such host\n")).Error(); got != "other: no such host" {
 		t.Errorf("got %q", got)

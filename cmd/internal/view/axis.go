@@ -5,7 +5,7 @@ import "time"
 // axisEvery is how many columns there are from one label of the axis to the next.
 const axisEvery = 20
 
-// axis says how long ago each column is, and which term began there.
+// axis draws how long ago each column is, and which term began there.
 func (m *Model) axis(f frame, lines int) []string {
 	c := m.columns(f.width)
 	var all []string
@@ -15,7 +15,7 @@ func (m *Model) axis(f frame, lines int) []string {
 	return append(all, blanks(c.before())+m.ink.with(dim, m.times(c.time)))
 }
 
-// numbers are the terms, as far as there is room for them.
+// numbers draws the numbers of the terms, as far as there is room.
 func (m *Model) numbers(l *timeline) string {
 	line := ""
 	for i := range m.terms {

@@ -6,13 +6,13 @@ import "time"
 type cell struct {
 	// term is the one that takes most of the column; nil if no leader does.
 	term *term
-	led  bool // false: its leader is gone, and its lease runs out
-	past bool // before the beginning
+	led  bool // false: the leader is gone, and its lease runs out
+	past bool // before the first fact
 	most time.Duration
 }
 
-// timeline is the columns up to now. They do not shift with time, so the display moves by whole
-// columns.
+// timeline holds the columns up to now. They begin at multiples of step, so the display moves by
+// whole columns.
 type timeline struct {
 	cells []cell
 	start time.Duration // of the first column
@@ -39,8 +39,8 @@ func (m *Model) timeline(columns int, now time.Duration) *timeline {
 	return l
 }
 
-// add enters the time of one leader, and the time for which the others waited for the lease that it
-// left behind.
+// add enters the time in which a leader led, and the time in which the others waited for the end of
+// its lease.
 func (l *timeline) add(t *term, m *Model) {
 	until, gone := min(l.now, m.deadline(t)), l.now
 	if t.over() {
@@ -78,7 +78,7 @@ func (l *timeline) settle(i int) {
 
 func (l *timeline) begin(i int) time.Duration { return l.start + time.Duration(i)*l.step }
 
-// column may lie outside.
+// column returns the index of the column at a time, which may be outside of the cells.
 func (l *timeline) column(at time.Duration) int {
 	if at < l.start {
 		return -1

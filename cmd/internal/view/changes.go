@@ -16,8 +16,8 @@ const (
 	leastWidth = 9
 )
 
-// failovers are the last changes of leader, the newest first, with the time that each took and the
-// least possible time.
+// failovers draws the last changes of leader, the newest first, with the time that each took and
+// the least possible time.
 func (m *Model) failovers(f frame, lines int) []string {
 	names := m.changeWidth(f.width)
 	most := slices.ContainsFunc(m.changes, func(c change) bool { return c.fact.Most > 0 })
@@ -67,8 +67,8 @@ func limit(d time.Duration, known bool) string {
 	return units.Seconds(d)
 }
 
-// compare draws a failover: thin for the time that it had to take, and thick for the rest. All are
-// drawn to one scale.
+// compare draws a failover as a line: thin for the least possible time, thick for the rest. All
+// lines have one scale.
 func (m *Model) compare(f Fact, room int) string {
 	if room < 8 {
 		return ""

@@ -9,14 +9,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Places where a program can be made to panic.
+// These constants name the places where a program can be made to panic.
 const (
 	PanicUpdate = "update"
 	PanicView   = "view"
 	PanicCmd    = "command"
 )
 
-// RunPanicking is Run with a program that panics somewhere when the user presses p.
+// RunPanicking is Run with a program that panics at the given place when the user presses p.
 func RunPanicking(ctx context.Context, in, out *os.File, s Screen, facts <-chan Fact, where string) error {
 	return show(in, out, &panicking{program: &program{model: New(s), facts: facts, done: ctx.Done()}, where: where})
 }

@@ -2,18 +2,18 @@ package view
 
 import "time"
 
-// Fact is one thing that happened. Its texts may come from anywhere: characters that a terminal
-// must not print are replaced before they are shown.
+// Fact is one thing that happened. Its texts may have any source: characters that a terminal must
+// not print are replaced before they are shown.
 type Fact struct {
 	// At is when it happened, as far as this process can know. Facts come in this order, or nearly.
 	At time.Time
-	// What decides which of the other fields matter.
+	// What is the kind of fact. The other fields depend on it.
 	What What
 	// Who is the candidate's ID; empty if the fact is about none.
 	Who string
 	// Term is 0 where there is none.
 	Term uint64
-	// Text is for people, in one line.
+	// Text is one line of text.
 	Text string
 	// Address is the published address of a leader, for Elected and Renewed; empty where it is not
 	// known.
@@ -27,14 +27,14 @@ type Fact struct {
 	Took, Least, Most time.Duration
 }
 
-// What names the kind of fact. The news shows any other value unchanged, and nothing else does.
+// What names the kind of fact. Any other value is only shown in the news, unchanged.
 type What string
 
 // The kinds of fact.
 const (
-	Started What = "started" // Who takes part from now on, and does not follow yet
-	Follows What = "follows" // Who seeks leadership, or watches
-	// Who leads in Term, or is seen to; the same again changes the Address alone
+	Started What = "started" // Who has started, and does not follow the record yet
+	Follows What = "follows" // Who campaigns or observes
+	// Who leads in Term. The same Who and Term again only change the Address
 	Elected  What = "elected"
 	Renewed  What = "renewed"  // the leader of Term was seen to renew, perhaps before its Elected
 	Asked    What = "asked"    // the leader Who was asked to hand over or to end
@@ -43,14 +43,14 @@ const (
 	Lost     What = "lost"     // Who has lost Term in another way
 	Crashed  What = "crashed"  // the process of Who died
 	Frozen   What = "frozen"   // the process of Who was stopped
-	Woken    What = "woken"    // and goes on
+	Woken    What = "woken"    // the process of Who continues
 	Ended    What = "ended"    // the process of Who ended normally
 	Nobody   What = "nobody"   // nobody leads
 	Overlap  What = "overlap"  // two led at once; Text names them
-	Alarm    What = "alarm"    // a person should look
+	Alarm    What = "alarm"    // an operator should look
 	Trouble  What = "trouble"  // the store failed or refused
-	Note     What = "note"     // worth saying
-	// Text counts the checks so far; shown in the corner, not in the news
+	Note     What = "note"     // any other remark
+	// Text is the number of checks so far; shown in the corner, not in the news
 	Checked What = "checked"
 )
 
@@ -60,16 +60,16 @@ type Screen struct {
 	Title    string
 	Place    string // without credentials
 	Election string
-	// Lease is shown as the whole bar, and half of it is a column of the timeline.
+	// Lease is the length of the whole bar. A column of the timeline is half of it.
 	Lease time.Duration
 	Renew time.Duration
 	// Members are shown from the start; others as they appear.
 	Members []string
-	// Hints are lines at the end with commands for a person to type elsewhere. They are shown whole
-	// or not at all.
+	// Hints are lines at the end with commands to type in another terminal. A line that is too long
+	// is not shown.
 	Hints []string
 	// Began is when the timeline begins; zero: with the first fact.
 	Began time.Time
-	// Colour allows colours; nothing depends on them.
+	// Colour permits colors. The display has the same information without them.
 	Colour bool
 }

@@ -29,15 +29,16 @@ func (m *Model) Take(f Fact) {
 		m.strike(f, at)
 	}
 	m.stand(f)
-	if !dull[f.What] {
+	if !shownAtMembers[f.What] {
 		m.news = bound(append(m.news, f), maxNews)
 	}
 }
 
-// dull facts are seen at the members.
-var dull = map[What]bool{Started: true, Follows: true, Ended: true}
+// shownAtMembers are the facts that the lanes of the members show, and not the news.
+var shownAtMembers = map[What]bool{Started: true, Follows: true, Ended: true}
 
-// stand: a member's latest fact decides its state. A leader has sought leadership before.
+// stand sets the state of a member by its latest fact. Follows changes nothing for the present
+// leader, which may report it late.
 func (m *Model) stand(f Fact) {
 	next, ok := states[f.What]
 	if !ok || f.Who == "" {
@@ -55,8 +56,8 @@ func (m *Model) leading(who string) bool {
 	return t != nil && t.who == who && !t.over()
 }
 
-// renew also shows that a leader that was frozen, and resumed in time, still leads. A renewal just
-// after the freeze shows nothing: it was on its way.
+// renew takes a renewal. It shows that a leader that was frozen, and resumed in time, still leads.
+// A renewal just after the freeze does not count: it was sent before.
 func (m *Model) renew(f Fact, at time.Duration) {
 	m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
 	t := m.current()
@@ -76,7 +77,7 @@ func (m *Model) lease(f Fact) time.Duration {
 	return m.screen.Lease
 }
 
-// elect returns false if that is no news.
+// elect takes an election. It returns false if the leader and the term are known already.
 func (m *Model) elect(f Fact, at time.Duration) bool {
 	before := m.current()
 	m.vacant = ""
@@ -91,7 +92,7 @@ func (m *Model) elect(f Fact, at time.Duration) bool {
 			old.state = unheard
 		}
 	}
-	if m.renewal.term != f.Term { // else its renewal was seen before it was heard of
+	if m.renewal.term != f.Term { // else a renewal of the term came before its Elected
 		m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
 	}
 	address := cmp.Or(f.Address, m.renewal.address)
@@ -100,7 +101,7 @@ func (m *Model) elect(f Fact, at time.Duration) bool {
 	return true
 }
 
-// strike handles facts that end terms and leave marks.
+// strike takes the facts that end terms and leave marks on the timeline.
 func (m *Model) strike(f Fact, at time.Duration) {
 	if f.What == Overlap {
 		m.overlaps++

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// frame is the size of a frame, and its moment.
+// frame is the size of a frame, and its time.
 type frame struct {
 	width, height int
 	now           time.Duration

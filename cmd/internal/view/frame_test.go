@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
-// size is a terminal's.
+// size is the size of a terminal.
 type size struct{ width, height int }
 
 var (
@@ -19,10 +19,10 @@ var (
 	sizes    = []size{{40, 10}, standard, {120, 40}}
 )
 
-// moment is the content of a golden file.
+// moment describes a golden file.
 type moment struct {
 	name string
-	tell func(view.Screen) (s *story, millis int)
+	play func(view.Screen) (s *story, millis int)
 }
 
 var moments = []moment{
@@ -53,35 +53,35 @@ var moments = []moment{
 	{"nobody", func(s view.Screen) (*story, int) {
 		d := demo(s)
 		d.leave(55150)
-		d.tell(55170, view.Fact{What: view.Trouble, Who: "c1", Text: "write: not connected"})
+		d.add(55170, view.Fact{What: view.Trouble, Who: "c1", Text: "write: not connected"})
 		return d, 58300
 	}},
 	{"overlap", func(s view.Screen) (*story, int) {
 		d := demo(s)
 		d.elect(55160, "c1", first+56, view.Fact{Text: "other", Took: ms(20), Least: -1}, 55900)
-		d.tell(55200, view.Fact{What: view.Overlap, Who: "c1", Term: first + 56,
+		d.add(55200, view.Fact{What: view.Overlap, Who: "c1", Term: first + 56,
 			Text: "c3 (process 4712) acts in term 1795390486643682 35ms after c1 (process 4711) first acted in term 1795390486643687"})
 		return d, 55900
 	}},
 }
 
-// watched is the view of an observer of the store.
+// watched is the view of tenure watch.
 func watched(s view.Screen) *story {
 	s.Title, s.Members, s.Began, s.Lease, s.Hints = "tenure watch", nil, time.Time{}, 15*time.Second, s.Hints[:1]
 	t := &story{screen: s}
-	t.tell(0, view.Fact{What: view.Elected, Who: "node-1", Term: 4, Address: "10.0.0.1:8080", Least: -1})
+	t.add(0, view.Fact{What: view.Elected, Who: "node-1", Term: 4, Address: "10.0.0.1:8080", Least: -1})
 	t.renew(4, 4000, 44000, "")
-	t.tell(47000, view.Fact{What: view.Asked, Who: "node-1", Term: 4, Text: "by ops, to node-2"})
-	t.tell(47400, view.Fact{What: view.Released, Who: "node-1", Term: 4})
-	t.tell(47405, view.Fact{What: view.Elected, Who: "node-2", Term: 7, Text: "graceful", Took: ms(5)})
+	t.add(47000, view.Fact{What: view.Asked, Who: "node-1", Term: 4, Text: "by ops, to node-2"})
+	t.add(47400, view.Fact{What: view.Released, Who: "node-1", Term: 4})
+	t.add(47405, view.Fact{What: view.Elected, Who: "node-2", Term: 7, Text: "graceful", Took: ms(5)})
 	t.renew(7, 52400, 118000, "10.0.0.2:8080")
 	return t
 }
 
-// renew tells of renewals each five seconds.
+// renew adds a renewal every five seconds.
 func (s *story) renew(term uint64, from, until int, address string) {
 	for t := from; t < until; t += 5000 {
-		s.tell(t, view.Fact{What: view.Renewed, Term: term, Address: address})
+		s.add(t, view.Fact{What: view.Renewed, Term: term, Address: address})
 	}
 }
 
@@ -91,13 +91,13 @@ func init() {
 		{"watch-silent", func(s view.Screen) (*story, int) { return watched(s), 133000 }},
 		{"watch-vacant", func(s view.Screen) (*story, int) {
 			w := watched(s)
-			w.tell(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2, last seen to be renewed 15.000 s ago, has run out"})
+			w.add(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2 ran out 15.000 s after its last renewal"})
 			return w, 133000
 		}},
 		{"watch-next", func(s view.Screen) (*story, int) {
 			w := watched(s)
-			w.tell(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2, last seen to be renewed 15.000 s ago, has run out"})
-			w.tell(132410, view.Fact{What: view.Elected, Who: "node-1", Term: 9, Text: "silence", Took: ms(15010), Least: ms(15000)})
+			w.add(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2 ran out 15.000 s after its last renewal"})
+			w.add(132410, view.Fact{What: view.Elected, Who: "node-1", Term: 9, Text: "silence", Took: ms(15010), Least: ms(15000)})
 			return w, 140000
 		}},
 	}...)
@@ -110,9 +110,9 @@ func TestFrames(t *testing.T) {
 				s := screen
 				s.Colour = colour
 				if colour && z != standard {
-					continue // colours are the same in all sizes
+					continue // colors are the same in all sizes
 				}
-				d, millis := m.tell(s)
+				d, millis := m.play(s)
 				frame := d.frame(z, millis)
 				golden(t, fmt.Sprintf("testdata/%s-%dx%d.%s", m.name, z.width, z.height, kind), frame+"\n")
 				checkSize(t, m.name, frame, z)
@@ -134,10 +134,10 @@ func checkSize(t *testing.T, name, frame string, z size) {
 	}
 }
 
-// The smallest and the oddest sizes must not break anything, at any moment.
+// The smallest and the oddest sizes must not break anything, at any time.
 func TestFramesOfAnySize(t *testing.T) {
 	for _, m := range moments {
-		d, millis := m.tell(screen)
+		d, millis := m.play(screen)
 		known := d.until(millis)
 		for width := 0; width < 90; width += 1 + width/30 { // only narrow widths differ
 			for _, height := range []int{0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 24, 29} {
@@ -147,13 +147,13 @@ func TestFramesOfAnySize(t *testing.T) {
 	}
 }
 
-// The text alone says everything that colors say.
-func TestColoursChangeNoText(t *testing.T) {
+// The text alone shows everything that the colors show.
+func TestColorsChangeNoText(t *testing.T) {
 	for _, m := range moments {
-		plain, millis := m.tell(screen)
+		plain, millis := m.play(screen)
 		s := screen
 		s.Colour = true
-		coloured, _ := m.tell(s)
+		coloured, _ := m.play(s)
 		want, got := plain.frame(standard, millis), coloured.frame(standard, millis)
 		if strings.Contains(want, "\x1b") || !strings.Contains(got, "\x1b[") {
 			t.Errorf("%s: colours where there should be none, or none", m.name)
@@ -164,7 +164,7 @@ func TestColoursChangeNoText(t *testing.T) {
 	}
 }
 
-// trim leaves out blanks at the ends of lines, which may have a colour.
+// trim removes trailing blanks, which may have a color.
 func trim(frame string) string {
 	lines := strings.Split(frame, "\n")
 	for i, line := range lines {
@@ -173,10 +173,10 @@ func trim(frame string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A frame depends on the facts and the moment alone, and drawing changes nothing.
+// A frame depends only on the facts and the time. Drawing changes nothing.
 func TestFramesArePure(t *testing.T) {
 	for _, m := range moments {
-		d, millis := m.tell(screen)
+		d, millis := m.play(screen)
 		known := d.until(millis)
 		want := known.Frame(80, 24, at(millis))
 		known.Frame(40, 10, at(millis+5000))
@@ -186,23 +186,23 @@ func TestFramesArePure(t *testing.T) {
 	}
 }
 
-func TestNothingKnown(t *testing.T) {
+func TestFrameWithoutFacts(t *testing.T) {
 	got := view.New(view.Screen{}).Frame(80, 24, time.Now())
 	if !strings.Contains(got, "nobody leads yet") {
 		t.Errorf("got:\n%s", got)
 	}
 }
 
-// Text from records and processes must not reach the terminal unchanged.
-func TestTextsAreCleaned(t *testing.T) {
+// Text from records and processes is sanitized before it reaches the terminal.
+func TestTextsAreSanitized(t *testing.T) {
 	s := screen
 	s.Place, s.Election, s.Members, s.Hints = "\x1b]0;x\a", "a\nb", []string{"\x1b[2J"}, []string{"\x1bc"}
 	d := begin(s)
 	d.elect(1000, "\x1b[31mc9\u202e", 1, view.Fact{Address: "\x1b[?1049l"}, 1500)
-	d.tell(1500, view.Fact{What: view.Overlap, Who: "\x9b2J", Text: "\x1b[H"})
-	d.tell(1501, view.Fact{What: view.Trouble, Text: "two\r\nlines\a"})
-	d.tell(1501, view.Fact{What: "\x1b[1m", Text: "new"})
-	d.tell(1502, view.Fact{What: view.Checked, Text: "\x1b[5m"})
+	d.add(1500, view.Fact{What: view.Overlap, Who: "\x9b2J", Text: "\x1b[H"})
+	d.add(1501, view.Fact{What: view.Trouble, Text: "two\r\nlines\a"})
+	d.add(1501, view.Fact{What: "\x1b[1m", Text: "new"})
+	d.add(1502, view.Fact{What: view.Checked, Text: "\x1b[5m"})
 	frame := d.frame(size{200, 50}, 1600)
 	for _, r := range frame {
 		if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x202e) {

@@ -9,7 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files and the picture")
 
-// golden compares with a file, or writes it.
+// golden compares got with a file, or writes the file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// title names the election, and how long it has been shown.
+// title draws the election, and how long it has been shown.
 func (m *Model) title(f frame, _ int) []string {
 	s := m.screen
 	left := " " + m.ink.with(strong, s.Title)
@@ -23,7 +23,7 @@ func (m *Model) title(f frame, _ int) []string {
 	return []string{ends(left, m.ink.with(dim, age(f.now))+" ", f.width)}
 }
 
-// headline names the leader, and the checks beside it if there is room.
+// headline draws the leader, and the number of checks if there is room.
 func (m *Model) headline(f frame, _ int) []string {
 	left, right := " "+m.who(f.now), m.ink.with(dim, m.checked)+" "
 	if width(left)+width(right)+2 > f.width {
@@ -55,7 +55,7 @@ func (m *Model) who(now time.Duration) string {
 	return m.ink.with(one.hue(), stateGlyphs[leads]+" ") + m.ink.with(strong, t.who+" leads") + number + m.ink.with(dim, m.detail(t, now))
 }
 
-// because is the reason why nobody leads, as far as it is known.
+// because returns the reason why there is no leader, as far as it is known.
 func (m *Model) because(known string) string {
 	if text := cmp.Or(m.vacant, known); text != "" {
 		return ", " + text
@@ -63,7 +63,7 @@ func (m *Model) because(known string) string {
 	return ""
 }
 
-// detail is how long the leader has led, and its address.
+// detail returns how long the leader has led, and its address.
 func (m *Model) detail(t *term, now time.Duration) string {
 	text := "  for " + age(now-t.from)
 	if t.address != "" {
@@ -87,7 +87,7 @@ var (
 	}
 )
 
-// banner shows overlaps, which should never occur and must not be overlooked.
+// banner draws overlaps, which should never occur and must not be overlooked.
 func (m *Model) banner(f frame, lines int) []string {
 	if m.overlaps == 0 {
 		return nil

@@ -2,7 +2,7 @@ package view
 
 import "charm.land/lipgloss/v2"
 
-// ink is how a text is set off.
+// ink is the style of a text.
 type ink int
 
 const (
@@ -13,10 +13,11 @@ const (
 	warn
 	bad
 	alarm
-	hues // and the colours of the members
+	hues // the first of the colors of the members
 )
 
-// The sixteen colours are the user's own, so that they can be read on a light and on a dark ground.
+// The terminal's user chooses how the sixteen colors look, so they can be read on a light and on a
+// dark background.
 var styles = map[ink]lipgloss.Style{
 	dim:    lipgloss.NewStyle().Faint(true),
 	strong: lipgloss.NewStyle().Bold(true),
@@ -32,12 +33,12 @@ var styles = map[ink]lipgloss.Style{
 	hues + 4: lipgloss.NewStyle().Foreground(lipgloss.Blue),
 }
 
-// memberHues leaves red to failures.
+// memberHues is the number of colors for members. Red is kept for failures.
 const memberHues = 5
 
 func (one *member) hue() ink { return hues + ink(one.index%memberHues) }
 
-// palette says whether there are colours.
+// palette is true if there are colors.
 type palette bool
 
 func (p palette) with(i ink, text string) string {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Signs of the timeline. They differ without colours too.
+// Signs of the timeline. They differ also without colors.
 const (
 	signLed     = "█"
 	signWaiting = "░"
@@ -23,7 +23,7 @@ var signs = map[What]string{
 	Crashed: signCrash, Frozen: signFreeze, Released: signLeft, Lost: signLost, Nobody: signLost, Overlap: signOverlap,
 }
 
-// columns are how a lane is divided.
+// columns are the widths of the parts of a lane.
 type columns struct{ name, state, time int }
 
 // Widths of the columns before the timeline.
@@ -46,7 +46,7 @@ func (m *Model) columns(across int) columns {
 	return c
 }
 
-// before is the width of a sign, a name, a state, and the spaces between them.
+// before returns the width of a sign, a name, a state, and the spaces between them.
 func (c columns) before() int {
 	n := 3 + c.name + 2
 	if c.state > 0 {
@@ -57,8 +57,8 @@ func (c columns) before() int {
 
 const nobodyLane = "nobody"
 
-// lanes is a line for each of the members that matter most, and if there is room one for the times
-// without a leader.
+// lanes draws a line for each member, or for those that led last if there is less room. If there is
+// more room, one line shows the times without a leader.
 func (m *Model) lanes(f frame, lines int) []string {
 	c := m.columns(f.width)
 	l := m.timeline(c.time, f.now)
@@ -73,7 +73,7 @@ func (m *Model) lanes(f frame, lines int) []string {
 	return all
 }
 
-// shown are the members that led last, in the order of all.
+// shown returns the members that led last, in the order of their appearance.
 func (m *Model) shown(most int) []*member {
 	if len(m.members) <= most {
 		return m.members
@@ -89,7 +89,7 @@ func (m *Model) shown(most int) []*member {
 	return by
 }
 
-// lane is one member: where it stands, and when it led.
+// lane draws one member: its state, and when it led.
 func (m *Model) lane(one *member, c columns, l *timeline) string {
 	row := make([]piece, len(l.cells))
 	for i, cell := range l.cells {
@@ -110,7 +110,7 @@ func (m *Model) lane(one *member, c columns, l *timeline) string {
 	return m.before(c, one.ink(state), stateGlyphs[state], one.id, string(state)) + m.row(row)
 }
 
-// stands is where a member stands; of a leader that is silent for too long nothing is known.
+// stands returns the state of a member. A leader that has not renewed for a lease is silent.
 func (m *Model) stands(one *member, now time.Duration) state {
 	if t := m.current(); m.leading(one.id) && now >= m.deadline(t) {
 		return silent
@@ -118,7 +118,7 @@ func (m *Model) stands(one *member, now time.Duration) state {
 	return one.state
 }
 
-// ink: idle members are shown in a quiet color.
+// ink returns the style of a member in a state; idle members are dim.
 func (one *member) ink(s state) ink {
 	switch s {
 	case leads, leaving:
@@ -141,7 +141,7 @@ func markInk(what What) ink {
 	return bad
 }
 
-// nobody shows when nobody led.
+// nobody draws the times without a leader.
 func (m *Model) nobody(c columns, l *timeline) string {
 	row := make([]piece, len(l.cells))
 	for i, cell := range l.cells {
@@ -160,13 +160,13 @@ func (m *Model) before(c columns, how ink, glyph, name, state string) string {
 	return m.ink.with(how, text)
 }
 
-// piece is a sign in a colour; empty: a blank.
+// piece is a sign in a color. An empty sign is a blank.
 type piece struct {
 	ink  ink
 	sign string
 }
 
-// row writes pieces of one colour together.
+// row writes neighboring pieces of one color together.
 func (m *Model) row(pieces []piece) string {
 	var line strings.Builder
 	for i := 0; i < len(pieces); {

@@ -28,11 +28,11 @@ type wish struct {
 	lines int
 }
 
-// bannerLines is the most that the banner takes.
+// bannerLines is the maximum number of lines of the banner.
 const bannerLines = 3
 
-// wishes are in the order of importance: the first are met in the smallest terminal, and the last
-// share the rest of the largest.
+// wishes returns the wishes in the order of importance. The first get their lines in the smallest
+// terminal; the last share the rest of a large one.
 func (m *Model) wishes(f frame) []wish {
 	members, alarmed := len(m.members), len(m.banner(f, bannerLines))
 	return []wish{

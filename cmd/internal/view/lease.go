@@ -10,8 +10,8 @@ var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
 const leaseLabel = " lease "
 
-// lease is a bar of the time that is left, as an observer can know it: it counts from the last
-// renewal that was seen, and each renewal fills it again.
+// leaseBar draws the time that is left of the lease, as an observer can know it: it counts from the
+// last renewal that was seen, and each renewal fills the bar again.
 func (m *Model) leaseBar(f frame, _ int) []string {
 	whole, left, how := m.leaseLeft(f.now)
 	text := m.leaseText(whole, left)
@@ -25,7 +25,7 @@ func (m *Model) leaseBar(f frame, _ int) []string {
 	return []string{m.ink.with(dim, leaseLabel) + m.bar(room, float64(left)/float64(whole), how) + "  " + text}
 }
 
-// leaseLeft is the whole lease and the time left of it; 0 if nobody holds one.
+// leaseLeft returns the whole lease and the time left of it, or 0 if there is no leader.
 func (m *Model) leaseLeft(now time.Duration) (whole, left time.Duration, how ink) {
 	t, whole := m.current(), max(m.screen.Lease, time.Millisecond)
 	if t == nil || t.taken {
@@ -41,7 +41,7 @@ func (m *Model) leaseLeft(now time.Duration) (whole, left time.Duration, how ink
 	return whole, left, m.member(t.who).hue()
 }
 
-// leaseText has the same width always, so that the bar does not tremble.
+// leaseText returns a text that always has the same width, so that the bar does not move.
 func (m *Model) leaseText(whole, left time.Duration) string {
 	text, all := age(left), brief(whole)
 	if left > 0 && whole >= 10*time.Second {

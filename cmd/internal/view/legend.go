@@ -6,7 +6,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
-// legend says how to leave, and explains the signs of the timeline that were used.
+// legend draws the key that ends the view, and explains the signs of the timeline that were used.
 func (m *Model) legend(f frame, _ int) []string {
 	line := " " + m.ink.with(strong, "q") + m.ink.with(dim, " ends")
 	for _, one := range []struct {
@@ -24,12 +24,14 @@ func (m *Model) legend(f frame, _ int) []string {
 	return []string{line}
 }
 
-// used: times without a leader are shown from the beginning.
+// used reports whether the timeline shows a sign. Times without a leader are shown from the
+// beginning.
 func (m *Model) used(sign string) bool {
 	return sign == signWaiting || sign == signNobody || slices.ContainsFunc(m.marks, func(k mark) bool { return signs[k.what] == sign })
 }
 
-// hints are commands to type elsewhere. A part of a command would be of no use.
+// hints draws commands to type in another terminal. It leaves out those that are too long, since a
+// part of a command is useless.
 func (m *Model) hints(f frame, lines int) []string {
 	var all []string
 	for _, text := range m.fitting(f) {

@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // people read local time
+	time.Local = time.UTC // the view shows local time
 	os.Exit(m.Run())
 }

@@ -3,11 +3,11 @@ package view
 // member is a candidate.
 type member struct {
 	id    string
-	index int // in the order of appearance, which gives it its colour
+	index int // in the order of appearance; it decides the color
 	state state
 }
 
-// state is where a member stands, in the word that is shown.
+// state is the state of a member, as the word that is shown.
 type state string
 
 const (
@@ -26,14 +26,14 @@ var stateGlyphs = map[state]string{
 	unheard: "·", starts: "◌", follows: "○", leads: "●", leaving: "◐", frozen: "‖", down: "✗", finished: "·", silent: "?",
 }
 
-// states follow from a member's own facts alone. After a member has led, its state is unknown until
-// its next fact.
+// states maps a member's facts to its state. After a member has led, its state is unknown until its
+// next fact.
 var states = map[What]state{
 	Started: starts, Follows: follows, Elected: leads, Leaving: leaving, Released: unheard, Lost: unheard,
 	Crashed: down, Frozen: frozen, Woken: follows, Ended: finished,
 }
 
-// member finds one, or adds it.
+// member returns the member with an ID, and adds it if it is new.
 func (m *Model) member(id string) *member {
 	for _, one := range m.members {
 		if one.id == id {

@@ -15,11 +15,11 @@ const (
 	maxNews    = 200
 )
 
-// Model is the state that all facts so far add up to. Only one goroutine may use it at a time.
+// Model is the state that follows from all facts so far. Only one goroutine may use it at a time.
 type Model struct {
 	screen  Screen
 	ink     palette
-	began   time.Time // all that follows counts from here
+	began   time.Time // the times below count from here
 	members []*member
 	terms   []term
 	seen    int // how many terms there were
@@ -28,7 +28,7 @@ type Model struct {
 	news    []Fact
 
 	renewal  renewal
-	vacant   string // why nobody leads, as far as it is known
+	vacant   string // the reason why there is no leader, if it is known
 	overlaps int
 	checked  string
 }
@@ -50,13 +50,13 @@ type mark struct {
 	what What
 }
 
-// change is one leader after another.
+// change is a change of leader.
 type change struct {
 	from, to string
 	fact     Fact
 }
 
-// renewal is the last that was seen.
+// renewal is the last renewal that was seen.
 type renewal struct {
 	term    uint64
 	at      time.Duration
@@ -64,10 +64,10 @@ type renewal struct {
 	address string
 }
 
-// since is how long after the beginning a moment is.
+// since returns the time from the beginning to a moment.
 func (m *Model) since(at time.Time) time.Duration { return at.Sub(m.began) }
 
-// bound forgets the oldest, now and then, when there are more than n.
+// bound returns the newest n if there are more than 2n, and all otherwise.
 func bound[T any](all []T, n int) []T {
 	if len(all) <= 2*n {
 		return all
@@ -75,7 +75,7 @@ func bound[T any](all []T, n int) []T {
 	return slices.Clone(last(all, n))
 }
 
-// last is the newest n.
+// last returns the newest n.
 func last[T any](all []T, n int) []T {
 	return all[max(0, len(all)-n):]
 }

@@ -5,7 +5,7 @@ var newsInks = map[What]ink{
 	Nobody: bad, Overlap: alarm, Alarm: alarm, Trouble: warn,
 }
 
-// latest are the last facts, the newest at the end.
+// latest draws the last facts, the newest at the end.
 func (m *Model) latest(_ frame, lines int) []string {
 	var all []string
 	for _, f := range last(m.news, lines) {
@@ -31,7 +31,7 @@ func (m *Model) newsName() int {
 	return min(w, maxName)
 }
 
-// told is the text, and that of an election says the term instead of why there was one.
+// told returns the text of a fact. For an election it is the term, not the reason.
 func (m *Model) told(f Fact) string {
 	if t := m.numbered(f.Term); f.What == Elected && t != nil {
 		return t.full()

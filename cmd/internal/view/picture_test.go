@@ -12,8 +12,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// The README's picture is a golden frame in colours, drawn again whenever that changes.
-func TestPictureOfTheREADME(t *testing.T) {
+// The README's picture is a golden frame in colors. It is drawn again whenever the frame changes.
+func TestREADMEPicture(t *testing.T) {
 	const file = "testdata/steady-80x24.ansi"
 	frame, err := os.ReadFile(file)
 	if err != nil {
@@ -39,7 +39,7 @@ const (
 	baseline = 13.5
 )
 
-// The panel has a ground of its own, so that it can be read on a light page and on a dark one.
+// The panel has its own background, so that it is readable on a light page and on a dark one.
 const (
 	ground = "#161b22"
 	edge   = "#3d444d"
@@ -47,7 +47,7 @@ const (
 	quiet  = "#8b949e"
 )
 
-// hues are for the sixteen colours of a terminal, as far as they are used.
+// hues are the colors of a terminal, as far as the picture uses them.
 var hues = map[color.Color]string{
 	ansi.Red: "#ff7b72", ansi.Green: "#7ee787", ansi.Yellow: "#f2cc60", ansi.Blue: "#79a8ff", ansi.Magenta: "#d2a8ff",
 	ansi.Cyan: "#56d4dd", ansi.BrightWhite: "#ffffff",
@@ -71,7 +71,8 @@ func draw(frame string, z size) string {
 	return svg.String()
 }
 
-// drawLine draws cells of one style that have the same sign, or are of one word, together.
+// drawLine draws adjacent cells together if they have one style and the same sign, or belong to one
+// word.
 func drawLine(svg *strings.Builder, cells uv.ScreenBuffer, y, width int) {
 	for x := 0; x < width; {
 		first, n := cells.CellAt(x, y), 1
@@ -116,7 +117,7 @@ func drawRun(svg *strings.Builder, s uv.Style, run string, x, y float64, n int) 
 	fmt.Fprintf(svg, `<text x="%.2f" y="%.2f" textLength="%.2f" fill="%s"%s>%s</text>`+"\n", x, y+baseline, wide, fill, more, html.EscapeString(run))
 }
 
-// runeLen is the length of the first character.
+// runeLen returns the length of the first character.
 func runeLen(run string) int {
 	for i := range run {
 		if i > 0 {
@@ -126,8 +127,8 @@ func runeLen(run string) int {
 	return len(run)
 }
 
-// shape draws a sign that fonts draw differently, so that bars are without gaps; nil for all
-// others.
+// shape draws a sign that fonts draw differently, so that bars have no gaps. It returns nil for all
+// other signs.
 func shape(sign string) func(x, y, wide float64, fill string) string {
 	box := func(top, tall, part float64, more string) func(x, y, wide float64, fill string) string {
 		return func(x, y, wide float64, fill string) string {

@@ -13,20 +13,19 @@ import (
 // pace is the time from one frame to the next.
 const pace = 100 * time.Millisecond
 
-// Run shows facts as they come, on the terminal out, until ctx ends, facts is closed, or the user
-// wants no more, and returns nil then. In all cases, and after a panic in here too, which makes it
-// return an error, the terminal is as it was before. Keys are read from in if that is a terminal;
-// it may be nil.
+// Run shows facts as they come, on the terminal out. It returns nil when ctx ends, facts is closed,
+// or the user ends the view, and an error after a panic in this package. In all cases it restores
+// the terminal. It reads keys from in if that is a terminal; in may be nil.
 //
-// A terminal that hangs makes Run stop reading facts: send them without waiting.
+// While the terminal hangs, Run does not read facts: send them without waiting.
 func Run(ctx context.Context, in, out *os.File, s Screen, facts <-chan Fact) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // for the wait for a fact, which outlives the program otherwise
+	defer cancel() // ends the wait for a fact, which would outlive the program
 	return show(in, out, &program{model: New(s), facts: facts, done: ctx.Done()})
 }
 
-// show returns nil when the program ended by itself. The caller handles signals: it ends the
-// context.
+// show runs the program, and returns nil when it has ended by itself. The caller handles signals by
+// ending the context.
 func show(in, out *os.File, m tea.Model) error {
 	fps := tea.WithFPS(int(time.Second / pace))
 	_, err := tea.NewProgram(m, tea.WithOutput(out), keys(in), fps, tea.WithoutSignalHandler()).Run()
@@ -43,8 +42,8 @@ func keys(in *os.File) tea.ProgramOption {
 	return tea.WithInput(in)
 }
 
-// program is driven by the terminal's library. One goroutine makes all calls, and restores the
-// terminal when it panics.
+// program holds the functions that the terminal's library calls. One goroutine makes all calls, and
+// restores the terminal after a panic.
 type program struct {
 	model         *Model
 	facts         <-chan Fact
@@ -53,7 +52,7 @@ type program struct {
 	frame         string
 }
 
-// next is the time for the next frame.
+// next is the message that the next frame is due.
 type next time.Time
 
 // Init begins to wait for facts.
@@ -75,7 +74,7 @@ func (p *program) hear() tea.Msg {
 	return tea.QuitMsg{}
 }
 
-// Update draws at the pace, however much happens.
+// Update takes a message. It draws at the pace, not for each fact.
 func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case Fact:
@@ -97,7 +96,7 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 func (p *program) draw(now time.Time) { p.frame = p.model.Frame(p.width, p.height, now) }
 
-// View is written to the terminal if it is another one than before.
+// View returns the last frame. The library writes it to the terminal if it has changed.
 func (p *program) View() tea.View {
 	return tea.View{Content: p.frame, AltScreen: true}
 }

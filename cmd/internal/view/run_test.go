@@ -17,13 +17,13 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
-// childEnv makes the test binary a program with a view: it says how that is to end.
+// childEnv makes the test binary a program with a view. Its value selects how the program ends.
 const childEnv = "TEST_OF_TENURE_VIEW"
 
-// The child's last words.
+// farewell is the last output of the child.
 const farewell = "after the view"
 
-// place fits into a terminal of 80 columns, but not into one of 44.
+// place fits in a terminal of 80 columns, but not in one of 44.
 var place = strings.Repeat("p", 50)
 
 // TestMain runs the tests, or the program under test if the environment variable childEnv is set.
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child tells of one leader, and no more.
+// child shows one leader and nothing else.
 func child(how string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -49,9 +49,9 @@ func child(how string) error {
 	case view.PanicUpdate, view.PanicView, view.PanicCmd:
 		return view.RunPanicking(ctx, os.Stdin, os.Stdout, s, facts, how)
 	case "closed":
-		told := make(chan os.Signal, 1)
-		signal.Notify(told, syscall.SIGUSR1)
-		go func() { <-told; close(facts) }()
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGUSR1)
+		go func() { <-signals; close(facts) }()
 	case "no keys":
 		in = nil
 	}
@@ -69,7 +69,7 @@ func open(t *testing.T, how string) (*terminaltest.Window, *exec.Cmd) {
 	return terminaltest.Open(t, cmd, 80, 24), cmd
 }
 
-func TestEveryEndRestoresTheTerminal(t *testing.T) {
+func TestEveryExitRestoresTheTerminal(t *testing.T) {
 	type window = *terminaltest.Window
 	for _, end := range []struct {
 		why string
@@ -106,11 +106,11 @@ func TestPanicsRestoreTheTerminal(t *testing.T) {
 			after, _ := w.Restored(farewell)
 			wants := []string{farewell + ": the live view: ", "panic", "planted in", "panicking)."}
 			if where == view.PanicCmd {
-				wants = wants[:2] // a goroutine of its own tells of it, perhaps too late
+				wants = wants[:2] // this panic is in another goroutine, and may be late
 			}
 			for _, want := range wants {
 				if !strings.Contains(after, want) {
-					t.Errorf("%q is not told after the view, but:\n%q", want, after)
+					t.Errorf("the output after the view lacks %q:\n%q", want, after)
 				}
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
-// noon is when every story begins.
+// noon is the start of every story.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Millisecond) }
@@ -19,7 +19,7 @@ type story struct {
 	screen view.Screen
 	facts  []view.Fact
 	term   uint64 // the latest term and its leader
-	who    string
+	leader string
 }
 
 var screen = view.Screen{
@@ -34,18 +34,18 @@ var screen = view.Screen{
 func begin(s view.Screen) *story {
 	t := &story{screen: s}
 	for i, id := range s.Members {
-		t.tell(5+i, view.Fact{What: view.Started, Who: id})
-		t.tell(200+7*i, view.Fact{What: view.Follows, Who: id})
+		t.add(5+i, view.Fact{What: view.Started, Who: id})
+		t.add(200+7*i, view.Fact{What: view.Follows, Who: id})
 	}
 	return t
 }
 
-func (s *story) tell(millis int, f view.Fact) {
+func (s *story) add(millis int, f view.Fact) {
 	f.At = at(millis)
 	s.facts = append(s.facts, f)
 }
 
-// until returns the model at a moment.
+// until returns the model at a time.
 func (s *story) until(millis int) *view.Model {
 	slices.SortStableFunc(s.facts, func(a, b view.Fact) int { return a.At.Compare(b.At) })
 	m := view.New(s.screen)
@@ -57,39 +57,39 @@ func (s *story) until(millis int) *view.Model {
 	return m
 }
 
-// frame is the display at a moment.
+// frame returns the display at a time.
 func (s *story) frame(z size, millis int) string {
 	return s.until(millis).Frame(z.width, z.height, at(millis))
 }
 
-// elect has a candidate lead from then on, and renew until the given moment.
-func (s *story) elect(millis int, who string, term uint64, f view.Fact, until int) {
-	s.tell(millis-2, view.Fact{What: view.Renewed, Term: term})
-	f.What, f.Who, f.Term = view.Elected, who, term
-	s.tell(millis, f)
-	s.who, s.term = who, term
+// elect makes a candidate the leader and renews until the given time.
+func (s *story) elect(millis int, id string, term uint64, f view.Fact, until int) {
+	s.add(millis-2, view.Fact{What: view.Renewed, Term: term})
+	f.What, f.Who, f.Term = view.Elected, id, term
+	s.add(millis, f)
+	s.leader, s.term = id, term
 	for t := millis + 665; t < until; t += 667 {
-		s.tell(t, view.Fact{What: view.Renewed, Term: term})
+		s.add(t, view.Fact{What: view.Renewed, Term: term})
 	}
 }
 
-// strike sends a fact about the leader.
+// strike adds a fact about the leader.
 func (s *story) strike(millis int, what view.What, text string) {
-	s.tell(millis, view.Fact{What: what, Who: s.who, Term: s.term, Text: text})
+	s.add(millis, view.Fact{What: what, Who: s.leader, Term: s.term, Text: text})
 }
 
-// leave is a hand-over in good order.
+// leave is a graceful hand-over.
 func (s *story) leave(millis int) {
 	s.strike(millis, view.Asked, "the demo asks the leader to end (SIGTERM)")
 	s.strike(millis+3, view.Leaving, "shutting down")
 	s.strike(millis+6, view.Released, "")
-	s.tell(millis+40, view.Fact{What: view.Ended, Who: s.who})
+	s.add(millis+40, view.Fact{What: view.Ended, Who: s.leader})
 }
 
-// back: a process is there again.
-func (s *story) back(millis int, who string) {
-	s.tell(millis, view.Fact{What: view.Started, Who: who})
-	s.tell(millis+180, view.Fact{What: view.Follows, Who: who})
+// back restarts a process.
+func (s *story) back(millis int, id string) {
+	s.add(millis, view.Fact{What: view.Started, Who: id})
+	s.add(millis+180, view.Fact{What: view.Follows, Who: id})
 }
 
 const (
@@ -109,22 +109,22 @@ func graceful(micros int) view.Fact {
 	return view.Fact{Text: "graceful", Took: time.Duration(micros) * time.Microsecond}
 }
 
-// first is where a demo on NATS begins to count: at the server's clock in microseconds.
+// first is the first term of a demo on NATS: the server's clock in microseconds.
 const first = 1795390486643631
 
-// demo is most of a minute of it: each of the three disturbances, several times.
+// demo is almost a minute of a demo: each of the three disturbances, several times.
 func demo(s view.Screen) *story {
 	t := begin(s)
-	t.tell(3, view.Fact{What: view.Note, Text: "warning: replicas: one server (run three)"})
+	t.add(3, view.Fact{What: view.Note, Text: "warning: replicas: one server (run three)"})
 	t.elect(300, "c3", first+1, view.Fact{}, 5100)
 	t.strike(5100, view.Crashed, kill)
 	t.back(6140, "c3")
 	t.elect(6979, "c1", first+5, crash(1879, 1866), 10100)
 	t.strike(10100, view.Frozen, freeze)
 	t.elect(11984, "c5", first+9, pause(1884, 1852), 15100)
-	t.tell(14100, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
-	t.tell(14101, view.Fact{What: view.Lost, Who: "c1", Term: first + 5, Text: "lease ran out before a renewal was confirmed"})
-	t.tell(14103, view.Fact{What: view.Follows, Who: "c1"})
+	t.add(14100, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
+	t.add(14101, view.Fact{What: view.Lost, Who: "c1", Term: first + 5, Text: "lease ran out before a renewal was confirmed"})
+	t.add(14103, view.Fact{What: view.Follows, Who: "c1"})
 	t.leave(15100)
 	t.elect(15112, "c2", first+13, graceful(5210), 20120)
 	t.back(16130, "c5")
@@ -133,9 +133,9 @@ func demo(s view.Screen) *story {
 	t.elect(21459, "c4", first+20, crash(1339, 1331), 25120)
 	t.strike(25120, view.Frozen, freeze)
 	t.elect(26796, "c3", first+24, pause(1676, 1661), 30120)
-	t.tell(29120, view.Fact{What: view.Woken, Who: "c4", Text: "the demo wakes it (SIGCONT)"})
-	t.tell(29121, view.Fact{What: view.Lost, Who: "c4", Term: first + 20, Text: "lease ran out before a renewal was confirmed"})
-	t.tell(29123, view.Fact{What: view.Follows, Who: "c4"})
+	t.add(29120, view.Fact{What: view.Woken, Who: "c4", Text: "the demo wakes it (SIGCONT)"})
+	t.add(29121, view.Fact{What: view.Lost, Who: "c4", Term: first + 20, Text: "lease ran out before a renewal was confirmed"})
+	t.add(29123, view.Fact{What: view.Follows, Who: "c4"})
 	t.leave(30120)
 	t.elect(30130, "c5", first+29, graceful(3870), 35140)
 	t.back(31150, "c3")
@@ -144,15 +144,15 @@ func demo(s view.Screen) *story {
 	t.elect(36474, "c1", first+36, crash(1334, 1329), 40140)
 	t.strike(40140, view.Frozen, freeze)
 	t.elect(41812, "c2", first+41, pause(1672, 1666), 45140)
-	t.tell(44140, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
-	t.tell(44141, view.Fact{What: view.Lost, Who: "c1", Term: first + 36, Text: "lease ran out before a renewal was confirmed"})
-	t.tell(44143, view.Fact{What: view.Follows, Who: "c1"})
+	t.add(44140, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
+	t.add(44141, view.Fact{What: view.Lost, Who: "c1", Term: first + 36, Text: "lease ran out before a renewal was confirmed"})
+	t.add(44143, view.Fact{What: view.Follows, Who: "c1"})
 	t.leave(45140)
 	t.elect(45149, "c4", first+46, graceful(4410), 50150)
 	t.back(46170, "c2")
 	t.strike(50150, view.Crashed, kill)
 	t.back(51190, "c4")
 	t.elect(51483, "c3", first+51, crash(1333, 1330), 55160)
-	t.tell(55000, view.Fact{What: view.Checked, Text: "0 overlaps in 2409 acts"})
+	t.add(55000, view.Fact{What: view.Checked, Text: "0 overlaps in 2409 acts"})
 	return t
 }

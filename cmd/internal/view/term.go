@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// term is the time of one leader.
+// term is the term of one leader.
 type term struct {
 	who     string
 	token   uint64
 	ordinal int // among those that were seen, from 1
 	address string
 	from    time.Duration
-	ended   What          // why it is over; empty while it is not
-	until   time.Duration // if it is over
+	ended   What          // the fact that ended it; empty while it lasts
+	until   time.Duration // its end, if it has ended
 	// gone is when the lease that it left behind ran out or was taken over, if that was seen.
 	gone  time.Duration
 	taken bool
@@ -22,10 +22,10 @@ type term struct {
 
 func (t *term) over() bool { return t.ended != "" }
 
-// name is short, as tokens have many digits and gaps between them.
+// name returns the ordinal, which is shorter than the token.
 func (t *term) name() string { return "#" + strconv.Itoa(t.ordinal) }
 
-// full has the token beside the name.
+// full returns the name and the token.
 func (t *term) full() string { return fmt.Sprintf("term %s (%d)", t.name(), t.token) }
 
 // end keeps the first cause of a term's end; later ones follow from it.
@@ -38,14 +38,14 @@ func (t *term) end(why What, at time.Duration) {
 	}
 }
 
-// free: no candidate has to wait for its lease any longer.
+// free notes that no candidate has to wait for the lease of the term any longer.
 func (t *term) free(at time.Duration) {
 	if !t.taken {
 		t.gone, t.taken = max(at, t.from), true
 	}
 }
 
-// current is the latest term, nil before the first.
+// current returns the latest term, nil before the first.
 func (m *Model) current() *term {
 	if len(m.terms) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (m *Model) current() *term {
 	return &m.terms[len(m.terms)-1]
 }
 
-// numbered is the term with a token, nil if it was forgotten.
+// numbered returns the term with a token, or nil if it is not kept.
 func (m *Model) numbered(token uint64) *term {
 	for i := len(m.terms) - 1; i >= 0; i-- {
 		if m.terms[i].token == token {
@@ -63,7 +63,7 @@ func (m *Model) numbered(token uint64) *term {
 	return nil
 }
 
-// deadline is when the lease of a term ends, as far as renewals were seen.
+// deadline returns the end of the lease of a term, by the renewals that were seen.
 func (m *Model) deadline(t *term) time.Duration {
 	if m.renewal.term == t.token {
 		return m.renewal.at + m.renewal.lease

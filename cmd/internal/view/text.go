@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// width is how many columns a text takes, colours aside.
+// width returns the number of columns of a text, without its colors.
 func width(text string) int { return lipgloss.Width(text) }
 
 // fit cuts a text to so many columns.
@@ -20,13 +20,13 @@ func fit(text string, columns int) string {
 	return ansi.Truncate(text, columns, "…")
 }
 
-// pad fits a text, and fills it up.
+// pad cuts a text to so many columns, or fills it up with blanks.
 func pad(text string, columns int) string {
 	text = fit(text, columns)
 	return text + blanks(columns-width(text))
 }
 
-// padLeft is pad with the text at the end.
+// padLeft is like pad, with the blanks in front.
 func padLeft(text string, columns int) string {
 	text = fit(text, columns)
 	return blanks(columns-width(text)) + text
@@ -34,7 +34,7 @@ func padLeft(text string, columns int) string {
 
 func blanks(n int) string { return strings.Repeat(" ", max(0, n)) }
 
-// ends puts a text at each end of a line. The left one is cut first.
+// ends puts one text at the left and one at the right end of a line. The left one is cut first.
 func ends(left, right string, columns int) string {
 	room := columns - width(right)
 	if right == "" || room < columns/3 {
@@ -43,7 +43,8 @@ func ends(left, right string, columns int) string {
 	return pad(left, room-2) + blanks(2) + right
 }
 
-// age is a time that has passed, or that is left, in as few figures as one can read while it runs.
+// age formats a time that has passed or is left. It has few digits, since it changes while it is
+// read.
 func age(d time.Duration) string {
 	d = max(0, d)
 	switch {
@@ -57,7 +58,7 @@ func age(d time.Duration) string {
 	return round(d.Truncate(time.Minute))
 }
 
-// brief is a setting, such as "2 s" or "1m30s".
+// brief formats the duration of a setting, such as "2 s" or "1m30s".
 func brief(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%g s", d.Seconds())

@@ -14,8 +14,9 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// Flags are those of one server. Name is that of the first, which turns the server on; the others
-// begin with it. Address is the default of the first; without one the server is off by default.
+// Flags are those of one server. Name is the name of the first flag, which turns the server on; the
+// names of the others begin with it. Address is the default of the first; if it is empty the server
+// is off by default.
 type Flags struct {
 	Name, Address string
 	// Connections is how many clients are served at once: 128 by default.
@@ -27,11 +28,11 @@ func (w *Flags) flagCert() string  { return w.Name + "-cert" }
 func (w *Flags) flagKey() string   { return w.Name + "-key" }
 func (w *Flags) flagToken() string { return w.Name + "-token-file" }
 
-// Define adds the flags to those of a command. The help says what is served.
+// Define adds the flags to those of a command. The word what in the help names the served pages.
 func (w *Flags) Define(f *pflag.FlagSet, what string) {
 	f.StringVar(&w.listen, w.Name, w.Address, "[HOST:]PORT to serve "+what+" at; without a host on loopback alone; port 0: a free one")
-	f.StringVar(&w.cert, w.flagCert(), "", "file with a certificate for that, in PEM; with its key: TLS, and both are read again for each connection")
-	f.StringVar(&w.key, w.flagKey(), "", "file with its key")
+	f.StringVar(&w.cert, w.flagCert(), "", "file with the certificate of this server, in PEM; with --"+w.flagKey()+" the server speaks TLS, and reads both files again for each connection")
+	f.StringVar(&w.key, w.flagKey(), "", "file with the key of --"+w.flagCert())
 	f.StringVar(&w.token, w.flagToken(), "", "file with a token that requests must show, as \"Authorization: Bearer TOKEN\" or as a password")
 }
 
@@ -69,7 +70,7 @@ func wrong(hint, format string, args ...any) error {
 	return fault.OfValue(fault.New(hint, format, args...))
 }
 
-// alone: none of the flags makes sense without the first.
+// alone returns an error if another flag is given without the first.
 func (w *Flags) alone(named func(string) string) error {
 	for _, f := range []struct{ flag, value string }{{w.flagCert(), w.cert}, {w.flagKey(), w.key}, {w.flagToken(), w.token}} {
 		if f.value != "" {
@@ -92,7 +93,7 @@ func parse(value string) (string, error) {
 		}
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "", errors.New("has a port that is not from 0 to 65535")
+		return "", errors.New("the port is not a number from 0 to 65535")
 	}
 	return net.JoinHostPort(host, port), nil
 }

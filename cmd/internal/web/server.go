@@ -17,13 +17,13 @@ import (
 
 // Settings are those of one server.
 type Settings struct {
-	name             string // that of the flag, for errors
+	name             string // of the flag, for errors
 	address          string
 	connections      int
 	cert, key, token string // files; empty: none
 }
 
-// The limits of a server. Clients beyond them wait or are cut off, so that they cost little memory.
+// The limits of a server. More clients wait, and slow ones are cut off, so they cost little memory.
 const (
 	usualConnections = 128
 	headerWithin     = 2 * time.Second  // from a request's first byte to the last of its header
@@ -32,9 +32,9 @@ const (
 	maxHeader        = 16 << 10
 )
 
-// Server is one that listens.
+// Server is a server that listens.
 type Server struct {
-	// URL is where it is reached.
+	// URL is its address.
 	URL string
 	// Loopback reports whether other machines cannot reach it.
 	Loopback bool
@@ -74,7 +74,7 @@ func (w *Server) serve(l net.Listener) error {
 	return w.http.Serve(l)
 }
 
-// Close ends it, with all connections.
+// Close ends the server and all connections.
 func (w *Server) Close() error {
 	err := w.http.Close()
 	<-w.done
@@ -132,15 +132,15 @@ func (s *Settings) guarded(h http.Handler, loopback bool) http.Handler {
 		}
 		if subtle.ConstantTimeCompare([]byte(shown), []byte(token)) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="tenure", charset="UTF-8"`)
-			http.Error(w, "show the token: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			http.Error(w, "the token is missing or wrong: send Authorization: Bearer TOKEN", http.StatusUnauthorized)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// local refuses names other than localhost: a page of a foreign site could make its own name lead
-// to this machine, and read the answers in the browser of somebody here (DNS rebinding).
+// local refuses host names other than localhost. Otherwise a foreign site could point its own name
+// at this machine, and read the answers in the browser of a user here (DNS rebinding).
 func (s *Settings) local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.Host

@@ -25,7 +25,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// settings are those of flags such as "--pages 0".
+// settings parses flags such as "--pages 0".
 func settings(t *testing.T, args ...string) *web.Settings {
 	t.Helper()
 	w := web.Flags{Name: "pages"}
@@ -54,7 +54,7 @@ func open(t *testing.T, page http.HandlerFunc, args ...string) *web.Server {
 
 func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }
 
-// ask makes one request over a connection of its own, and returns the status code.
+// ask makes one request over its own connection, and returns the status code.
 func ask(ctx context.Context, url, token string, secure *tls.Config) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -80,8 +80,8 @@ func wants(t *testing.T, want int, url, token string, secure *tls.Config) {
 	}
 }
 
-// TestNamesThatLeadToLoopback: a page of another site can make its name lead to this machine.
-func TestNamesThatLeadToLoopback(t *testing.T) {
+// A page of another site can let its host name resolve to this machine.
+func TestForeignHostNamesAreRefused(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("s3cret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestNamesThatLeadToLoopback(t *testing.T) {
 	}
 }
 
-// wantsAs makes a request to a name that leads to the server.
+// wantsAs makes a request whose host name resolves to the server.
 func wantsAs(t *testing.T, want int, url, host string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, url, nil)
@@ -119,7 +119,7 @@ func wantsAs(t *testing.T, want int, url, host string) {
 	}
 }
 
-func TestWithoutAHostItListensOnLoopback(t *testing.T) {
+func TestDefaultHostIsLoopback(t *testing.T) {
 	s := open(t, hello)
 	if !strings.HasPrefix(s.URL, "http://127.0.0.1:") {
 		t.Errorf("it is at %s", s.URL)
@@ -179,8 +179,8 @@ func TestTLS(t *testing.T) {
 	wants(t, http.StatusBadRequest, strings.Replace(s.URL, "https", "http", 1), "", nil)
 }
 
-// Idle clients hold a bounded number of connections, and only for a time.
-func TestAThousandClientsThatSendNothing(t *testing.T) {
+// Idle clients hold a bounded number of connections, for a bounded time.
+func TestThousandIdleClients(t *testing.T) {
 	t.Parallel()
 	s := open(t, hello)
 	address := strings.TrimPrefix(s.URL, "http://")
@@ -200,7 +200,7 @@ func TestAThousandClientsThatSendNothing(t *testing.T) {
 	})
 }
 
-// An answer that is not read ends, and with it the memory that it takes.
+// An answer that is not read ends, and its memory is freed.
 func TestClientsThatReadNothing(t *testing.T) {
 	t.Parallel()
 	var serving, most atomic.Int64
@@ -208,7 +208,7 @@ func TestClientsThatReadNothing(t *testing.T) {
 		n := serving.Add(1)
 		defer serving.Add(-1)
 		most.Store(max(most.Load(), n))
-		for r.Context().Err() == nil { // more than any buffer takes
+		for r.Context().Err() == nil { // more than any buffer holds
 			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 				return
 			}

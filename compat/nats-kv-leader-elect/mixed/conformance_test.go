@@ -15,8 +15,7 @@ import (
 	"github.com/tenure-go/tenure/electiontest"
 )
 
-// quoting writes text that is not JSON as a JSON text, which is not the same to this store: bare
-// text is an old leader.
+// quoting writes text that is not JSON as a JSON text. To this store, bare text is an old leader.
 type quoting struct{ *natskv.Store }
 
 func (q quoting) Read(ctx context.Context, key string) (driver.Entry, error) {
@@ -35,14 +34,14 @@ func (q quoting) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 	return q.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
-// TestElectionsWhileMigrating: to candidates of ours the store is like any other.
+// TestElectionsWhileMigrating: to Tenure candidates the store is like any other.
 func TestElectionsWhileMigrating(t *testing.T) {
 	inprocess.Prepare(t)
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		inprocess.Prepare(t)
 		s := inprocess.Start(t, &server.Options{})
 		operator := newJetStream(t, inprocess.Connect(t, s))
-		// The kit takes leases of two seconds; three of them must fit in the TTL.
+		// The kit uses leases of two seconds. Three of them must fit in the TTL.
 		kv, err := operator.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
 			Bucket: "B", TTL: 6 * time.Second, Storage: jetstream.MemoryStorage,
 		})

@@ -27,16 +27,16 @@ type participant interface {
 // conditions are the circumstances of a migration.
 type conditions struct {
 	lease time.Duration
-	// spoiled is instead of the translation; nil: nothing is.
+	// spoiled replaces the translation unless it is nil.
 	spoiled natskv.Translator
-	// handles have candidates of ours reach the bucket over a handle.
+	// handles lets Tenure candidates reach the bucket over a handle.
 	handles bool
-	// calm: nothing is slow or lost.
+	// calm: no request is slow or lost.
 	calm bool
 }
 
 const (
-	// fleetTTL is the shortest that nats-kv-leader-elect takes.
+	// fleetTTL is the shortest TTL that nats-kv-leader-elect accepts.
 	fleetTTL   = 30 * time.Second
 	fleetLease = 10 * time.Second
 	look       = 200 * time.Millisecond
@@ -55,12 +55,12 @@ type fleet struct {
 	done chan struct{}
 
 	mu     sync.Mutex
-	places [6]participant // old ones, then new ones
+	places [6]participant // first the old candidates, then the new ones
 	report report
 	last   participant
 	gap    time.Duration
-	// deleted is when a record was deleted under a leader of ours, and victim its term: it may not
-	// know it yet.
+	// deleted is the time at which a record was deleted under a Tenure leader, and victim is that
+	// leader's term. The leader may not have noticed yet.
 	deleted time.Time
 	victim  uint64
 }
@@ -71,7 +71,7 @@ type report struct {
 	steps              int
 	all, led, longest  time.Duration // longest: without a leader
 	oldToNew, newToOld int
-	// the longest time for which an old one led beside a leader whose record was deleted
+	// The longest time for which an old candidate led beside a leader whose record was deleted.
 	window                time.Duration
 	token, tokensNotAbove uint64
 }
@@ -84,7 +84,7 @@ func inFleet(t *testing.T, seed uint64, cond conditions, story func(*fleet)) (r 
 	}
 	inprocess.Bubble(t, func(t *testing.T) {
 		js := newJetStream(t, inprocess.Connect(t, inprocess.Start(t, &server.Options{})))
-		// In memory, because a file's messages expire by a clock that is not in the bubble.
+		// In memory, because messages in files expire by a clock outside the bubble.
 		f := newFleet(t, seed, cond, fleetTTL, jetstream.MemoryStorage, func() jetstream.JetStream { return js })
 		story(f)
 		r = f.close()
@@ -114,7 +114,7 @@ func newFleet(t *testing.T, seed uint64, cond conditions, ttl time.Duration, sto
 	return f
 }
 
-// close ends all that is there. It may be called twice.
+// close ends all processes. It may be called twice.
 func (f *fleet) close() report {
 	for i := range f.places {
 		f.end(i, false)
@@ -124,7 +124,7 @@ func (f *fleet) close() report {
 	return f.report
 }
 
-// bucket is a handle over this connection.
+// bucket returns a handle over this connection.
 func (f *fleet) bucket(js jetstream.JetStream) jetstream.KeyValue {
 	f.Helper()
 	kv, err := js.KeyValue(context.Background(), "B")
@@ -152,7 +152,7 @@ func (f *fleet) at(i int) participant {
 	return f.places[i]
 }
 
-// lag is that of one message of an old one.
+// lag returns the delay of one message of an old candidate.
 func (f *fleet) lag() time.Duration {
 	if f.cond.calm {
 		return time.Millisecond
@@ -160,7 +160,7 @@ func (f *fleet) lag() time.Duration {
 	return f.between(0, 300*time.Millisecond)
 }
 
-// startOld starts an old one that campaigns as often as given while it does not lead.
+// startOld starts an old candidate that campaigns in this interval while it does not lead.
 func (f *fleet) startOld(i int, every time.Duration) *oldOne {
 	o := &oldOne{id: fmt.Sprintf("server-%d", i), kv: f.bucket(f.dial()), renew: f.ttl / 4 * 3, every: every, lag: f.lag, won: f.begin}
 	f.put(i, o)
@@ -168,7 +168,7 @@ func (f *fleet) startOld(i int, every time.Duration) *oldOne {
 	return o
 }
 
-// startNew starts a candidate of Tenure's, of the same name.
+// startNew starts a Tenure candidate with the same name.
 func (f *fleet) startNew(i int) *newOne {
 	f.Helper()
 	js, migrating := f.dial(), Migrating()
@@ -216,7 +216,7 @@ func (f *fleet) end(i int, crash bool) {
 	f.put(i, nil)
 }
 
-// leader is one that leads, and its place; nil if there is none.
+// leader returns a leader and its place, or nil.
 func (f *fleet) leader() (int, participant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,7 +228,8 @@ func (f *fleet) leader() (int, participant) {
 	return 0, nil
 }
 
-// begin is called when a candidate begins to lead: if another leads at that moment, there are two.
+// begin is called when a candidate begins to lead. If another one leads at that time, there are two
+// leaders.
 func (f *fleet) begin() { f.look(0) }
 
 func (f *fleet) look(d time.Duration) {
@@ -257,7 +258,8 @@ func (f *fleet) look(d time.Duration) {
 	}
 }
 
-// judge: old, an old one if there is one, and another lead. Two old ones are none of our business.
+// judge reports two leaders, of which the first is the old one if there is one. Two old leaders are
+// not reported.
 func (f *fleet) judge(old, other participant) {
 	n, ok := other.(*newOne)
 	if !ok {
@@ -270,14 +272,14 @@ func (f *fleet) judge(old, other participant) {
 	f.fault("%s leads (term %d), and so does %s", n.name(), n.token(), old.name())
 }
 
-// fault is called under the lock.
+// fault must be called with the lock held.
 func (f *fleet) fault(format string, args ...any) {
 	if len(f.report.faults) < 5 {
 		f.report.faults = append(f.report.faults, fmt.Sprintf("%v: ", f.report.all)+fmt.Sprintf(format, args...))
 	}
 }
 
-// check notes a fault unless it is so.
+// check records a fault unless ok is true.
 func (f *fleet) check(ok bool, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -286,7 +288,7 @@ func (f *fleet) check(ok bool, format string, args ...any) {
 	}
 }
 
-// turn notes each leader and the one before it.
+// turn records each leader and the one before it.
 func (f *fleet) turn(p participant) {
 	if f.last != nil {
 		_, wasOld := f.last.(*oldOne)
@@ -307,13 +309,13 @@ func (f *fleet) turn(p participant) {
 	}
 }
 
-// await waits until it is so, and notes a fault if that is not within the limit.
+// await waits until ok returns true, and records a fault if that takes longer than the limit.
 func (f *fleet) await(what string, limit time.Duration, ok func() bool) {
 	f.check(wait.Within(limit, ok), "not within %v: %s", limit, what)
 }
 
-// remove deletes the record as operators do: with a marker, or without a trace. It is noted if a
-// leader of ours loses it.
+// remove deletes the record like an operator: with a marker, or without a trace. It records a
+// Tenure leader that loses its record.
 func (f *fleet) remove(trace bool) {
 	f.mu.Lock()
 	for _, p := range f.places {
@@ -333,7 +335,7 @@ func (f *fleet) remove(trace bool) {
 	}
 }
 
-// purge removes the messages of a key, the marker too, which "nats kv purge" leaves.
+// purge removes the messages of a key, including the marker, which "nats kv purge" leaves.
 func purge(ctx context.Context, js jetstream.JetStream, key string) error {
 	stream, err := js.Stream(ctx, "KV_B")
 	if err != nil {
@@ -351,7 +353,7 @@ func newJetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// setClock moves the server's clock forward: records expire that much sooner.
+// setClock moves the server's clock forward, so that records expire earlier by this time.
 func (f *fleet) setClock(by time.Duration) {
 	s, err := f.js.Stream(context.Background(), "KV_B")
 	if err != nil {

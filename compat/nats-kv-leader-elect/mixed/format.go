@@ -15,31 +15,32 @@ import (
 )
 
 const (
-	// predecessor begins the incarnation that an old leader is read with.
+	// predecessor begins the incarnation in the record that an old leader's value is read as.
 	predecessor = "nats-kv:"
 	// longestName is the limit of a record for an id, in bytes.
 	longestName = 256
 )
 
-// errPredecessor comes from the attempt to change an old leader's value and leave it the leader.
-var errPredecessor = errors.New("the leader is a candidate of nats-kv-leader-elect, which cannot be asked for anything")
+// errPredecessor is the error of a write that would change an old leader's value and keep it as the
+// leader, such as a request.
+var errPredecessor = errors.New("the leader is a candidate of nats-kv-leader-elect, which cannot be asked to hand over")
 
 // format translates between the values of the two kinds of candidate, in a bucket with this TTL.
 type format struct{ ttl time.Duration }
 
-// wait is how long an old leader's value is waited out: as long as it lasts. The old leader renews
-// after three quarters of that, and the time of its Update, up to the client library's 5 s, must be
-// in the rest.
+// wait returns how long candidates of Tenure wait for an old leader: as long as its value lasts.
+// The old leader renews after three quarters of that. The last quarter is for its Update, which the
+// client library gives up after 5 s.
 func (f format) wait() time.Duration { return f.ttl }
 
-// vacancy is how long a vacant record is waited out. An old leader finds out that its record is
-// gone when it renews, so three quarters are not enough; and the vacant record itself is gone after
-// the whole.
+// vacancy returns how long candidates of Tenure wait over a vacant record. An old leader finds out
+// that its record is gone when it renews, so three quarters of the TTL are not enough. After the
+// whole TTL the vacant record itself expires.
 func (f format) vacancy() time.Duration { return f.ttl - f.ttl/8 }
 
 func (f format) maxLease() time.Duration { return (f.ttl / leasesInTTL).Truncate(time.Millisecond) }
 
-// fields are those of a record that matter here.
+// fields are the fields of a record that matter here.
 type fields struct {
 	LeaderID    string `json:"leaderID"`
 	Term        uint64 `json:"term"`
@@ -50,8 +51,8 @@ type fields struct {
 	Released    bool   `json:"released,omitempty"`
 }
 
-// parse returns false unless this is a record of Tenure's. A broken one is left alone, here as
-// everywhere.
+// parse returns false unless this is a record of Tenure that is not malformed. Malformed records
+// stay unchanged.
 func parse(value []byte) (fields, bool) {
 	var r fields
 	if json.Unmarshal(value, &r) != nil {
@@ -70,7 +71,7 @@ func (r fields) encode() []byte {
 	return b
 }
 
-// show is for reading.
+// show translates a value that was read.
 func (f format) show(value []byte, v driver.Version) []byte {
 	if r, ok := parse(value); ok {
 		return f.prolong(value, r)
@@ -81,11 +82,12 @@ func (f format) show(value []byte, v driver.Version) []byte {
 	return value
 }
 
-// prolong lengthens the wait for a vacant record, so that it covers old leaders too and ends before
-// the record expires. It is called for reads, since other members write vacant records as well, and
-// for writes. An election puts the longest lease that it has seen into the record, which is an old
-// leader's, and a member without this translation would wait for ever. A record with a lease beyond
-// the TTL, which no member has here, stays unchanged.
+// prolong sets the lease of a vacant record to vacancy, so that the wait covers old leaders, too,
+// and ends before the record expires. It is called for reads, since other members also write vacant
+// records, and for writes. An election puts the longest lease that it has seen into a vacant
+// record. Here that is an old leader's, the whole TTL, and a member without this translation would
+// wait without end. A record with a lease longer than the TTL, which no member has here, stays
+// unchanged.
 func (f format) prolong(value []byte, r fields) []byte {
 	if !r.vacant() || r.lease() > f.ttl {
 		return value
@@ -94,8 +96,8 @@ func (f format) prolong(value []byte, r fields) []byte {
 	return r.encode()
 }
 
-// adopt makes a record out of an old leader's name. The version makes each of its writes a new
-// state, since it changes nothing else when it renews.
+// adopt makes a record from an old leader's name. The nonce is the version, because an old leader
+// writes the same value when it renews, and each renewal must be a new state.
 func (f format) adopt(name string, v driver.Version) []byte {
 	sum := sha256.Sum256([]byte(name))
 	return fields{
@@ -103,12 +105,12 @@ func (f format) adopt(name string, v driver.Version) []byte {
 	}.encode()
 }
 
-// write translates a value to write. It reports whether the record is a release that old candidates
-// may see.
+// write translates a value to write. It reports whether the record is a release that is marked for
+// old candidates.
 //
-// A leader that writes over an absence writes no release, though it saw its own record vanish while
-// its lease was valid: an old candidate may have led in between, have lost its own record in the
-// same way, and not know it yet. So the record is a vacant one.
+// Over an absence it turns a release into a vacant record. The leader that releases saw its own
+// record vanish while its lease was valid. But an old candidate may have led in between, may have
+// lost its record in the same way, and may not know it yet. So candidates must wait.
 func (f format) write(value []byte, overAbsence bool) (_ []byte, released bool, err error) {
 	r, ok := parse(value)
 	switch {
@@ -128,8 +130,9 @@ func (f format) write(value []byte, overAbsence bool) (_ []byte, released bool, 
 	return f.prolong(value, r), false, nil
 }
 
-// nameIn returns the name if the value is one: text that is not JSON. A number is a name, such as a
-// process id. Text that begins like a JSON object is another program's document, damaged or not.
+// nameIn returns the value as a name, if it can be one: text that is not JSON, or a number, such as
+// a process id. Text that begins like a JSON object is another program's document, even if it is
+// damaged.
 func nameIn(value []byte) (string, bool) {
 	if len(value) > driver.MaxValue || !utf8.Valid(value) || bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) {
 		return "", false

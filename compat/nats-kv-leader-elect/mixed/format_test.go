@@ -13,7 +13,7 @@ import (
 
 var testFormat = format{ttl: time.Minute}
 
-func TestWhatIsAnOldLeader(t *testing.T) {
+func TestOldLeadersAreRecognized(t *testing.T) {
 	for _, c := range []struct {
 		why, value string
 		old        bool
@@ -52,7 +52,7 @@ func TestLongNameOfAnOldLeader(t *testing.T) {
 	}
 }
 
-func TestWhatIsWritten(t *testing.T) {
+func TestWrittenValues(t *testing.T) {
 	held := record.Record{LeaderID: "a", Incarnation: "i", Nonce: "n", Term: 7, Seq: 3, Lease: 20 * time.Second}
 	change := func(of func(*record.Record)) record.Record {
 		r := held
@@ -97,9 +97,9 @@ func TestWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestVacantRecordIsWaitedOutForOldOnes: each in its own way: longer than they renew, and not so
-// long as it lasts.
-func TestVacantRecordIsWaitedOutForOldOnes(t *testing.T) {
+// A Tenure candidate that sees a vacant record waits longer than old candidates need to renew. If
+// the lease in the record is longer, it waits for that.
+func TestVacantRecordKeepsCandidatesBehindOldOnes(t *testing.T) {
 	for lease, want := range map[time.Duration]time.Duration{
 		time.Second: 52500 * time.Millisecond, time.Minute: 52500 * time.Millisecond, time.Hour: time.Hour,
 	} {
@@ -114,7 +114,7 @@ func TestVacantRecordIsWaitedOutForOldOnes(t *testing.T) {
 	}
 }
 
-// FuzzShow: any value is left alone, or is a record that decodes.
+// FuzzShow: any value is left alone or shown as a record that decodes.
 func FuzzShow(f *testing.F) {
 	for _, seed := range []string{"server-1", "{", `{"nonce":"n","leaseMillis":1000}`, `{"leaderID":"a","nonce":"n","leaseMillis":3600000,"released":true}`, "\xff", "1e400"} {
 		f.Add([]byte(seed))

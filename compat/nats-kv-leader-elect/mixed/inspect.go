@@ -8,21 +8,21 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// Inspect replaces the usual findings on the TTL, which old candidates need.
+// Inspect replaces the usual findings about the TTL, because old candidates need a TTL.
 func (translator) Inspect(b natskv.SharedBucket, lease time.Duration) []driver.Finding {
 	const setting = "migrating"
 	found := []driver.Finding{{
 		Severity: driver.Warning, Setting: setting,
 		Problem: "while candidates of nats-kv-leader-elect take part, a deleted record lets one of them lead " +
 			"beside a leader that has not heard of it, and one that cannot reach the server does not stop",
-		Remedy: "leave out Migrating once the last of them is gone",
+		Remedy: "leave out Migrating once the last old candidate is gone",
 	}}
 	switch most := b.TTL / leasesInTTL; {
 	case b.TTL == 0:
 		found = append(found, driver.Finding{
 			Severity: driver.Unsafe, Setting: "ttl",
-			Problem: "without a TTL no candidate of nats-kv-leader-elect follows one that has crashed",
-			Remedy:  "put it back until the last of them is gone, or leave out Migrating if it is",
+			Problem: "without a TTL no candidate of nats-kv-leader-elect takes over after a crash",
+			Remedy:  "set the TTL again while old candidates run, or leave out Migrating if none is left",
 		})
 	case lease > most:
 		found = append(found, driver.Finding{

@@ -9,7 +9,7 @@ import (
 
 var migrations = flag.Int("migrations", 4, "how many fleets TestRollingMigration replaces")
 
-// migrate replaces the old ones one by one, while things happen.
+// migrate replaces the old candidates one by one, while other things happen.
 func (f *fleet) migrate() {
 	for i := range 3 {
 		f.startOld(i, f.often())
@@ -30,10 +30,10 @@ func (f *fleet) migrate() {
 		}
 	}
 	f.happen(3)
-	f.await("somebody leads", 2*fleetTTL+fleetLease, func() bool { _, p := f.leader(); return p != nil })
+	f.await("a candidate leads", 2*fleetTTL+fleetLease, func() bool { _, p := f.leader(); return p != nil })
 }
 
-// often is how often an old one campaigns: by the rule, or with a back-off.
+// often returns how often an old candidate campaigns: by its documentation, or with a back-off.
 func (f *fleet) often() time.Duration {
 	if f.between(0, 1) == 0 {
 		return fleetTTL / 4 * 3
@@ -41,7 +41,7 @@ func (f *fleet) often() time.Duration {
 	return f.between(2*time.Second, 12*time.Second)
 }
 
-// happen lets n things happen, mostly to the one that leads.
+// happen lets n things happen, mostly to the leader.
 func (f *fleet) happen(n int) {
 	for range n {
 		f.report.steps++
@@ -53,7 +53,7 @@ func (f *fleet) happen(n int) {
 		switch kind := f.between(0, 9); kind {
 		case 0, 1:
 			f.remove(kind == 0)
-			if f.between(0, 1) == 0 { // and again, at a bad moment
+			if f.between(0, 1) == 0 { // and again, at a bad time
 				time.Sleep(f.between(0, 10*time.Second))
 				f.remove(kind == 0)
 			}
@@ -110,7 +110,7 @@ func TestRollingMigration(t *testing.T) {
 				t.Errorf("%d tokens that were not above the one before", r.tokensNotAbove)
 			}
 			if r.led < r.all/3 {
-				t.Errorf("somebody led for %v of %v only", r.led, r.all)
+				t.Errorf("there was a leader for only %v of %v", r.led, r.all)
 			}
 			sum.steps += r.steps
 			sum.oldToNew += r.oldToNew

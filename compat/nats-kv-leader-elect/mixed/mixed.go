@@ -1,9 +1,9 @@
 // Package mixed lets candidates of nats-kv-leader-elect and of Tenure take part in the same
-// elections, while the ones are replaced by the others.
+// elections. Use it only while the former are replaced by the latter, one by one.
 //
 //	store, err := natskv.Open(ctx, js, "ELECTIONS", mixed.Migrating())
 //
-// Package election of this module has the same as an option of its own.
+// Package election of this module has an option with the same effect.
 package mixed
 
 import (
@@ -16,44 +16,45 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// Migrating lets candidates of nats-kv-leader-elect take part in the same elections, on the same
-// keys, while they are replaced one by one, and no longer. Every candidate of Tenure must have it
-// from before the first until after the last of them runs. docs/nats.md has the procedure, and the
-// guarantees during it.
+// Migrating lets candidates of nats-kv-leader-elect, here called old candidates, take part in the
+// same elections, under the same keys, while they are replaced one by one. Every candidate of
+// Tenure must have this option for as long as an old candidate may run. docs/nats.md has the
+// procedure, and the guarantees during it.
 //
-// Their rules are: Create the key when it is absent or deleted, Update it with its last sequence
-// each three quarters of the bucket's TTL while leading, stop leading when an Update fails; the
-// value is the candidate's name. So for this store
+// An old candidate creates the key when it is absent or deleted. While it leads, it updates the key
+// every three quarters of the bucket's TTL, under the condition of the key's last sequence. It
+// stops leading when an update fails. The value is the candidate's name. So in this store:
 //
-//   - a value that is a name, which is text and not JSON (a number will do), is a leader that is
-//     waited out for the TTL. Each of its writes is a new state. It has the term 0, cannot be asked
-//     to hand over, and is never renewed. JSON of another program stays foreign: nothing overwrites
-//     it, and nobody leads;
-//   - a released record is marked as deleted, which ends their waiting too. For candidates of
-//     Tenure it stays a released record;
-//   - nobody leads before a key that was deleted, purged or expired has been vacant for seven
-//     eighths of the TTL, because one of them may lead there for three quarters and not know. A
-//     vacant record is not marked, so that they stay away;
-//   - a lease longer than a third of the TTL is refused when a leader's record is to be written,
-//     since they take over expired keys; see natskv.Store.MaxLease.
+//   - A name is a value that is text and not JSON, except that it may be a number. It is read as
+//     the record of a leader with the TTL as its lease and the term 0. Each write of the name is a
+//     renewal. That leader cannot be asked to hand over. JSON of another program stays foreign:
+//     nothing overwrites it, and no candidate leads.
+//   - A released record is marked as deleted, so old candidates do not wait for it either. For
+//     candidates of Tenure it stays a released record.
+//   - After a key was deleted, purged or expired, no candidate of Tenure leads before it has been
+//     vacant for seven eighths of the TTL: for three quarters of the TTL an old leader may not yet
+//     know that its key is gone. A vacant record is not marked as deleted, so old candidates do not
+//     create the key.
+//   - A leader's record with a lease above a third of the TTL is not written, because old
+//     candidates take over expired keys; see natskv.Store.MaxLease.
 //
-// The bucket must have a TTL, of 1.5 s to 1 h, as nats-kv-leader-elect needs one too. natskv.Open
-// returns ErrUnshareable otherwise; over a handle the first call does. It must not be changed while
-// both kinds run.
+// The bucket must have a TTL of 1.5 s to 1 h. Otherwise natskv.Open returns ErrUnshareable; over a
+// handle the first call does. Do not change the TTL while both kinds of candidate run.
 //
 // Over a handle (natskv.FromKeyValue, natskv.FromLegacyKeyValue) nothing can be marked, because no
-// handle publishes headers. Then only candidates of Tenure see a release; the others wait for the
-// released record to expire, as they always waited for one another's.
+// handle publishes headers. Then only candidates of Tenure see a release. Old candidates wait until
+// the released record expires, as they always waited for each other's records.
 func Migrating() natskv.Option { return natskv.Translating(translator{}) }
 
-// ErrUnshareable says that Migrating makes no sense in this bucket, and why.
+// ErrUnshareable means that Migrating cannot be used in this bucket. The text gives the reason.
 var ErrUnshareable = errors.New("the bucket cannot be shared with candidates of nats-kv-leader-elect")
 
 const (
 	// leasesInTTL: a record must outlive its lease also when renewals fail, and when the server's
 	// clock, by which records expire, is set.
 	leasesInTTL = 3
-	// longestTTL is the longest lease there is, which a leader of the old kind is given.
+	// longestTTL is the longest possible lease, because an old leader is read as one whose lease is
+	// the TTL.
 	longestTTL = tenure.MaxLease
 )
 

@@ -11,10 +11,10 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// newOne is a candidate of Tenure's.
+// newOne is a Tenure candidate.
 type newOne struct {
 	id       string
-	won      func() // told when it begins to lead
+	won      func() // called when it begins to lead
 	store    *natskv.Store
 	line     faults.Store
 	election *tenure.Election
@@ -67,7 +67,7 @@ func (n *newOne) token() uint64 {
 
 func (n *newOne) name() string { return "new " + n.id }
 
-// trouble is being cut off for a while, or being asked to hand over.
+// trouble cuts it off for a while, or asks it to hand over.
 func (n *newOne) trouble(asked bool) (undo func()) {
 	if asked {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

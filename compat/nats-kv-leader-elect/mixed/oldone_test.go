@@ -8,21 +8,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// oldOne is a candidate of nats-kv-leader-elect, by its documentation. It campaigns each three
-// quarters of the TTL, or more often where it has a back-off: it Creates the key, which succeeds
-// where it is absent or deleted. Then it leads, and each three quarters of the TTL it Updates the
-// key with the last sequence. When an Update fails it stops leading. It never reads, and releases
-// nothing when it ends.
+// oldOne is a candidate of nats-kv-leader-elect, as its documentation describes it. It campaigns
+// every three quarters of the TTL, or more often with a back-off: it Creates the key, which
+// succeeds if the key is absent or deleted. Then it leads, and every three quarters of the TTL it
+// Updates the key with the last sequence. When an Update fails, it stops leading. It never reads,
+// and releases nothing when it ends.
 //
-// That it leads counts from when the server took its Create, and until the answer to a failed
-// Update is there.
+// It counts as leading from when the server applied its Create until it receives the answer to a
+// failed Update.
 type oldOne struct {
 	id    string
 	kv    jetstream.KeyValue
 	renew time.Duration // between two Updates
 	every time.Duration // between two Creates
 	lag   func() time.Duration
-	won   func() // told when it begins to lead
+	won   func() // called when it begins to lead
 
 	mu      sync.Mutex
 	leading bool
@@ -32,10 +32,10 @@ type oldOne struct {
 	done chan struct{}
 }
 
-// oldPatience is the client library's.
+// oldPatience is the time limit of the client library.
 const oldPatience = 5 * time.Second
 
-// start campaigns for the first time after a while.
+// start campaigns for the first time after this delay.
 func (o *oldOne) start(first time.Duration) {
 	o.die, o.done = make(chan struct{}), make(chan struct{})
 	go func() {
@@ -57,7 +57,7 @@ func (o *oldOne) sleep(d time.Duration) bool {
 	}
 }
 
-// campaign returns how long after its beginning the next one is due.
+// campaign returns the time from its beginning to the next campaign.
 func (o *oldOne) campaign() time.Duration {
 	if !o.sleep(o.lag()) {
 		return 0
@@ -102,7 +102,7 @@ func (o *oldOne) leads() bool {
 
 func (o *oldOne) name() string { return "old " + o.id }
 
-// end is the same for a crash, since these release nothing.
+// end does the same for a crash, because old candidates release nothing.
 func (o *oldOne) end(bool) {
 	close(o.die)
 	o.lead(false)

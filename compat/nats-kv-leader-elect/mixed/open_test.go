@@ -41,7 +41,7 @@ func withBucket(t *testing.T, ttl time.Duration, test func(b *bucket)) {
 	})
 }
 
-// add makes a bucket, in memory since files take real time.
+// add creates a bucket in memory, because files take real time.
 func (b *bucket) add(name string, ttl time.Duration) jetstream.KeyValue {
 	b.Helper()
 	kv, err := b.js.CreateKeyValue(b.Context(), jetstream.KeyValueConfig{Bucket: name, TTL: ttl, Storage: jetstream.MemoryStorage})
@@ -68,7 +68,7 @@ func closedAfter(t testing.TB, s *natskv.Store) *natskv.Store {
 	return s
 }
 
-// ways are all ways of coming to a store while migrating.
+// ways returns a store for each way to open one while migrating.
 func (b *bucket) ways() map[string]*natskv.Store {
 	b.Helper()
 	js, err := b.nc.JetStream()
@@ -104,8 +104,8 @@ func (b *bucket) putMarked(value []byte) {
 	b.must(err)
 }
 
-// TestAllWaysTranslateAlike: pushes show the same as reads.
-func TestAllWaysTranslateAlike(t *testing.T) { withBucket(t, time.Minute, allWaysTranslateAlike) }
+// TestAllHandlesTranslateAlike: pushes show the same as reads.
+func TestAllHandlesTranslateAlike(t *testing.T) { withBucket(t, time.Minute, allWaysTranslateAlike) }
 
 func allWaysTranslateAlike(b *bucket) {
 	released := fields{LeaderID: "a", Incarnation: "i", Nonce: "n", LeaseMillis: 1000, Term: 7, Seq: 3, Released: true}.encode()
@@ -150,7 +150,8 @@ func allWaysTranslateAlike(b *bucket) {
 	}
 }
 
-// TestReleaseIsADeletedKey: to the standard client, and to no candidate of ours.
+// TestReleaseIsADeletedKey: the standard client sees a deleted key, and Tenure candidates see a
+// release.
 func TestReleaseIsADeletedKey(t *testing.T) { withBucket(t, time.Minute, releaseIsADeletedKey) }
 
 func releaseIsADeletedKey(b *bucket) {
@@ -176,7 +177,7 @@ func releaseIsADeletedKey(b *bucket) {
 	}
 }
 
-// wrapped hides the methods of the library's own handle beyond its interface.
+// wrapped hides the methods of the library's own handle that are not in its interface.
 type wrapped struct{ jetstream.KeyValue }
 
 func (w wrapped) Status(context.Context) (jetstream.KeyValueStatus, error) { return nil, nil }
@@ -215,8 +216,8 @@ func refusesABucketThatCannotBeShared(b *bucket) {
 	refused("a hidden stream", "does not describe its stream", wrapped{b.kv})
 }
 
-// TestTTLThatChanges: a change is followed, except that an old candidate does not notice that the
-// TTL was taken away.
+// TestTTLThatChanges: a change is followed. But old candidates do not notice that the TTL was
+// removed, so that change is not.
 func TestTTLThatChanges(t *testing.T) { withBucket(t, time.Minute, ttlThatChanges) }
 
 func ttlThatChanges(b *bucket) {
@@ -264,7 +265,7 @@ func inspectWhileMigrating(b *bucket) {
 	}
 }
 
-// TestInspectNamesEachDanger: of a bucket, and of the way to it.
+// TestInspectNamesEachDanger checks the findings about a bucket and about the connection to it.
 func TestInspectNamesEachDanger(t *testing.T) {
 	for _, c := range []struct {
 		why  string

@@ -11,12 +11,12 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// spoiled takes back a part of the translation.
+// spoiled removes a part of the translation.
 type spoiled struct {
 	natskv.Translator
-	// after it
+	// If set, show is called after the translation.
 	show func(value []byte) []byte
-	// instead of it
+	// If set, write replaces the translation.
 	write func(ttl time.Duration, value []byte, overAbsence bool) (_ []byte, _ bool, _ error)
 }
 
@@ -35,7 +35,7 @@ func (s spoiled) Write(ttl time.Duration, value []byte, overAbsence bool) ([]byt
 	return s.Translator.Write(ttl, value, overAbsence)
 }
 
-// seen changes some records for elections.
+// seen changes some records before elections see them.
 func seen(of func(fields) bool, change func(*fields)) natskv.Translator {
 	return spoiled{Translator: translator{}, show: func(value []byte) []byte {
 		if r, ok := parse(value); ok && of(r) {
@@ -48,12 +48,12 @@ func seen(of func(fields) bool, change func(*fields)) natskv.Translator {
 
 func isOld(r fields) bool { return strings.HasPrefix(r.Incarnation, predecessor) }
 
-// writes changes how something is written.
+// writes replaces the translation of writes.
 func writes(write func(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error)) natskv.Translator {
 	return spoiled{Translator: translator{}, write: write}
 }
 
-// past has records of some kind go around the translation.
+// past writes some records without the translation.
 func past(of func(fields) bool) natskv.Translator {
 	return writes(func(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
 		var r fields
@@ -64,18 +64,18 @@ func past(of func(fields) bool) natskv.Translator {
 	})
 }
 
-// unmarked forgets which versions are those of absences.
+// unmarked forgets which versions belong to an absent key.
 func unmarked(ttl time.Duration, value []byte, _ bool) ([]byte, bool, error) {
 	return translator{}.Write(ttl, value, false)
 }
 
-// unreleased marks nothing.
+// unreleased never marks a record as deleted.
 func unreleased(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
 	stored, _, err := translator{}.Write(ttl, value, overAbsence)
 	return stored, false, err
 }
 
-// markVacant has old candidates take vacant records for a deleted key.
+// markVacant lets old candidates take vacant records for a deleted key.
 func markVacant(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool, error) {
 	stored, deleted, err := translator{}.Write(ttl, value, overAbsence)
 	r, ok := parse(stored)
@@ -84,7 +84,7 @@ func markVacant(ttl time.Duration, value []byte, overAbsence bool) ([]byte, bool
 
 const oldInterval = fleetTTL / 4 * 3
 
-// leaveAlone: an old leader keeps its rules, and candidates of ours are there.
+// leaveAlone: an old leader keeps its rules, beside Tenure candidates.
 func leaveAlone(f *fleet) {
 	old := f.startOld(0, oldInterval)
 	f.await("the old one leads", time.Second, old.leads)
@@ -94,7 +94,7 @@ func leaveAlone(f *fleet) {
 	f.check(old.leads(), "the old leader was deposed")
 }
 
-// deleteUnderOld: the record of an old leader is deleted when it has just renewed.
+// deleteUnderOld: the record of an old leader is deleted just after a renewal.
 func deleteUnderOld(f *fleet) {
 	old := f.startOld(0, oldInterval)
 	f.await("the old one leads", time.Second, old.leads)
@@ -119,7 +119,7 @@ func longLease(f *fleet) {
 	n.line.Heal()
 }
 
-// resign: a leader of ours resigns, and the only other candidate is an old one.
+// resign: a Tenure leader resigns, and the only other candidate is an old one.
 func resign(f *fleet) {
 	n := f.startNew(0)
 	f.await("the new one leads", fleetTTL, n.leads)
@@ -129,8 +129,8 @@ func resign(f *fleet) {
 	f.await("the old one leads", 2*time.Second+100*time.Millisecond, old.leads)
 }
 
-// deleteTwice: while a leader of ours is cut off its record is deleted, an old one leads, and loses
-// its record likewise.
+// deleteTwice: while a Tenure leader is cut off, its record is deleted. An old candidate leads, and
+// its record is deleted, too.
 func deleteTwice(f *fleet) {
 	n := f.startNew(0)
 	f.await("the new one leads", fleetTTL, n.leads)
@@ -143,8 +143,8 @@ func deleteTwice(f *fleet) {
 	time.Sleep(2 * fleetTTL)
 }
 
-// deleteUnderCutOff: the record of a leader of ours that is cut off is deleted, and an old
-// candidate comes a second later.
+// deleteUnderCutOff: the record of a Tenure leader that is cut off is deleted. An old candidate
+// comes a second later.
 func deleteUnderCutOff(f *fleet) {
 	n := f.startNew(0)
 	f.await("the new one leads", fleetTTL, n.leads)
@@ -171,7 +171,8 @@ func askOld(f *fleet) {
 	f.check(old.leads(), "the old leader was deposed")
 }
 
-// TestEachRuleIsNeeded tells each story twice: as it is, and without the one rule that it is about.
+// TestEachRuleIsNeeded runs each story twice: with all rules, and without the one rule that it
+// covers.
 func TestEachRuleIsNeeded(t *testing.T) {
 	for _, c := range []struct {
 		name, why string

@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration sees it too.
+// TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration finds the missing rule, too.
 func TestWithoutOneRuleFleetsFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one pass only, because of -short")
@@ -35,14 +35,14 @@ func TestWithoutOneRuleFleetsFail(t *testing.T) {
 	}
 }
 
-// TestMovingOverInRealTime is a migration, and half of the way back, with a server on a network and
+// TestMigrationInRealTime migrates, and then half of the way back, with a server on a network and
 // files.
-func TestMovingOverInRealTime(t *testing.T) {
+func TestMigrationInRealTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one pass only, because of -short")
 	}
 	t.Parallel()
-	// an old one that is held up for a quarter of that believes that it leads
+	// An old candidate that is held up for a quarter of that still believes that it leads.
 	const ttl = 30 * time.Second
 	s := inprocess.Start(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT})
 	dial := func() jetstream.JetStream {
@@ -54,16 +54,16 @@ func TestMovingOverInRealTime(t *testing.T) {
 		return newJetStream(t, nc)
 	}
 	f := newFleet(t, 1, conditions{calm: true, lease: ttl / 3}, ttl, jetstream.FileStorage, dial)
-	somebody := func() bool { _, p := f.leader(); return p != nil }
+	anyLeads := func() bool { _, p := f.leader(); return p != nil }
 	for i := range 3 {
 		f.startOld(i, time.Second)
 	}
-	f.await("an old one leads", wait.Left(), somebody)
+	f.await("an old one leads", wait.Left(), anyLeads)
 	for i := range 3 {
 		f.startNew(i)
 		time.Sleep(time.Second)
 		f.end(i, i == 0)
-		f.await("somebody leads", wait.Left(), somebody)
+		f.await("a candidate leads", wait.Left(), anyLeads)
 		if i == 1 { // the way back
 			f.end(3, false)
 			f.end(4, false)
@@ -74,10 +74,10 @@ func TestMovingOverInRealTime(t *testing.T) {
 	}
 	i, _ := f.leader()
 	f.end(i, true)
-	f.await("somebody leads", wait.Left(), somebody)
+	f.await("a candidate leads", wait.Left(), anyLeads)
 	r := f.close()
 	for _, fault := range r.faults {
 		t.Error(fault)
 	}
-	t.Logf("%d times from old to new, %d back; nobody led for at most %v", r.oldToNew, r.newToOld, r.longest)
+	t.Logf("%d times from old to new, %d back; no leader for at most %v", r.oldToNew, r.newToOld, r.longest)
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// TestTimeWithoutLeader holds the table in docs/nats.md, for the worst case of each of its rows.
+// TestTimeWithoutLeader checks the table in docs/nats.md, for the worst case of each row.
 func TestTimeWithoutLeader(t *testing.T) {
-	const some = time.Second // for requests that are under way
+	const some = time.Second // for requests in flight
 	led := func(f *fleet, p participant) { f.await(p.name()+" leads", fleetTTL, p.leads) }
 	for _, c := range []struct {
 		name    string
 		handles bool
-		story   func(f *fleet) participant // the next leader
+		story   func(f *fleet) participant // returns the next leader
 		limit   time.Duration
 	}{
 		{"after an old one that crashed, a new one", false, func(f *fleet) participant {
@@ -78,7 +78,7 @@ func TestTimeWithoutLeader(t *testing.T) {
 			time.Sleep(time.Second)
 			f.end(0, true)
 			time.Sleep(fleetTTL + time.Second)
-			f.end(3, true) // it has just put a vacant record there
+			f.end(3, true) // it has just written a vacant record
 			return f.startOn(1, f.open(f.js))
 		}, fleetTTL + some},
 	} {

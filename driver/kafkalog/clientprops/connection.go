@@ -57,7 +57,7 @@ func (r *reader) millis(name string) (time.Duration, bool) {
 	}
 	n, err := strconv.ParseInt(r.values[name], 10, 32)
 	if err != nil || n < int64(leastMillis) {
-		r.wrong(name, "is no number of milliseconds from "+strconv.Itoa(leastMillis)+" on", "leave it out, or give such a number")
+		r.wrong(name, "is not a number of milliseconds of at least "+strconv.Itoa(leastMillis), "leave it out, or give such a number")
 		return 0, false
 	}
 	return time.Duration(n) * time.Millisecond, true

@@ -1,6 +1,6 @@
 // Package clientprops turns the properties of Kafka's clients into options of a client of franz-go.
-// So programs can take the same file as Kafka's own tools: that of --command-config, which is often
-// named client.properties.
+// Use it in programs that should take the same file as Kafka's own tools: that of --command-config,
+// which is often named client.properties.
 //
 // It knows the properties that a connection needs, by the names of the Java clients and by those of
 // librdkafka where they differ:

@@ -52,14 +52,14 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-func TestBrokersByTheOtherName(t *testing.T) {
+func TestBrokersByAlternativeName(t *testing.T) {
 	c := client(t, properties{"metadata.broker.list": "h:1"})
 	if got := c.OptValue(kgo.SeedBrokers).([]string); !slices.Equal(got, []string{"h:1"}) {
 		t.Errorf("brokers %v", got)
 	}
 }
 
-// The client's first message shows the user that logs in.
+// The client's first message shows the user that it logs in as.
 func TestLogin(t *testing.T) {
 	const plainModule = "org.apache.kafka.common.security.plain.PlainLoginModule"
 	const scramModule = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -103,7 +103,7 @@ func says(t *testing.T, c *kgo.Client) (mechanism, first string) {
 	return all[0].Name(), string(text)
 }
 
-func TestLoginByTheOtherNames(t *testing.T) {
+func TestLoginByAlternativeNames(t *testing.T) {
 	c := client(t, properties{
 		"security.protocol": "sasl_plaintext", "sasl.mechanisms": "PLAIN", "sasl.username": "alice", "sasl.password": "s3cret",
 	})
@@ -112,7 +112,7 @@ func TestLoginByTheOtherNames(t *testing.T) {
 	}
 }
 
-// with returns properties with some changed; an empty change removes one.
+// with returns properties with some changed. An empty value removes a property.
 func with(base properties, changes ...string) properties {
 	p := properties{}
 	for name, value := range base {
@@ -126,7 +126,7 @@ func with(base properties, changes ...string) properties {
 	return p
 }
 
-func TestWhatIsWrongIsNamedWithARemedyAndWithoutSecrets(t *testing.T) {
+func TestErrorsHaveARemedyAndNoSecrets(t *testing.T) {
 	login := properties{
 		"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN",
 		"sasl.jaas.config": `x.PlainLoginModule required username="u" password="s3cret";`,
@@ -147,8 +147,8 @@ func TestWhatIsWrongIsNamedWithARemedyAndWithoutSecrets(t *testing.T) {
 		{properties{"metadata.broker.list": "h:x"}, "metadata.broker.list", "not host:port", "kafka-1:9092"},
 		{properties{"metadata.broker.list": "h", "bootstrap.servers": "h"}, "metadata.broker.list", "besides bootstrap.servers", "leave out one"},
 		{properties{"metadata.max.age.ms": "5m"}, "metadata.max.age.ms", "milliseconds", "number"},
-		{properties{"connections.max.idle.ms": "999"}, "connections.max.idle.ms", "from 1000 on", "number"},
-		{properties{"security.protocol": "TLS"}, "security.protocol", "is none that there is", "SASL_SSL"},
+		{properties{"connections.max.idle.ms": "999"}, "connections.max.idle.ms", "at least 1000", "number"},
+		{properties{"security.protocol": "TLS"}, "security.protocol", "is unknown", "SASL_SSL"},
 		{with(login, "security.protocol", "SSL", "sasl.jaas.config", ""), "sasl.mechanism", "no effect", "give that"},
 		{with(login, "sasl.mechanism", "GSSAPI"), "sasl.mechanism", "not supported", "SCRAM-SHA-512"},
 		{with(login, "sasl.mechanism", "OAUTHBEARER"), "sasl.mechanism", "not supported", "SCRAM-SHA-512"},
@@ -181,7 +181,7 @@ func TestWhatIsWrongIsNamedWithARemedyAndWithoutSecrets(t *testing.T) {
 		{with(ssl, "ssl.keystore.certificate.chain", "x", "ssl.keystore.key", "s3cret"), "ssl.keystore.key", "belong together", "openssl"},
 		{with(ssl, "ssl.keystore.key", "s3cret", "ssl.keystore.location", "x"), "ssl.keystore.location", "besides", "leave out one"},
 		{with(ssl, "ssl.key.password", "s3cret"), "ssl.key.password", "not supported", "openssl pkcs8"},
-		{with(ssl, "ssl.endpoint.identification.algorithm", "http"), "ssl.endpoint.identification.algorithm", "is none", "https"},
+		{with(ssl, "ssl.endpoint.identification.algorithm", "http"), "ssl.endpoint.identification.algorithm", "is unknown", "https"},
 		{with(ssl, "ssl.enabled.protocols", "TLSv1.3,TLSv1"), "ssl.enabled.protocols", "not supported", "TLSv1.2"},
 		{with(ssl, "ssl.protocol", ""), "", "", ""},
 	} {
@@ -206,7 +206,7 @@ func TestWhatIsWrongIsNamedWithARemedyAndWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestAllThatIsWrongIsToldInOrder(t *testing.T) {
+func TestAllErrorsAreReportedInOrder(t *testing.T) {
 	_, err := clientprops.Options(properties{
 		"security.protocol": "SSL", "ssl.truststore.type": "JKS", "acks": "all", "client.id": "x", "sasl.username": "u", "bootstrap.servers": ":1",
 	})
@@ -220,7 +220,7 @@ func TestAllThatIsWrongIsToldInOrder(t *testing.T) {
 	}
 }
 
-func TestNamesAreAllThatAreTaken(t *testing.T) {
+func TestNamesListsAllSupportedProperties(t *testing.T) {
 	names := clientprops.Names()
 	if !slices.IsSorted(names) || len(names) != len(slices.Compact(slices.Clone(names))) {
 		t.Error("not in order, or doubled")

@@ -38,7 +38,7 @@ func (r *reader) sasl() []kgo.Opt {
 	_, with, wrong := r.protocol()
 	switch {
 	case wrong:
-		r.wrong("security.protocol", "is none that there is", "give PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
+		r.wrong("security.protocol", "is unknown", "give PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
 		return nil
 	case !with:
 		r.useless("sasl.", "security.protocol SASL_SSL or SASL_PLAINTEXT")

@@ -30,7 +30,7 @@ func (r *reader) tls() []kgo.Opt {
 			anyHost(c)
 		}
 	default:
-		r.wrong("ssl.endpoint.identification.algorithm", "is none that there is", "give https, or nothing for certificates of any host")
+		r.wrong("ssl.endpoint.identification.algorithm", "is unknown", "give https, or nothing for certificates of any host")
 	}
 	return []kgo.Opt{kgo.DialTLSConfig(c)}
 }

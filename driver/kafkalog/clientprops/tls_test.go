@@ -20,7 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// identity is a certificate that has signed itself, as its own authority, in PEM.
+// identity is a self-signed certificate, which is also its own authority, in PEM.
 type identity struct{ cert, key string }
 
 func newIdentity(t *testing.T, host string) identity {
@@ -57,7 +57,7 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
-// oneLine returns PEM as it is in a file of properties whose lines end in backslashes.
+// oneLine returns PEM as in a properties file whose lines end in backslashes.
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "") }
 
 // shake returns the results of both ends of the connection.
@@ -87,7 +87,7 @@ func shake(t *testing.T, p properties, server *tls.Config) (state tls.Connection
 	return state, near, <-done
 }
 
-func TestServersAreKnownByTheirAuthorityAndHost(t *testing.T) {
+func TestServersAreVerifiedByAuthorityAndHost(t *testing.T) {
 	right, other, elsewhere := newIdentity(t, "kafka-1"), newIdentity(t, "kafka-1"), newIdentity(t, "kafka-2")
 	for _, c := range []struct {
 		why    string
@@ -119,7 +119,7 @@ func TestServersAreKnownByTheirAuthorityAndHost(t *testing.T) {
 	}
 }
 
-func TestClientsShowTheirCertificate(t *testing.T) {
+func TestClientsPresentTheirCertificate(t *testing.T) {
 	server, own := newIdentity(t, "kafka-1"), newIdentity(t, "billing")
 	for why, p := range map[string]properties{
 		"one file":      {"ssl.keystore.type": "PEM", "ssl.keystore.location": file(t, own.key+own.cert)},

@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The leader first opens its producer, then reads what the leaders before it have committed, and
-// then works.
+// The leader first opens its producer. Then it reads what earlier leaders have committed. Then it
+// works.
 func Example() {
 	ctx := context.Background()
 	connection := []kgo.Opt{kgo.SeedBrokers("kafka-1:9092", "kafka-2:9092")}

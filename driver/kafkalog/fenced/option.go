@@ -39,7 +39,7 @@ func settle(t driver.Term, opts []Option) (settings, error) {
 		bad = append(bad, errors.New("the transactional id is empty"))
 	}
 	if s.need < 0 {
-		bad = append(bad, fmt.Errorf("a need of %v is none", s.need))
+		bad = append(bad, fmt.Errorf("the need is %v; it must not be negative", s.need))
 	}
 	return s, errors.Join(bad...)
 }

@@ -26,7 +26,7 @@ var (
 )
 
 // errOften ends the attempts of a leader that is fenced although it leads.
-var errOften = fmt.Errorf("%w %d times within %v, though the lease is valid: who else uses the transactional id?",
+var errOften = fmt.Errorf("%w %d times within %v, though the lease is valid: find the other program that uses the transactional id",
 	ErrFenced, renewals, renewalSpan)
 
 // fencings are the answers to a producer after which another one was obtained. The third means that

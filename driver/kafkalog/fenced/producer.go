@@ -44,7 +44,7 @@ func (p *Producer) Produce(ctx context.Context, records ...*kgo.Record) error {
 	defer leave()
 	for {
 		err := p.attempt(ctx, records)
-		if !errors.Is(err, ErrFenced) || errors.Is(err, ErrUnknown) || errors.Is(err, errOften) || p.may() != nil {
+		if !errors.Is(err, ErrFenced) || errors.Is(err, ErrUnknown) || errors.Is(err, errOften) || p.checkLease() != nil {
 			return explain(p.term, err)
 		}
 	}
@@ -86,8 +86,8 @@ func (p *Producer) enter(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// may returns nil if enough of the lease is left.
-func (p *Producer) may() error {
+// checkLease returns nil if enough of the lease is left.
+func (p *Producer) checkLease() error {
 	return p.term.Do(context.Background(), p.set.need, func(context.Context) error { return nil })
 }
 
@@ -96,7 +96,7 @@ func (p *Producer) attempt(ctx context.Context, records []*kgo.Record) error {
 		if err := p.obtain(ctx); err != nil {
 			return err
 		}
-		err := p.session.transact(ctx, stamped(records, p.term.Token()), p.may)
+		err := p.session.transact(ctx, stamped(records, p.term.Token()), p.checkLease)
 		if err != nil {
 			p.drop(err)
 		}
@@ -115,7 +115,7 @@ func (p *Producer) obtain(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if p.fenced && !p.renewed.may(time.Now()) {
+	if p.fenced && !p.renewed.allow(time.Now()) {
 		return errOften
 	}
 	s, err := begin(ctx, p.connection, p.set.id)
@@ -124,7 +124,7 @@ func (p *Producer) obtain(ctx context.Context) error {
 		return err
 	}
 	p.session = s
-	if err := p.may(); err != nil {
+	if err := p.checkLease(); err != nil {
 		p.drop(err)
 		return fmt.Errorf("the lease ended while the producer was obtained: %w", err)
 	}
@@ -154,8 +154,8 @@ type renewed struct {
 	next int
 }
 
-// may reports whether another renewal is allowed now, and counts it.
-func (r *renewed) may(now time.Time) bool {
+// allow reports whether another renewal is allowed now, and counts it.
+func (r *renewed) allow(now time.Time) bool {
 	oldest := &r.at[r.next]
 	if !oldest.IsZero() && now.Sub(*oldest) < renewalSpan {
 		return false

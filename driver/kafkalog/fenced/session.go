@@ -53,13 +53,13 @@ func (s *session) granted(ctx context.Context) (g grant, err error) {
 	return g, classify(ended(ctx, err))
 }
 
-// transact writes the records and commits them if the leader still may.
-func (s *session) transact(ctx context.Context, records []*kgo.Record, may func() error) error {
+// transact writes the records and commits them if checkLease allows it.
+func (s *session) transact(ctx context.Context, records []*kgo.Record, checkLease func() error) error {
 	g, err := s.granted(ctx)
 	if err != nil {
 		return err
 	}
-	if err := may(); err != nil {
+	if err := checkLease(); err != nil {
 		return err
 	}
 	if err := s.client.BeginTransaction(); err != nil {
@@ -74,7 +74,7 @@ func (s *session) transact(ctx context.Context, records []*kgo.Record, may func(
 	if err := s.still(ctx, g); err != nil {
 		return err
 	}
-	if err := may(); err != nil {
+	if err := checkLease(); err != nil {
 		return err
 	}
 	return s.commit(ctx)

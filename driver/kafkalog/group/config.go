@@ -99,7 +99,7 @@ func (c Config) check() error {
 		bad = append(bad, fmt.Errorf("Heartbeat %v is not between %v and a third of SessionTimeout, %v", c.Heartbeat, shortHeartbeat, c.SessionTimeout/3))
 	}
 	if c.Replicas < 0 {
-		bad = append(bad, fmt.Errorf("Replicas %d are none", c.Replicas))
+		bad = append(bad, fmt.Errorf("Replicas is %d; it must not be negative", c.Replicas))
 	}
 	return errors.Join(bad...)
 }

@@ -49,14 +49,15 @@ func (c *coordinator) ask(ctx context.Context, req kmsg.Request) (kmsg.Response,
 	} else if cause := context.Cause(both); cause != nil {
 		err = errors.Join(cause, err)
 	}
-	if answer == nil && ctx.Err() != context.Canceled || misled(err) {
+	if answer == nil && ctx.Err() != context.Canceled || isMisdirected(err) {
 		c.forget(s)
 	}
 	return answer, err
 }
 
-// misled reports whether the broker is not the coordinator, or not yet.
-func misled(err error) bool {
+// isMisdirected reports whether the request went to a broker that is not the coordinator, or not
+// yet.
+func isMisdirected(err error) bool {
 	return errors.Is(err, kerr.NotCoordinator) || errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress)
 }
 

@@ -1,20 +1,22 @@
-// Package group nominates by a consumer group of Kafka, which is how NELI elects.
+// Package group lets a consumer group of Kafka nominate the leader of an election. Use it if
+// something else depends on the owner of a partition, if operators move leadership through the
+// group, or in place of goNELI, a library that elects by a consumer group.
 //
 //	g, err := group.Join(ctx, connection, group.Config{Name: "billing"})
 //	cfg := tenure.Config{Nominator: g, Metadata: group.Metadata("billing")}
 //	e, err := tenure.New(store, "billing", cfg)
 //
 // All candidates join one group; the owner of partition 0 of its topic is the nominee. The first
-// member gets it and keeps it when others join or leave. It goes on to another member when its
-// owner leaves ([Group.Close]) or is silent for SessionTimeout.
+// member gets the partition and keeps it when others join or leave. The partition goes to another
+// member when its owner leaves ([Group.Close]) or is silent for SessionTimeout.
 //
 // # It is not a lease
 //
-// Brokers give a silent owner's partition to the next owner without its consent, and it learns of
-// that when it reaches them again. So two members may be the nominee at once, or none. Both must be
-// harmless, and are: the log's lease decides which member leads, and a nomination only orders the
-// claims. If a group is stuck, the election has no nominee. The candidates then go on without one
-// after tenure.Config's Precedence; with NomineeOnly they wait, however long.
+// Brokers give a silent owner's partition to the next owner without the first one's consent, and
+// the first one learns of that only when it reaches them again. So two members may be the nominee
+// at once, or none. Neither does harm: the log's lease decides which member leads, and a nomination
+// only orders the claims. If a group is stuck, the election has no nominee. The candidates then
+// claim without one after tenure.Config's Precedence; with NomineeOnly they wait without limit.
 //
 // # When a nomination ends
 //
@@ -28,9 +30,9 @@
 // Only an answered heartbeat resumes a nomination that ended by time. A process that was stopped
 // finds it ended when it goes on. The leader is then asked to finish (tenure.ErrNominationLost) and
 // releases its lease; the group does not wait for that. The next owner is named at once and is
-// elected when the lease is released or over: the lease keeps terms apart, not the group's
-// patience. In NELI a callback that blocks keeps the group waiting instead, and a member that
-// blocks longer than the group waits is passed over all the same.
+// elected when the lease is released or over: the lease keeps terms apart, and the group need not
+// wait. In goNELI a callback that blocks makes the group wait instead, and if it blocks for too
+// long, the group names the next owner all the same.
 //
 // # What it does not do
 //

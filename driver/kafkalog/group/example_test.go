@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The owner of a consumer group's partition is the one to lead. The log decides who does.
+// The owner of a consumer group's partition has precedence. The log decides which candidate leads.
 func Example() {
 	ctx := context.Background()
 	connection := []kgo.Opt{kgo.SeedBrokers("kafka-1:9092", "kafka-2:9092")}
@@ -40,7 +40,7 @@ func Example() {
 		<-ctx.Done() // lead, until asked to finish
 		return nil
 	})
-	if err := g.Close(); err != nil { // after the work: others are named at once
+	if err := g.Close(); err != nil { // after the work: another member is nominated at once
 		log.Print(err)
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ type Group struct {
 
 	rejoin chan struct{} // capacity 1: the group must be joined again
 	hurry  chan struct{} // capacity 1: see Vacant
-	// closed when the coordinator first accepted this process as a possible member
+	// closed when the coordinator has first accepted this process as a future member
 	met chan struct{}
 
 	mu      sync.Mutex

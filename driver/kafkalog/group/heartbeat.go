@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// haste is the first pause after the leader is gone. Each is twice the one before.
-	haste = 5 * time.Millisecond
-	// hastes is how many pauses a Heartbeat has in the end, as long as there is no leader.
-	hastes = 8
+	// firstHurriedPause is the first pause between heartbeats when the leader is gone. Each later
+	// pause is twice as long.
+	firstHurriedPause = 5 * time.Millisecond
+	// hurriedPauses: while there is no leader, the pauses grow to an eighth of Heartbeat at most.
+	hurriedPauses = 8
 )
 
 // beat reports to the coordinator that this member is alive, and learns from it that the group must
@@ -22,13 +23,13 @@ const (
 func (g *Group) beat() {
 	timer := time.NewTimer(g.cfg.Heartbeat)
 	defer timer.Stop()
-	hurried := g.cfg.Heartbeat // the next pause, if that is shorter
+	hurried := g.cfg.Heartbeat // the next pause, unless longest is shorter
 	for {
 		select {
 		case <-g.ctx.Done():
 			return
 		case <-g.hurry:
-			hurried = haste
+			hurried = firstHurriedPause
 		case <-timer.C:
 		}
 		err := g.heartbeat()
@@ -41,13 +42,13 @@ func (g *Group) beat() {
 	}
 }
 
-// longest returns the longest pause now. After two sessions, every consequence of a member's end
-// has come.
+// longest returns the longest pause at present. After two sessions the group has dealt with any
+// member that ended.
 func (g *Group) longest() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.vacant.IsZero() && time.Since(g.vacant) < 2*g.cfg.SessionTimeout {
-		return g.cfg.Heartbeat / hastes
+		return g.cfg.Heartbeat / hurriedPauses
 	}
 	return g.cfg.Heartbeat
 }

@@ -90,7 +90,7 @@ func (g *Group) attempt() error {
 	if joined.LeaderID == joined.MemberID && !joined.SkipAssignment {
 		shares = g.share(joined.Members)
 	}
-	return g.synchronise(joined, shares)
+	return g.synchronize(joined, shares)
 }
 
 func (g *Group) meet() {
@@ -128,8 +128,8 @@ func (g *Group) share(members []kmsg.JoinGroupResponseMember) []kmsg.SyncGroupRe
 	return shares
 }
 
-// synchronise sends the shares, if this member decided them, and gets this member's part.
-func (g *Group) synchronise(joined *kmsg.JoinGroupResponse, shares []kmsg.SyncGroupRequestGroupAssignment) error {
+// synchronize sends the shares, if this member decided them, and gets this member's part.
+func (g *Group) synchronize(joined *kmsg.JoinGroupResponse, shares []kmsg.SyncGroupRequestGroupAssignment) error {
 	req := kmsg.NewPtrSyncGroupRequest()
 	req.Group, req.MemberID, req.Generation, req.InstanceID = g.cfg.Name, joined.MemberID, joined.Generation, g.instance()
 	kindOf, name := kind, protocol
@@ -146,7 +146,7 @@ func (g *Group) synchronise(joined *kmsg.JoinGroupResponse, shares []kmsg.SyncGr
 		return fmt.Errorf("%w: an assignment that cannot be read: %w", broker.ErrAnswer, err)
 	}
 	g.nomination.assign(owns, sent)
-	g.cfg.Logger.Debug("the group was shared out", "generation", joined.Generation, "nominee", owns)
+	g.cfg.Logger.Debug("partitions of the group were assigned", "generation", joined.Generation, "nominee", owns)
 	return nil
 }
 
@@ -171,11 +171,11 @@ func (g *Group) leave() error {
 	req.Group, req.MemberID = g.cfg.Name, m.id
 	req.Members = append(req.Members, leaver)
 	_, err := g.coordinator.ask(ctx, req)
-	if misled(err) {
+	if isMisdirected(err) {
 		_, err = g.coordinator.ask(ctx, req)
 	}
 	if err == nil || errors.Is(err, kerr.UnknownMemberID) {
 		return nil
 	}
-	return fmt.Errorf("group %s: leave: the next owner is named after %v: %w", g.cfg.Name, g.cfg.SessionTimeout, remedy(g.cfg, err))
+	return fmt.Errorf("group %s: leave: it failed, so the group names the next owner only %v later: %w", g.cfg.Name, g.cfg.SessionTimeout, remedy(g.cfg, err))
 }

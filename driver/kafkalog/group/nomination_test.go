@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// heard records the calls of a watch.
-type heard struct {
+// calls records the calls of a watch.
+type calls struct {
 	mu  sync.Mutex
 	all []bool
 }
 
-func (h *heard) see(yes bool) {
+func (h *calls) see(yes bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, yes)
 }
 
-func (h *heard) check(t *testing.T, what string, want ...bool) {
+func (h *calls) check(t *testing.T, what string, want ...bool) {
 	t.Helper()
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !slices.Equal(h.all, want) {
-		t.Errorf("%s: told %v, not %v", what, h.all, want)
+		t.Errorf("%s: called with %v, want %v", what, h.all, want)
 	}
 }
 
-// TestNomination: it needs the partition and an answer whose request is not too old, and ends by
+// TestNomination: a nomination needs the partition and an answer to a recent request. It ends by
 // itself.
 func TestNomination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNomination(10*time.Second, false)
 		go n.tell()
 		defer n.end()
-		var h heard
+		var h calls
 		defer n.watch(h.see)()
 		h.check(t, "at first", false)
 		n.answered(time.Now(), true)
@@ -61,8 +61,8 @@ func TestNomination(t *testing.T) {
 	})
 }
 
-// TestOlderAnswerTakesNothing: answers may come out of order.
-func TestOlderAnswerTakesNothing(t *testing.T) {
+// TestOlderAnswerIsIgnored: answers may come out of order.
+func TestOlderAnswerIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNomination(10*time.Second, false)
 		n.assign(true, time.Now())
@@ -75,19 +75,19 @@ func TestOlderAnswerTakesNothing(t *testing.T) {
 	})
 }
 
-// TestGate: a member that is not named may lead while its place is confirmed, which an answer to a
-// member of a group that is about to be shared out does not do; the nominee always may. The watch
-// is called for each change.
+// TestGate: a member that is not nominated may lead while its place is confirmed. An answer to a
+// member of a group that is about to rebalance does not confirm it. The nominee may always lead.
+// The watch is called for each change.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNomination(10*time.Second, true)
 		go n.tell()
 		defer n.end()
-		var h heard
+		var h calls
 		defer n.watch(h.see)()
-		expect := func(what string, may bool, told ...bool) {
+		expect := func(what string, may bool, want ...bool) {
 			t.Helper()
-			h.check(t, what, told...)
+			h.check(t, what, want...)
 			if n.mayLead() != may {
 				t.Errorf("%s: may lead: %v", what, !may)
 			}
@@ -113,8 +113,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestWallClock: a machine that slept finds its nomination over, though its monotonic clock stood
-// still.
+// TestWallClock: after a sleep of the machine the nomination is over, although the monotonic clock
+// stood still.
 func TestWallClock(t *testing.T) {
 	since := time.Now()
 	slept := time.Unix(0, since.Add(-time.Hour).UnixNano())
@@ -126,12 +126,12 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
-// TestTelling: each watch gets every change that concerns it; a stopped one gets no more; a watch
-// that blocks delays nothing else.
-func TestTelling(t *testing.T) {
+// TestWatchesReceiveEachChange: each watch gets every change that concerns it. A stopped watch gets
+// no more. A watch that blocks delays nothing else.
+func TestWatchesReceiveEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNomination(time.Minute, false)
-		var before, late heard
+		var before, late calls
 		stopBefore := n.watch(before.see)
 		go n.tell()
 		block := make(chan struct{})
@@ -147,7 +147,7 @@ func TestTelling(t *testing.T) {
 		n.lose()
 		synctest.Wait()
 		if n.now() {
-			t.Error("whoever blocks holds up the nomination")
+			t.Error("a blocked watch delays the end of the nomination")
 		}
 		close(block)
 		before.check(t, "after the block", true, false)

@@ -15,8 +15,8 @@ func member(id string, metadata []byte) kmsg.JoinGroupResponseMember {
 	return m
 }
 
-// TestPlan: one member gets the partition, the same one whichever member decides, and its owner
-// keeps it.
+// TestPlan: one member gets the partition, the same one whichever member decides. The owner keeps
+// it.
 func TestPlan(t *testing.T) {
 	newer := kgo.CooperativeStickyBalancer().JoinGroupMetadata([]string{topic}, map[string][]int32{topic: {0}}, 9)
 	cases := []struct {
@@ -30,11 +30,11 @@ func TestPlan(t *testing.T) {
 		{"nor does a generation", []kmsg.JoinGroupResponseMember{member("a", claim(topic, false, 7)), member("b", claim(topic, true, 3))}, "b", 0},
 		{"the latest owner", []kmsg.JoinGroupResponseMember{member("a", claim(topic, true, 3)), member("b", claim(topic, true, 4)), member("c", claim(topic, true, 2))}, "b", 0},
 		{"two at once", []kmsg.JoinGroupResponseMember{member("b", claim(topic, true, 4)), member("a", claim(topic, true, 4))}, "a", 0},
-		{"whoever was here before", []kmsg.JoinGroupResponseMember{member("a", claim(topic, false, -1)), member("b", claim(topic, false, 4))}, "b", 0},
+		{"an earlier member", []kmsg.JoinGroupResponseMember{member("a", claim(topic, false, -1)), member("b", claim(topic, false, 4))}, "b", 0},
 		{"another topic", []kmsg.JoinGroupResponseMember{member("a", claim("other", true, 8)), member("b", claim(topic, false, 1))}, "b", 1},
-		{"what nobody can read", []kmsg.JoinGroupResponseMember{member("a", []byte("?")), member("b", claim(topic, false, 1))}, "b", 1},
+		{"unreadable metadata", []kmsg.JoinGroupResponseMember{member("a", []byte("?")), member("b", claim(topic, false, 1))}, "b", 1},
 		{"written by a library", []kmsg.JoinGroupResponseMember{member("a", claim(topic, true, 8)), member("b", newer)}, "b", 0},
-		{"nobody to give it to", []kmsg.JoinGroupResponseMember{member("a", nil)}, "", 1},
+		{"no possible owner", []kmsg.JoinGroupResponseMember{member("a", nil)}, "", 1},
 	}
 	for _, c := range cases {
 		for range 2 {

@@ -12,13 +12,14 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// denialPause is the interval of checks whether a request was refused. Its answer is there before
-// the first check.
+// denialPause is the time between two checks whether a request was refused. It is so long that most
+// answers come before the first check.
 const denialPause = 20 * time.Millisecond
 
-// lookOut ends a request that the server has refused because rights are missing. The server reports
-// that to the connection and not to the request. Stop must be called.
-func (w wire) lookOut(subject string, found context.CancelCauseFunc) (stop func()) {
+// watchRefusal calls found with the reason if the server refuses a request because a right is
+// missing, or if the connection is lost. The server reports that to the connection and not to the
+// request. Stop must be called.
+func (w wire) watchRefusal(subject string, found context.CancelCauseFunc) (stop func()) {
 	nc, names := w.nc, w.names(subject)
 	before, connects, over := nc.LastError(), nc.Stats().Reconnects, make(chan struct{})
 	timer := time.AfterFunc(denialPause, func() {
@@ -44,8 +45,8 @@ func (w wire) lookOut(subject string, found context.CancelCauseFunc) (stop func(
 	}
 }
 
-// names returns the names by which a server may check the rights to a subject: one in a JetStream
-// domain takes the domain out first.
+// names returns the names under which a server may check the rights to a subject: a server in a
+// JetStream domain removes the domain first.
 func (w wire) names(subject string) []string {
 	if bare, ours := strings.CutPrefix(subject, w.api); ours && w.api != jetstream.DefaultAPIPrefix {
 		return []string{subject, jetstream.DefaultAPIPrefix + bare}
@@ -56,7 +57,8 @@ func (w wire) names(subject string) []string {
 // refused returns the subject to which a publish was refused by an error that was not there before;
 // empty if there is none.
 func refused(err, before error, subjects []string) string {
-	if err == before || !errors.Is(err, nats.ErrPermissionViolation) { //nolint:errorlint // the same event, not one of its kind
+	same := err == before //nolint:errorlint // the same event, not one of its kind
+	if same || !errors.Is(err, nats.ErrPermissionViolation) {
 		return ""
 	}
 	for _, subject := range subjects {

@@ -1,5 +1,6 @@
 // Package fenced publishes to a JetStream stream on behalf of a leader. The server refuses such
-// messages once another leader has taken over.
+// messages once another leader has taken over. Use it if a leader's work is to publish to a stream,
+// and a late message of an earlier leader would do harm.
 //
 //	p, err := fenced.Open(ctx, term, js, "PAYMENTS", "payments.fence")
 //	...
@@ -7,9 +8,9 @@
 //
 // A lease cannot stop a process that was frozen between its check of the lease and its publish. A
 // condition that the server checks with each message can. A few subjects of the application's own
-// stream are the fence. Open puts a message with the term's token on each by compare-and-swap,
-// unless a newer term's is there. Every message of the term is sent under the condition that the
-// last message of one of them is still the term's (the header
+// stream are the fence. Open puts a message with the term's token on each of them by
+// compare-and-swap, unless a message of a newer term is there. Every later message is sent under
+// the condition that on one of these subjects the last message is still this term's (the header
 // Nats-Expected-Last-Subject-Sequence-Subject). Any store can hold the election.
 //
 // # What is guaranteed
@@ -43,8 +44,8 @@
 //
 // An election whose store was lost may count its terms from the beginning. The fence in the stream
 // then has a higher term, and refuses the new leaders as if they were deposed, with ErrFenced,
-// tenure.ErrLost and a text that explains it. Stop all earlier leaders, and remove the fence from
-// the stream: messages that they sent can no longer land.
+// tenure.ErrLost and a text that explains it. Stop all earlier leaders, then remove the fence from
+// the stream. From then on the server refuses messages that they sent before.
 //
 // The fence is as good as the server's memory. A stream in memory that a restart empties, a
 // restored backup, or a power failure that takes back acknowledged messages (sync_interval) may

@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 )
 
-// The leader first takes the fence, then reads what the leaders before it have published, and then
+// The leader first takes the fence. Then it reads what earlier leaders have published. Then it
 // works.
 func Example() {
 	ctx := context.Background()
@@ -52,7 +52,7 @@ func Example() {
 	}
 }
 
-// A consumer can tell which term a message is of, and passes over the fence.
+// A consumer can read the term of a message. It skips the messages of the fence.
 func ExampleToken() {
 	read := func(m jetstream.Msg) {
 		if fenced.IsFence(m.Headers()) {

@@ -41,7 +41,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestDeposed: only the server can stop a leader whose clocks stood still.
+// TestDeposed: if a leader's clocks stood still, only the server can stop it.
 func TestDeposed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -61,7 +61,7 @@ func TestDeposed(t *testing.T) {
 	s.expect(old.wrote("early"), old.wrote("not yet fenced"), next.wrote("mine"))
 }
 
-// TestLateOpen: a deposed leader that opens after its successor takes nothing from it.
+// TestLateOpen: a deposed leader that opens after its successor does not harm it.
 func TestLateOpen(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -77,8 +77,8 @@ func TestLateOpen(t *testing.T) {
 	}
 }
 
-// TestOver: a leader that knows that its term is over sends no request.
-func TestOver(t *testing.T) {
+// A leader that knows that its term is over sends no request.
+func TestEndedTermSendsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	leader := s.elect("a")
@@ -105,9 +105,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestGone: the leader goes on after any loss of the fence, and messages under a fence that is gone
-// are refused.
-func TestGone(t *testing.T) {
+// The leader continues after any loss of the fence. Messages under a lost fence are refused.
+func TestFenceThatIsGoneIsRestored(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*jetstream.StreamConfig)
@@ -142,7 +141,7 @@ func TestGone(t *testing.T) {
 		}},
 		"expired": {func(c *jetstream.StreamConfig) { c.MaxAge = 3 * time.Second }, func(s *scene, _ *fenced.Publisher) {
 			wait.Until(s, "it expires", func() bool { return s.stream().CachedInfo().State.Msgs == 0 })
-			s.made.MaxAge = 0 // what comes after must not depend on the speed of the machine
+			s.made.MaxAge = 0 // what follows must not depend on the speed of the machine
 			_, err := s.js.UpdateStream(wait.Context(s), s.made)
 			must(s, err)
 		}},
@@ -202,8 +201,8 @@ func (s *scene) subjects(filter string) map[string]uint64 {
 	return info.State.Subjects
 }
 
-// TestRecreatedStream: in a stream that was deleted and recreated, sequences begin again, so that
-// the new leader's fence has the sequences that the old one's had.
+// TestRecreatedStream: in a recreated stream, sequences begin again. So the new leader's fence gets
+// the sequences that the old leader's fence had.
 func TestRecreatedStream(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -231,9 +230,9 @@ func TestRecreatedStream(t *testing.T) {
 	s.expect(next.wrote("mine"))
 }
 
-// TestTwice: a second Publisher of a term takes nothing from the first, as after an Open that
-// failed half-way.
-func TestTwice(t *testing.T) {
+// TestSecondPublisherOfATerm: a second Publisher of a term does not disturb the first, for example
+// after an Open that failed half-way.
+func TestSecondPublisherOfATerm(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	leader := s.elect("a")
@@ -247,9 +246,9 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestStrangers: a message that is not a newer term's of this election does not depose, and is not
+// Only a message of a newer term of this election deposes. Other messages do not, and are not
 // overwritten.
-func TestStrangers(t *testing.T) {
+func TestForeignMessagesDoNotDepose(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(nats.Header){
 		"another election": func(h nats.Header) { h.Set(fenced.FenceHeader, "shipping") },
@@ -275,7 +274,7 @@ func TestStrangers(t *testing.T) {
 			_, openErr := fenced.Open(wait.Context(t), leader.term, s.js, "PAYMENTS", fence)
 			for _, err := range []error{err, openErr} {
 				if !errors.Is(err, fenced.ErrFenced) || errors.Is(err, tenure.ErrLost) {
-					t.Errorf("told %v", err)
+					t.Errorf("got the error %v", err)
 				}
 			}
 			s.expect()
@@ -283,8 +282,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestOwnConditions: the caller's own conditions apply as well, and a refusal for them is not the
-// fence's.
+// TestOwnConditions: the caller's own conditions apply as well. A refusal for one of them is not a
+// refusal by the fence.
 func TestOwnConditions(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

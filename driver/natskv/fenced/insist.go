@@ -51,7 +51,8 @@ func passing(err error) bool {
 
 // gaveUp returns why the context ended, with the last obstacle as text.
 func gaveUp(ctx context.Context, err error) error {
-	return fmt.Errorf("%w (at last: %v)", context.Cause(ctx), err) //nolint:errorlint // the errors that it wraps are about one attempt
+	//nolint:errorlint // the errors that err wraps are about one attempt
+	return fmt.Errorf("%w (at last: %v)", context.Cause(ctx), err)
 }
 
 // sleep returns false if the context ends first.

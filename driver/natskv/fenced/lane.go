@@ -123,7 +123,7 @@ func (p *Publisher) judge(found post, subject string) (own bool, err error) {
 	case token < p.term.Token():
 		return false, nil
 	case h.Get(holderHeader) != holder:
-		return false, fmt.Errorf("%w: another process has term %d too: was the election's store set back?", ErrFenced, token)
+		return false, fmt.Errorf("%w: another process has term %d too: check whether the election's store was restored to an older state", ErrFenced, token)
 	}
 	return true, nil
 }
@@ -137,9 +137,9 @@ func (p *Publisher) newer(token uint64) error {
 	if p.term.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the lease of term %d is valid by this machine's clocks: either they stood still, "+
-		"or the election's store was lost and counts terms from below %d again: in that case stop all "+
-		"leaders of before, then remove their fence: nats stream purge %s --subject '%s.>'",
+	return fmt.Errorf("%w: but the lease of term %d is valid by this machine's clocks; either they stood still, "+
+		"or the election's store was lost and counts terms from below %d again; only if it was lost, stop all "+
+		"leaders of the old store and then remove their fence: nats stream purge %s --subject '%s.>'",
 		err, ours, token, p.stream, p.fence)
 }
 

@@ -26,8 +26,8 @@ func (s *scene) purge(lanes string) {
 	}
 }
 
-// TestLostFence: a leader that publishes first takes back all lost parts of the fence, and an older
-// one whose clocks stood still gets nothing.
+// TestLostFence: a leader that publishes first restores all lost parts of the fence. An older
+// leader whose clocks stood still is refused.
 func TestLostFence(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*scene){
@@ -60,8 +60,8 @@ func TestLostFence(t *testing.T) {
 	}
 }
 
-// TestOneLaneLost: one lane of the newer term's is enough to stop an older leader, also before the
-// newer one has noticed.
+// TestOneLaneLost: one lane of the newer term is enough to stop an older leader, even before the
+// newer leader has noticed the loss.
 func TestOneLaneLost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -79,7 +79,7 @@ func TestOneLaneLost(t *testing.T) {
 	s.expect(next.wrote("mine"), next.wrote("more"))
 }
 
-// TestLostBesideMany: many calls find the fence gone at the same time, again and again.
+// TestLostBesideMany: many calls find at the same time that the fence is gone, again and again.
 func TestLostBesideMany(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -107,7 +107,8 @@ func TestLostBesideMany(t *testing.T) {
 }
 
 // TestStoreLost: an election whose store was lost counts terms from the beginning. The fence
-// refuses the new leader, with an error that gives the likely cause and the remedy; and that works.
+// refuses the new leader with an error that gives the likely cause and the remedy. The remedy
+// works.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -122,7 +123,7 @@ func TestStoreLost(t *testing.T) {
 	const remedy = "nats stream purge PAYMENTS --subject 'payments.fence.>'"
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	if first.term.Err() != nil || !says("store was lost") || !says(remedy) {
-		t.Errorf("told %v", err)
+		t.Errorf("got the error %v", err)
 	}
 	must(t, next.term.Resign(wait.Context(t)))
 	s.purge("01234567")
@@ -130,8 +131,8 @@ func TestStoreLost(t *testing.T) {
 	s.expect(next.wrote("before"), first.wrote("after"))
 }
 
-// TestRollUpAll: a message that removes the fence, with all else, is refused; one that removes only
-// those of its own subject is not.
+// TestRollUpAll: a message that would remove the fence with everything else is refused. A message
+// that removes only those of its own subject is not.
 func TestRollUpAll(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, func(c *jetstream.StreamConfig) { c.AllowRollup = true })

@@ -37,7 +37,7 @@ func Open(ctx context.Context, t driver.Term, js jetstream.JetStream, stream, fe
 	}
 	err := t.Do(ctx, p.set.need, p.begin)
 	if err == nil {
-		err = p.may()
+		err = p.checkLease()
 	}
 	if err != nil {
 		return nil, explain(t, fmt.Errorf("fenced: stream %s: %w", stream, err))

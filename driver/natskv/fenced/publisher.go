@@ -102,11 +102,11 @@ var foreign = []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLa
 func (p *Publisher) usable(m *nats.Msg) error {
 	for name, values := range m.Header {
 		if p.replicated && strings.EqualFold(name, jetstream.ExpectedLastMsgIDHeader) {
-			return fmt.Errorf("%w: %s: a replicated stream never serves again when its servers refuse a message "+
-				"for this (nats-server 2.15.2)", ErrHeader, name)
+			return fmt.Errorf("%w: %s: leave it out: a replicated stream stops for good when its servers refuse a message "+
+				"because of this header (seen with nats-server 2.15.2)", ErrHeader, name)
 		}
 		if strings.EqualFold(name, rollupHeader) && slices.ContainsFunc(values, rollsAll) {
-			return fmt.Errorf("%w: %s: all removes the fence too: roll up single subjects (sub)", ErrHeader, name)
+			return fmt.Errorf("%w: %s: the value all removes the fence too: use sub, which rolls up single subjects", ErrHeader, name)
 		}
 		for _, f := range foreign {
 			if strings.EqualFold(name, f) {
@@ -119,8 +119,8 @@ func (p *Publisher) usable(m *nats.Msg) error {
 
 func rollsAll(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "all") }
 
-// may returns nil if enough of the lease is left.
-func (p *Publisher) may() error {
+// checkLease returns nil if enough of the lease is left.
+func (p *Publisher) checkLease() error {
 	return p.term.Do(context.Background(), p.set.need, func(context.Context) error { return nil })
 }
 
@@ -136,7 +136,7 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 			return nil, err
 		}
 	}
-	if err := p.may(); err != nil {
+	if err := p.checkLease(); err != nil {
 		return nil, err
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -160,7 +160,7 @@ func (p *Publisher) pass(ctx context.Context, l *lane, m *nats.Msg) (*jetstream.
 		if !sleep(ctx, pause) {
 			return nil, p.doubt(gaveUp(ctx, err))
 		}
-		if err := p.may(); err != nil {
+		if err := p.checkLease(); err != nil {
 			return nil, p.doubt(err)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// TestListens: which filter of a stream has the subjects of the fence "a.f".
-func TestListens(t *testing.T) {
+// TestSubjectFilterCoversTheFence: which filters of a stream include the subjects of the fence
+// "a.f".
+func TestSubjectFilterCoversTheFence(t *testing.T) {
 	for filter, want := range map[string]bool{
 		">": true, "a.>": true, "a.f.>": true, "a.f.*.>": true, "a.f.*.*": true, "*.f.*.*": true,
 		"a": false, "a.f": false, "a.*": false, "a.f.*": false, "a.f.*.*.*": false, "a.f.*.*.>": false, "b.>": false, "a.g.>": false,
@@ -23,7 +24,7 @@ func TestListens(t *testing.T) {
 	}
 }
 
-// TestFit: the server's description of a stream, and the verdict.
+// TestFit: the server's description of a stream, and the verdict on it.
 func TestFit(t *testing.T) {
 	const level = `"metadata":{"_nats.level":"1"}`
 	for name, c := range map[string]struct{ config, says string }{
@@ -53,7 +54,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestAcknowledged: which answers mean that a message is not stored, and which leave it open.
+// TestAcknowledged: which answers mean that a message is not stored, and which leave the outcome
+// unknown.
 func TestAcknowledged(t *testing.T) {
 	moved := new(movedError)
 	for name, c := range map[string]struct {
@@ -62,7 +64,7 @@ func TestAcknowledged(t *testing.T) {
 		want   error // ErrUnknown, errBusy, moved, or another refusal
 	}{
 		"not sent":          {err: errOffline, want: errOffline},
-		"nobody listens":    {err: nats.ErrNoResponders, want: nats.ErrNoResponders},
+		"no responder":      {err: nats.ErrNoResponders, want: nats.ErrNoResponders},
 		"no right":          {err: driver.ErrDenied, want: driver.ErrDenied},
 		"no answer":         {err: nats.ErrTimeout, want: ErrUnknown},
 		"connection lost":   {err: errLost, want: ErrUnknown},
@@ -78,12 +80,12 @@ func TestAcknowledged(t *testing.T) {
 			_, err := acknowledged(&nats.Msg{Data: []byte(c.answer)}, c.err)
 			if errors.Is(c.want, moved) {
 				if !errors.As(err, &moved) || moved.last != 7 {
-					t.Errorf("told %v", err)
+					t.Errorf("got the error %v", err)
 				}
 				return
 			}
 			if !errors.Is(err, c.want) || errors.Is(err, ErrUnknown) != errors.Is(c.want, ErrUnknown) {
-				t.Errorf("told %v, not %v", err, c.want)
+				t.Errorf("got the error %v, want %v", err, c.want)
 			}
 		})
 	}

@@ -26,14 +26,14 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// lease outlasts all delays of the machine. No test waits it out.
+// lease is longer than all delays of the machine. No test waits for its end.
 const lease = 5 * time.Minute
 
-// fence is below the subjects of every stream here.
+// fence is a subject below the subjects of every stream here.
 const fence = "payments.fence"
 
-// TestMain lets more tests run side by side than there are processors: they wait far more than they
-// work.
+// TestMain lets more tests run in parallel than there are processors, because the tests mostly
+// wait.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
@@ -46,7 +46,7 @@ func connect(t testing.TB, s *server.Server, opts ...nats.Option) jetstream.JetS
 	return natstest.JetStream(t, natstest.Connect(t, s.ClientURL(), opts...))
 }
 
-// scene is a server with a stream, and an election that somebody else keeps.
+// scene is a server with a stream, and an election in another store.
 type scene struct {
 	testing.TB
 	js    jetstream.JetStream
@@ -69,7 +69,7 @@ func newScene(t testing.TB, change ...func(*jetstream.StreamConfig)) *scene {
 func (s *scene) create() jetstream.Stream {
 	s.Helper()
 	var stream jetstream.Stream
-	// a server may not have cleared away yet what was deleted just now
+	// A server may not have removed yet what was just deleted.
 	wait.Until(s, "the stream is made", func() (ok bool) {
 		var err error
 		stream, err = s.js.CreateStream(wait.Context(s), s.made)
@@ -87,7 +87,8 @@ func (s *scene) stream() jetstream.Stream {
 	return stream
 }
 
-// candidacy is a leader with its own way to the election's store, and a clock that can stand still.
+// candidacy is a leader with its own access to the election's store, and a clock that can be
+// stopped.
 type candidacy struct {
 	*scene
 	store faults.Store
@@ -95,8 +96,8 @@ type candidacy struct {
 	term  *tenure.Term
 }
 
-// standing is a clock that a machine takes along when it is frozen and resumed, so that the leader
-// does not notice.
+// standing is a clock that stands still while its machine is frozen, so that the leader does not
+// notice the pause.
 type standing struct {
 	clock.Clock
 	at atomic.Pointer[clock.Reading]
@@ -114,7 +115,7 @@ func (c *standing) freeze() {
 	c.at.Store(&now)
 }
 
-// elect returns once the candidate leads, which a leader before it must have ceased to.
+// elect returns once the candidate leads. An earlier leader must have stopped leading.
 func (s *scene) elect(id string) *candidacy {
 	s.Helper()
 	n := &candidacy{scene: s, store: faults.New(s.store, 0, faults.Plan{}), clock: &standing{Clock: clock.System{}}}
@@ -134,8 +135,8 @@ func (s *scene) elect(id string) *candidacy {
 	return n
 }
 
-// vacate ends the present leader's lease without its knowledge, as waiting it out would: the record
-// becomes a released one. It reports whether no other write came in between.
+// vacate ends the present leader's lease without its knowledge, with the same effect as its expiry:
+// the record becomes a released one. It reports whether no other write came in between.
 func (s *scene) vacate() bool {
 	s.Helper()
 	e, err := s.store.Read(wait.Context(s), s.name)
@@ -149,7 +150,8 @@ func (s *scene) vacate() bool {
 	return err == nil
 }
 
-// supplant freezes the leader's clocks and returns when another one leads: both think that they do.
+// supplant freezes the leader's clocks and returns when another candidate leads. Both then believe
+// that they lead.
 func (n *candidacy) supplant(id string) *candidacy {
 	n.Helper()
 	n.clock.freeze()
@@ -187,7 +189,7 @@ func (s *scene) publish(p *fenced.Publisher, values ...string) {
 	}
 }
 
-// wrote is a message of this leader's, as consumers see it.
+// wrote returns a message of this leader as consumers see it.
 func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.term.Token(), value) }
 
 // stored returns the messages as a consumer sees them, as "token:value".
@@ -221,10 +223,10 @@ func (s *scene) expect(want ...string) {
 	}
 }
 
-// deposed checks the error of a leader that the server has refused for a newer term.
+// deposed checks the error of a leader that the server has refused because of a newer term.
 func (s *scene) deposed(err error) {
 	s.Helper()
 	if !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) || !errors.Is(err, tenure.ErrDeposed) || errors.Is(err, fenced.ErrUnknown) {
-		s.Errorf("a deposed leader is told %v", err)
+		s.Errorf("a deposed leader gets the error %v", err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// standIn gives a test's answers for a stream, as a cluster may in the moment in which two servers
-// lead it.
+// standIn gives a test's answers for a stream. A cluster may answer like that while two servers
+// lead the stream for a moment.
 type standIn struct {
 	*scene
 	info string
@@ -30,7 +30,7 @@ type standIn struct {
 	last    map[string]*nats.Msg
 	at      map[string]uint64
 	answers []string // to the messages that are not the fence's, first to last
-	ids     []string // that these had
+	ids     []string // the IDs of these messages
 }
 
 const replicatedInfo = `{"created":"2026-11-21T10:00:00Z","config":{"subjects":["payments.>"],"num_replicas":3,"metadata":{"_nats.level":"1"}}}`
@@ -101,7 +101,7 @@ func (in *standIn) keep(m *nats.Msg) string {
 	return fmt.Sprintf(`{"stream":"PAYMENTS","seq":%d}`, in.next)
 }
 
-// supersede puts a newer term's messages in the fence.
+// supersede puts messages of a newer term in the fence.
 func (in *standIn) supersede() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -140,14 +140,14 @@ func TestAnswers(t *testing.T) {
 		"deposed":                                {true, nil, []string{knows}, tenure.ErrLost, []error{fenced.ErrUnknown}},
 		"deposed, by one that is behind":         {true, nil, []string{stale, knows}, fenced.ErrFenced, []error{fenced.ErrUnknown}},
 		"deposed, but stored before":             {true, nil, []string{stale, duplicate}, nil, nil},
-		"nobody can tell":                        {false, nil, []string{full}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
+		"the outcome stays unknown":              {false, nil, []string{full}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
 		"not understood":                         {false, nil, []string{"what"}, fenced.ErrUnknown, nil},
 		"nothing acknowledged":                   {false, nil, []string{"{}"}, fenced.ErrUnknown, nil},
 		"busy first, and then refused":           {false, nil, []string{busy, tooLarge}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
 		"refused for what one server has":        {false, nil, []string{broken}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
 		"refused for the caller's last sequence": {false, lastSeq, []string{stale}, fenced.ErrUnknown, []error{fenced.ErrFenced}},
 		"deposed, and refused perhaps for the caller's last sequence": {true, lastSeq, []string{knows}, fenced.ErrUnknown, nil},
-		"deposed, and told so too":                                    {true, lastSeq, []string{knows}, tenure.ErrLost, nil},
+		"deposed, and the server says so, too":                        {true, lastSeq, []string{knows}, tenure.ErrLost, nil},
 		"refused for another reason":                                  {false, nil, []string{tooLarge}, jetstream.ErrStreamMessageExceedsMaximum, []error{fenced.ErrUnknown, fenced.ErrFenced}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,15 +161,15 @@ func TestAnswers(t *testing.T) {
 			m.Header = c.header
 			ack, err := p.Publish(wait.Context(t), m)
 			if !errors.Is(err, c.want) {
-				t.Errorf("told %v, not %v", err, c.want)
+				t.Errorf("got the error %v, want %v", err, c.want)
 			}
 			for _, not := range c.not {
 				if errors.Is(err, not) {
-					t.Errorf("told %v, which is also %v", err, not)
+					t.Errorf("got the error %v, which is also %v", err, not)
 				}
 			}
 			if err == nil && (ack.Duplicate || ack.Sequence != 100) {
-				t.Errorf("acknowledged %+v: nobody else has sent this", ack)
+				t.Errorf("acknowledged %+v, although no other client has sent this", ack)
 			}
 			for i, id := range in.ids {
 				if id == "" || id != in.ids[0] {
@@ -183,8 +183,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestOldServer: a server that does not know the condition on another subject would check the one
-// of the message's subject.
+// TestOldServer: a server that does not know a condition on another subject would check the
+// message's own subject instead.
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	in := newStandIn(t, `{"created":"2026-11-21T10:00:00Z","config":{"subjects":["payments.>"],"metadata":{}}}`)

@@ -100,7 +100,7 @@ func (p *Publisher) info(ctx context.Context) (s stream, err error) {
 func (p *Publisher) same(ctx context.Context) error {
 	s, err := p.info(ctx)
 	if err == nil && !s.Created.Equal(p.born) {
-		err = fmt.Errorf("%w: it was deleted and made again since: open it again", ErrUnfit)
+		err = fmt.Errorf("%w: the stream was deleted and recreated: open the fence again", ErrUnfit)
 	}
 	return err
 }

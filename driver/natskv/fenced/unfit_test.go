@@ -23,7 +23,7 @@ func TestUnfit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*jetstream.StreamConfig)
-		says   string // empty: it is fit
+		says   string // empty: it can keep a fence
 	}{
 		"elsewhere":       {func(c *jetstream.StreamConfig) { c.Subjects = []string{"payments.debit", "payments.fence"} }, "payments.fence.>"},
 		"its own subject": {func(c *jetstream.StreamConfig) { c.Subjects = []string{"payments.debit", "payments.fence.>"} }, ""},
@@ -61,8 +61,8 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// mapped returns a scene in an account that stores a share of the fence's messages elsewhere, and a
-// function that changes the share.
+// mapped returns a scene in an account that stores a percentage of the fence's messages elsewhere,
+// and a function that changes the percentage.
 func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 	t.Helper()
 	srv := natstest.StartServer(t)
@@ -77,32 +77,41 @@ func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 	return s, remap
 }
 
-// TestMapped: an account that maps the subjects of the fence stores it where no condition finds it.
+// TestMapped: an account that maps the subjects of the fence stores its messages where no condition
+// finds them.
 func TestMapped(t *testing.T) {
 	t.Parallel()
 	s, _ := mapped(t, 100)
 	_, err := fenced.Open(wait.Context(t), s.elect("a").term, s.js, "PAYMENTS", fence)
 	if !errors.Is(err, fenced.ErrUnfit) || !strings.Contains(err.Error(), "payments.elsewhere") {
-		t.Errorf("told %v", err)
+		t.Errorf("got the error %v", err)
 	}
 }
 
-// TestHalfMapped: where only some of the messages are mapped, as for canaries, a fence is whole or
-// refused.
+// TestHalfMapped: where only some of the messages are mapped, as for canaries, a fence is either
+// complete or refused.
 func TestHalfMapped(t *testing.T) {
 	t.Parallel()
-	s, _ := mapped(t, 50)
+	s, remap := mapped(t, 50)
 	leader := s.elect("a")
-	for range 20 {
+	open := func() error {
 		_, err := fenced.Open(wait.Context(t), leader.term, s.js, "PAYMENTS", fence)
 		lanes := len(s.subjects(fence + ".>"))
 		if err == nil && lanes != 8 || err != nil && !errors.Is(err, fenced.ErrUnfit) {
-			t.Errorf("told %v, with %d lanes", err, lanes)
+			t.Errorf("got the error %v, with %d lanes", err, lanes)
 		}
+		return err
+	}
+	for range 20 {
+		_ = open()
+	}
+	remap(0)
+	if err := open(); err != nil {
+		t.Errorf("without the mapping: %v", err)
 	}
 }
 
-// TestMappedLater: a fence that is taken back after its subjects were mapped is refused, too.
+// TestMappedLater: a fence that is restored after its subjects were mapped is refused, too.
 func TestMappedLater(t *testing.T) {
 	t.Parallel()
 	s, remap := mapped(t, 0)
@@ -113,12 +122,12 @@ func TestMappedLater(t *testing.T) {
 	for range 8 {
 		if _, err := p.Publish(wait.Context(t), message("two")); err != nil {
 			if !errors.Is(err, fenced.ErrUnfit) {
-				t.Errorf("told %v", err)
+				t.Errorf("got the error %v", err)
 			}
 			return
 		}
 	}
-	t.Error("nobody has missed a lane")
+	t.Error("no leader has missed a lane")
 }
 
 // TestNames: an invalid name is refused without a request.
@@ -136,7 +145,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestSurvivesMaxAge: where messages may have their own age, the fence has none.
+// TestSurvivesMaxAge: where messages may have their own maximum age, the fence has none.
 func TestSurvivesMaxAge(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, func(c *jetstream.StreamConfig) { c.MaxAge, c.AllowMsgTTL = time.Second, true })
@@ -161,7 +170,7 @@ func TestRollUp(t *testing.T) {
 	}
 }
 
-// TestDenied: a right that is missing is named.
+// TestDenied: the error names a missing right.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	rights := []string{"$JS.API.STREAM.INFO.PAYMENTS", "$JS.API.STREAM.MSG.GET.PAYMENTS", "payments.fence.>", "payments.debit"}
@@ -191,7 +200,7 @@ func TestDenied(t *testing.T) {
 	}
 	for i, right := range rights {
 		if i == 2 {
-			must(t, s.stream().Purge(wait.Context(t))) // or the fence would be found as it must be
+			must(t, s.stream().Purge(wait.Context(t))) // otherwise the fence would be found intact
 		}
 		err := publishAs(right)
 		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), strings.TrimSuffix(right, ">")) || errors.Is(err, fenced.ErrUnknown) {
@@ -201,7 +210,7 @@ func TestDenied(t *testing.T) {
 	must(t, publishAs("leader"))
 }
 
-// TestDeniedInDomain: a server in the domain checks rights after it has taken the domain out of the
+// TestDeniedInDomain: a server in the domain checks rights after it has removed the domain from the
 // subject.
 func TestDeniedInDomain(t *testing.T) {
 	t.Parallel()
@@ -217,7 +226,7 @@ func TestDeniedInDomain(t *testing.T) {
 	s := &scene{t, js, memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS"}}
 	_, err = fenced.Open(wait.Context(t), s.elect("a").term, js, "PAYMENTS", fence)
 	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.PAYMENTS") {
-		t.Errorf("told %v", err)
+		t.Errorf("got the error %v", err)
 	}
 }
 

@@ -43,7 +43,7 @@ func (w wire) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		if !w.nc.IsConnected() {
 			return nil, fmt.Errorf("%w (%s)", errOffline, w.nc.Status())
 		}
-		defer w.lookOut(m.Subject, cancel)()
+		defer w.watchRefusal(m.Subject, cancel)()
 		return w.nc.RequestMsgWithContext(ctx, m)
 	}, abandon.NoUndo)
 	return answer, ended(ctx, err)

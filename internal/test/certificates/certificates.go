@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// New writes an authority and a certificate for 127.0.0.1, good for both ends, into files.
+// New writes an authority and a certificate for 127.0.0.1 into files. Servers and clients can use
+// the certificate.
 func New(t *testing.T) (ca, cert, key string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -23,23 +23,23 @@ type Reporter interface {
 	Skipf(format string, args ...any)
 }
 
-// Timing says how a run of a case relates to time.
+// Timing says how long a case may wait, and whether the machine can delay it.
 type Timing struct {
 	// Left returns how long a call, a push or a fresh read may still take.
 	Left func() time.Duration
-	// Stalls says that the machine may stop for longer than a lease. In virtual time it does not.
+	// Stalls says that the machine may stop for longer than a lease. In virtual time it never does.
 	Stalls bool
 }
 
-// RealTime bounds waits by the test's own limit.
+// RealTime bounds waits by the time limit of the test binary.
 func RealTime(t testing.TB) Timing {
 	return Timing{Left: wait.Left, Stalls: true}
 }
 
-// virtualPatience is long enough that nothing but a fault can reach it.
+// virtualPatience is so long that only a faulty store exceeds it.
 const virtualPatience = 10 * time.Second
 
-// VirtualTime has a bound of its own.
+// VirtualTime bounds waits by virtualPatience.
 func VirtualTime() Timing {
 	return Timing{Left: func() time.Duration { return virtualPatience }}
 }
@@ -50,7 +50,8 @@ func Try(t *testing.T, why string, run func(t testing.TB, time Timing)) {
 	try(t, why, RealTime(t), run)
 }
 
-// TryInBubble runs a case in virtual time. That it was skipped would otherwise stay in the bubble.
+// TryInBubble runs a case in virtual time. If the case is skipped in the bubble, the test is
+// skipped.
 func TryInBubble(t *testing.T, why string, run func(t testing.TB, time Timing)) {
 	t.Helper()
 	skipped := false
@@ -73,13 +74,13 @@ func try(t *testing.T, why string, time Timing, run func(t testing.TB, time Timi
 	run(t, time)
 }
 
-// Key draws a key that was never used. It is of letters, digits and a hyphen, which every store can
-// hold.
+// Key returns a random key that was never used. It consists of letters, digits and a hyphen, which
+// every store accepts.
 func Key(name string) string {
 	return name + "-" + strings.ToLower(rand.Text()[:16])
 }
 
-// Brief is a value in a message.
+// Brief shortens a value for a message.
 func Brief(value []byte) string {
 	if len(value) > 40 {
 		return fmt.Sprintf("%q... (%d bytes)", value[:40], len(value))

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Recorder collects the reports of a case, so that a store can fail the kit and the test of the kit
-// pass.
+// Recorder is a Reporter that collects the reports of a case. With it, the tests of a kit check
+// that the kit fails a wrong store.
 type Recorder struct {
 	mu       sync.Mutex
 	Failures []string
@@ -15,7 +15,7 @@ type Recorder struct {
 	Logs     int
 }
 
-// Record runs a case in a goroutine that it may end.
+// Record runs a case in a goroutine of its own, which Fatalf and Skipf end.
 func Record(run func(r *Recorder)) *Recorder {
 	r := &Recorder{}
 	done := make(chan struct{})
@@ -30,7 +30,7 @@ func Record(run func(r *Recorder)) *Recorder {
 // Helper does nothing.
 func (r *Recorder) Helper() {}
 
-// Logf counts.
+// Logf counts the logs.
 func (r *Recorder) Logf(string, ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

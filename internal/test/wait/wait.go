@@ -15,21 +15,22 @@ import (
 const (
 	// unlimited is for tests without a time limit, for programs, and for virtual time.
 	unlimited = time.Hour
-	// reserve is how much of the time limit is left at most for reports and cleanups.
+	// reserve is the most time that is kept for reports and cleanups.
 	reserve = 30 * time.Second
-	// longest is the pause between two looks at a condition after a while.
+	// longest is the longest pause between two checks of a condition.
 	longest = 50 * time.Millisecond
 )
 
 var errLimit = fmt.Errorf("the time limit of the tests (-timeout) is near: %w", context.DeadlineExceeded)
 
-// started is a little earlier than the time from which package testing counts its limit. It is the
-// wall clock's: in a bubble of testing/synctest, which begins in the year 2000, it is far away.
+// started is a little earlier than the time from which package testing counts its limit. It is a
+// time of the wall clock. A bubble of testing/synctest begins in the year 2000, so in a bubble the
+// limit is far away.
 var started = time.Now().Round(0)
 
-// Left returns how long a wait that begins now may last. That is the time until the limit of the
-// test binary, less a tenth for reports and for the waits of cleanups. It is an hour at most, also
-// in a bubble of testing/synctest, and in a program that is no test.
+// Left returns how long a wait that begins now may last: the time until the limit of the test
+// binary, less a tenth (at most 30 s) for reports and cleanups. It is at most an hour, and exactly
+// an hour in a bubble of testing/synctest and in a program that is no test.
 func Left() time.Duration {
 	f := flag.Lookup("test.timeout")
 	if f == nil {
@@ -42,7 +43,7 @@ func Left() time.Duration {
 	return share(time.Until(started.Add(limit)))
 }
 
-// share is how much of the time that is left may be used for a wait.
+// share returns the part of the remaining time that a wait may use.
 func share(left time.Duration) time.Duration {
 	return min(max(left-min(left/10, reserve), 0), unlimited)
 }
@@ -86,7 +87,8 @@ func Succeeds(t testing.TB, what string, try func(context.Context) error) {
 	}
 }
 
-// Within reports whether a condition comes to hold within a time. It looks a last time at the end.
+// Within reports whether a condition holds before a time has passed. It checks once more at the
+// end.
 func Within(limit time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -100,8 +102,8 @@ func holds(ok func() bool) error {
 	return nil
 }
 
-// Poll tries at least once, and until there is no error or the context ends. Its error wraps the
-// last one and why the context has ended.
+// Poll tries until there is no error or the context ends, and at least once. Its error wraps the
+// last error and the cause of the end of the context.
 func Poll(ctx context.Context, try func(context.Context) error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, longest) {
 		err := try(ctx)

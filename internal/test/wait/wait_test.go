@@ -127,7 +127,7 @@ type fataler struct {
 
 func (f *fataler) Fatalf(format string, args ...any) { f.said = fmt.Sprintf(format, args...) }
 
-func TestSucceedsSaysWhy(t *testing.T) {
+func TestSucceedsReportsTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fataler{TB: t}
 		Succeeds(f, "an answer", func(context.Context) error { return errors.New("no server") })

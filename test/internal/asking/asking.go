@@ -1,5 +1,5 @@
-// Package asking is the work of leaders under test: it asks again and again whether it may act, and
-// stamps each question.
+// Package asking is the work of leaders under test: it asks again and again whether the leader may
+// act, and stamps each question.
 package asking
 
 import (
@@ -18,7 +18,7 @@ const (
 	batch = 25
 )
 
-// Way is how the work of a leader decides that it may act.
+// Way says how the work of a leader decides that it may act.
 type Way string
 
 // The ways.
@@ -28,12 +28,12 @@ const (
 	ByMemory Way = "memory" // by a flag that follows events, some time later: a planted mistake
 )
 
-// Tell is given the stamps of questions that were answered yes, in their order. The slice is the
-// receiver's to keep.
+// Tell receives the stamps of questions that were answered yes, in their order. It may keep the
+// slice.
 type Tell func(election string, token uint64, stamps []int64)
 
-// Asker asks for all leaders of one candidate. It goes on asking when a term is over, because it
-// looks for a wrong answer then.
+// Asker asks for all terms of one candidate. It goes on asking after the end of a term, to find
+// wrong answers.
 type Asker struct {
 	tell Tell
 	stop chan struct{}
@@ -44,24 +44,24 @@ type Asker struct {
 	terms  map[string]*asked // the last one of each election
 }
 
-// asked is a term that is asked about.
+// asked is a term about which the Asker asks.
 type asked struct {
 	election string
 	term     *tenure.Term
 	way      Way
-	believes bool // the flag
-	heard    bool // that another leads
+	believes bool // the flag of ByMemory
+	heard    bool // an event said that another candidate leads
 	stamps   []int64
 }
 
-// Start begins to ask.
+// Start starts an Asker, which Stop ends.
 func Start(tell Tell) *Asker {
 	a := &Asker{tell: tell, stop: make(chan struct{}), terms: map[string]*asked{}}
 	a.done.Go(a.run)
 	return a
 }
 
-// Stop ends it, after everything was told.
+// Stop ends the Asker. Before it returns, it passes all stamps to Tell.
 func (a *Asker) Stop() {
 	close(a.stop)
 	a.done.Wait()
@@ -72,7 +72,7 @@ func (a *Asker) Stop() {
 	}
 }
 
-// Enter is called on being elected, and returns when that was.
+// Enter begins to ask about a new term. Call it first in lead. It returns the time of the call.
 func (a *Asker) Enter(election string, t *tenure.Term, way Way) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +87,7 @@ func (a *Asker) Enter(election string, t *tenure.Term, way Way) int64 {
 	return now
 }
 
-// Hear takes events, by which work that goes by memory gives up.
+// Hear passes on the events of the candidate, for work that decides ByMemory.
 func (a *Asker) Hear(e tenure.Event) {
 	other := e.Kind == tenure.EventLeader && e.Leader.Exists() && e.Leader.ID != e.ID
 	if !other && e.Kind != tenure.EventReleased {
@@ -100,8 +100,8 @@ func (a *Asker) Hear(e tenure.Event) {
 	}
 }
 
-// refresh is how many rounds a flag may be old: 50 ms, as in work that looks up the leader now and
-// then.
+// refresh is the number of rounds between two updates of the flag: 50 ms, as in work that looks up
+// the leader now and then.
 const refresh = 25
 
 func (a *Asker) run() {
@@ -129,7 +129,7 @@ func (a *Asker) round() {
 	}
 }
 
-// question takes the stamp first: the answer may be younger than its stamp, never older.
+// question takes the stamp before it asks: the answer may be younger than its stamp, never older.
 func (a *Asker) question(t *asked) {
 	now := machine.Now()
 	if !t.may() {

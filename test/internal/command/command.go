@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Build returns the path of a fresh tenure.
+// Build builds the tenure command and returns its path.
 func Build(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "tenure")
@@ -26,7 +26,7 @@ type Process struct {
 	log string // a file
 }
 
-// Start starts a program. What it says is logged if the test fails.
+// Start starts a program. If the test fails, the program's output is logged.
 func Start(t testing.TB, program string, args ...string) *Process {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "log")
@@ -48,13 +48,13 @@ func Start(t testing.TB, program string, args ...string) *Process {
 	return p
 }
 
-// Kill ends it at once, if it has not ended, and waits for that.
+// Kill ends the program at once, if it has not ended, and waits for its end.
 func (p *Process) Kill() {
 	_ = p.Process.Kill()
 	_ = p.Wait()
 }
 
-// Says returns what it has written so far.
+// Says returns the program's output so far.
 func (p *Process) Says() string {
 	p.t.Helper()
 	text, err := os.ReadFile(p.log)

@@ -11,8 +11,8 @@ import (
 // Dist is a sample of durations.
 type Dist []time.Duration
 
-// Quantile is the smallest value that at least this part of the sample does not exceed; 0 if there
-// is no sample.
+// Quantile returns the smallest value that at least this part of the sample does not exceed, or 0
+// if the sample is empty.
 func (d Dist) Quantile(q float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -22,19 +22,19 @@ func (d Dist) Quantile(q float64) time.Duration {
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }
 
-// Min is the smallest value.
+// Min returns the smallest value.
 func (d Dist) Min() time.Duration { return d.Quantile(0) }
 
-// Median is the value in the middle.
+// Median returns the value in the middle.
 func (d Dist) Median() time.Duration { return d.Quantile(0.5) }
 
-// P99 is exceeded by one in a hundred.
+// P99 returns the value that at most one in a hundred exceeds.
 func (d Dist) P99() time.Duration { return d.Quantile(0.99) }
 
-// Max is the largest value.
+// Max returns the largest value.
 func (d Dist) Max() time.Duration { return d.Quantile(1) }
 
-// Above counts those that exceed a bound.
+// Above counts the values above a bound.
 func (d Dist) Above(bound time.Duration) int {
 	n := 0
 	for _, x := range d {
@@ -45,12 +45,12 @@ func (d Dist) Above(bound time.Duration) int {
 	return n
 }
 
-// String is the four of them and the size.
+// String returns Min, Median, P99 and Max, and the size of the sample.
 func (d Dist) String() string {
 	return fmt.Sprintf("%s / %s / %s / %s, n=%d", Show(d.Min()), Show(d.Median()), Show(d.P99()), Show(d.Max()), len(d))
 }
 
-// Show is a duration with as many digits as it is worth.
+// Show formats a duration with as many digits as are significant.
 func Show(d time.Duration) string {
 	switch a := d.Abs(); {
 	case a >= 10*time.Second:
@@ -65,10 +65,10 @@ func Show(d time.Duration) string {
 	return fmt.Sprintf("%.0f us", float64(d)/1e3)
 }
 
-// Bound is what a distribution should stay below. It has no bound where it is 0.
+// Bound holds upper bounds of a distribution. 0 means no bound.
 type Bound struct{ Median, P99, Max time.Duration }
 
-// Holds reports whether a distribution stays below the bound.
+// Holds reports whether a distribution keeps the bounds.
 func (b Bound) Holds(d Dist) bool {
 	return (b.Median == 0 || d.Median() <= b.Median) && (b.P99 == 0 || d.P99() <= b.P99) &&
 		(b.Max == 0 || d.Max() <= b.Max)

@@ -1,3 +1,3 @@
-// Package figures prints measurements: distributions, how a value stands to its bound, the table,
-// and how noisy the machine was at that time.
+// Package figures prints measurements: distributions, verdicts on values and their bounds, tables,
+// and how late the machine woke a process meanwhile.
 package figures

@@ -8,37 +8,47 @@ import (
 	"time"
 )
 
-// Noise measures how late this process is woken during a measurement. Every wait in an election is
-// late by as much, and only the machine causes it.
+// Noise measures how late the machine wakes this process during a measurement. Every wait in an
+// election is late by as much. It sleeps on each processor, because one processor of a virtual
+// machine may stand still while the others go on.
 type Noise struct {
 	stop chan struct{}
 	done sync.WaitGroup
+	mu   sync.Mutex
 	late Dist
 }
 
-// nap is how long the watch sleeps at a time.
+// nap is the time of one sleep.
 const nap = 5 * time.Millisecond
 
-// Listen begins a watch, which End ends.
+// Listen starts a measurement, which End ends.
 func Listen() *Noise {
 	n := &Noise{stop: make(chan struct{})}
-	n.done.Go(n.run)
+	for _, processor := range processors() {
+		n.done.Go(func() { n.run(processor) })
+	}
 	return n
 }
 
-func (n *Noise) run() {
+func (n *Noise) run(processor int) {
+	defer stay(processor)()
+	var late Dist
 	for {
-		began := time.Now()
 		select {
 		case <-n.stop:
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.late = append(n.late, late...)
 			return
-		case <-time.After(nap):
-			n.late = append(n.late, time.Since(began)-nap)
+		default:
+			began := time.Now()
+			sleep(nap)
+			late = append(late, time.Since(began)-nap)
 		}
 	}
 }
 
-// End returns the result, as a sentence.
+// End ends the measurement and returns the result as a sentence.
 func (n *Noise) End() string {
 	close(n.stop)
 	n.done.Wait()
@@ -46,10 +56,10 @@ func (n *Noise) End() string {
 		Show(n.late.Median()), Show(n.late.P99()), Show(n.late.Max()), load())
 }
 
-// Worst is the longest that was heard, after End.
+// Worst returns the longest delay on any processor. Call it after End.
 func (n *Noise) Worst() time.Duration { return n.late.Max() }
 
-// load is the average over the last minute.
+// load returns the load average of the last minute.
 func load() string {
 	said, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// Print writes a table as markdown or for a terminal. The lines are as wide as the columns are
-// many.
+// Print writes a table as Markdown or for a terminal. Each line has as many cells as there are
+// columns.
 func Print(out io.Writer, markdown bool, columns []string, lines [][]string) {
 	if markdown {
 		printMarkdown(out, columns, lines)

@@ -1,15 +1,15 @@
 package figures
 
-// Verdict is how a value stands to its bound. The higher, the worse.
+// Verdict says whether a value keeps its bound. A higher verdict is worse.
 type Verdict int
 
 // The verdicts.
 const (
-	None       Verdict = iota // there is no bound
+	None       Verdict = iota // the value has no bound
 	Held                      //
-	Missed                    // a bound on time
-	Unmeasured                // something went wrong
-	Broken                    // a promise of safety
+	Missed                    // a bound on time is exceeded
+	Unmeasured                // the measurement failed
+	Broken                    // a promise of safety is broken
 )
 
 func (v Verdict) String() string {
@@ -24,7 +24,7 @@ func Within(ok bool) Verdict {
 	return Missed
 }
 
-// Safe judges a promise.
+// Safe judges a promise of safety.
 func Safe(ok bool) Verdict {
 	if ok {
 		return Held

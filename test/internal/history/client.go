@@ -12,7 +12,7 @@ import (
 
 // Client is one of several that work on the cell at the same time.
 type Client struct {
-	// ID is another for each client.
+	// ID is unique among the clients.
 	ID int
 	// Attention is how long the client waits for an answer.
 	Attention time.Duration
@@ -20,8 +20,8 @@ type Client struct {
 	Rand *rand.Rand
 }
 
-// Play reads and writes until the context ends; after a write that failed it tries the old version
-// again now and then, which must be refused unless nothing came between.
+// Play reads and writes until the context ends. After a failed write it sometimes writes again over
+// the same version. The store must refuse that if another write came between.
 func (h *History) Play(ctx context.Context, s driver.Store, c Client) {
 	version, known := driver.Version(""), false
 	for n := 0; ctx.Err() == nil; n++ {
@@ -40,9 +40,8 @@ func (h *History) Play(ctx context.Context, s driver.Store, c Client) {
 	}
 }
 
-// Lasting is a context for clients to play in. It ends after this time if enough has happened by
-// then, else as soon as enough has: a busy machine may take longer. The time limit of the tests
-// ends it as well.
+// Lasting returns a context for Play. It ends when the time has passed and enough has happened,
+// which may take longer on a busy machine. The time limit of the tests ends it as well.
 func Lasting(least time.Duration, enough func() bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := wait.Background()
 	go func() {

@@ -1,5 +1,5 @@
-// Package history records the calls of clients on one cell of a store, and checks that one register
-// explains them. Tests look at a real server in this way: elections rely on nothing else.
+// Package history records the calls of clients on one cell of a store, and checks that the cell is
+// linearizable: that one register explains all answers. Elections rely on nothing else.
 package history
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 // History holds the calls of clients on one cell and their answers. Every value is written once, so
-// a value names a state of the cell, and the version under which it was seen names the same.
+// a value and its version both identify one state of the cell.
 type History struct {
 	key   string
 	began time.Time
@@ -40,7 +40,7 @@ type call struct {
 	began, end time.Duration
 }
 
-// New is the history of the cell under a key, from its absence on.
+// New returns the history of the cell under a key that is absent.
 func New(key string) *History {
 	return &History{key: key, began: time.Now(), seen: map[driver.Version]string{}}
 }
@@ -70,7 +70,7 @@ func (h *History) add(c call) {
 	h.calls = append(h.calls, c)
 }
 
-// versions notes which value each version stands for, and refuses a version that stands for two.
+// versions notes the value of each version. A version with two values is a fault.
 func (h *History) versions(r Rules) {
 	h.named(r)
 	for _, c := range h.calls {
@@ -89,7 +89,7 @@ func (h *History) versions(r Rules) {
 	}
 }
 
-// named are the versions that follow from the written values.
+// named notes the versions that Rules.Version derives from the written values.
 func (h *History) named(r Rules) {
 	if r.Version == nil {
 		return
@@ -102,7 +102,7 @@ func (h *History) named(r Rules) {
 	}
 }
 
-// kind is a call as the model sees it.
+// kind is the kind of a call in the model.
 type kind int
 
 const (
@@ -133,34 +133,33 @@ var register = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-// Rules are the meaning of a refusal in a regime.
+// Rules say how far a server may deviate from one register under the faults of a test.
 type Rules struct {
-	// Replayed: of two deliveries of one write the first may have been applied, and made the second
-	// be refused.
+	// Replayed: a write may be delivered twice. The first delivery may be applied, and then the
+	// second is refused.
 	Replayed bool
-	// Hasty: a write may be refused for the sake of another that is still on its way to the
-	// replicas and not yet in the cell, or never will be.
+	// Hasty: a write may be refused because of another write that is still on its way to the
+	// replicas, and may never reach the cell.
 	Hasty bool
-	// Stale: a read may tell of the past, as that by a server does which has not yet noticed that
-	// it leads no more. Only the writes and the last call must fit into one order then, and each
-	// version be that of one value.
+	// Stale: a read may return an old state, for example from a server that has not noticed that
+	// it no longer leads. Then only the writes and the last call must fit into one order, and each
+	// version must belong to one value.
 	Stale bool
-	// Early: a write may be seen before it is durable, and a crash then takes it back. Only the
-	// acknowledged writes, those that they replaced, and the last call must fit into one order
-	// then.
+	// Early: a read may return a write that is not yet durable, and a crash may then undo the
+	// write. Then only the acknowledged writes, those that they replaced, and the last call must
+	// fit into one order.
 	Early bool
-	// Version is for a store that reads a value and its version one after the other, so that the
-	// version may be one that the cell had a moment before the value. It says which version a value
-	// has. Such a read counts as one of the value; a swap from the version that it gave is one from
-	// the earlier value, which is gone, and must be refused.
+	// Version is for a store that reads a version and its value one after the other, so that the
+	// version may be older than the value. Version returns the version of a value. Such a read
+	// counts as a read of the value. A swap from the version that it returned expects the earlier
+	// value, so it must be refused.
 	Version func(value string) driver.Version
 }
 
-// operations are the calls that must fit into one order.
+// operations returns the calls that must fit into one order.
 //
-// A write of unknown outcome was applied if any client ever saw its value, at any time after it
-// began; its end says nothing. No client saw the others, not even the last read, and they restrict
-// nothing.
+// A write of unknown outcome was applied if any client ever saw its value. It may have been applied
+// at any time after it began. If no client saw its value, not even the last read, it is left out.
 func (h *History) operations(r Rules) []porcupine.Operation {
 	applied := map[string]bool{}
 	for _, c := range h.calls {
@@ -182,7 +181,7 @@ func (h *History) operations(r Rules) []porcupine.Operation {
 	return all
 }
 
-// replaced adds the values that applied writes replaced, and those that these replaced.
+// replaced adds the values that applied writes replaced, again and again until there are no more.
 func (h *History) replaced(applied map[string]bool) {
 	for grown := true; grown; {
 		grown = false
@@ -213,7 +212,7 @@ func (h *History) step(c call, applied bool, r Rules) (s step, end time.Duration
 	return step{}, 0, false
 }
 
-// last is when the last call began.
+// last returns the time when the last call began.
 func (h *History) last() (began time.Duration) {
 	for _, c := range h.calls {
 		began = max(began, c.began)
@@ -243,15 +242,15 @@ func (h *History) Faults(r Rules) []string {
 }
 
 func (h *History) ordered(r Rules) porcupine.CheckResult {
-	// 0 is no limit
+	// 0 would mean no limit.
 	return porcupine.CheckOperationsTimeout(register, h.operations(r), max(wait.Left(), 1))
 }
 
-// Torn is how many reads gave a version that was not the value's. It is known after Check or
+// Torn returns how many reads returned a version that is not the value's. Call it after Check or
 // Faults.
 func (h *History) Torn() int { return h.torn }
 
-// Tally counts the calls, so that a run that proves nothing shows.
+// Tally counts the calls, so that a test can fail if too few happened to prove anything.
 func (h *History) Tally() (reads, swaps, refusals, unknowns int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

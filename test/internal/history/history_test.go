@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// TestCheckerSeesFaults: a checker that accepts everything would accept the above as well.
+// TestCheckerSeesFaults: a checker that accepted everything would also accept the histories above.
 func TestCheckerSeesFaults(t *testing.T) {
 	ms := time.Millisecond
 	for _, c := range []struct {
@@ -59,7 +59,8 @@ func TestCheckerSeesFaults(t *testing.T) {
 	}
 }
 
-// TestCheckerSeesFaultsBehindStaleReads: the checks that remain where reads may show the past.
+// TestCheckerSeesFaultsBehindStaleReads covers the checks that remain if reads may show earlier
+// states.
 func TestCheckerSeesFaultsBehindStaleReads(t *testing.T) {
 	ms := time.Millisecond
 	before := []call{
@@ -95,8 +96,8 @@ func TestCheckerSeesFaultsBehindStaleReads(t *testing.T) {
 	}
 }
 
-// TestCheckerSeesFaultsBehindEarlyReads: the checks that remain where a read may show a write that
-// a crash takes back.
+// TestCheckerSeesFaultsBehindEarlyReads covers the checks that remain if a read may show a write
+// that a crash takes back.
 func TestCheckerSeesFaultsBehindEarlyReads(t *testing.T) {
 	ms := time.Millisecond
 	lost := errors.New("connection lost")
@@ -142,8 +143,8 @@ func TestCheckerSeesFaultsBehindEarlyReads(t *testing.T) {
 	}
 }
 
-// TestCheckerSeesUnsafeTears: a version that is older than its value is good for nothing, and a
-// newer one is another's.
+// TestCheckerSeesUnsafeTears: no client may use a version that is older than its value. A newer
+// version belongs to another value.
 func TestCheckerSeesUnsafeTears(t *testing.T) {
 	ms := time.Millisecond
 	before := []call{

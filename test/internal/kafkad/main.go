@@ -1,13 +1,13 @@
-// Command kafkad runs three Apache Kafka brokers on 127.0.0.1, for use by hand and by scripts. They
-// go on when the command ends. Up prints the bootstrap servers; start and kill change one broker, 1
-// to 3; a signal is TERM, KILL, STOP or CONT:
+// Command kafkad runs three Apache Kafka brokers on 127.0.0.1, for use by hand and in scripts. The
+// brokers go on when the command ends. Up prints the bootstrap servers. Start and kill change one
+// broker, 1 to 3. A signal is TERM, KILL, STOP or CONT:
 //
 //	go run ./test/internal/kafkad up DIR
 //	go run ./test/internal/kafkad kill DIR 1 STOP
 //	go run ./test/internal/kafkad start DIR 1
 //	go run ./test/internal/kafkad down DIR
 //
-// It can also fetch the brokers' program alone, so that tests that need it are done in minutes:
+// It can also only fetch the brokers' program, so that tests need not spend their time on that:
 //
 //	go run ./test/internal/kafkad install
 package main
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// commands are the commands, with their number of arguments.
+// commands holds the commands with their numbers of arguments.
 var commands = map[string]struct {
 	args int
 	do   func(ctx context.Context, args []string) error
@@ -90,7 +90,7 @@ func kill(ctx context.Context, args []string) error {
 	})
 }
 
-// with finds a cluster and the number of one of its brokers.
+// with calls do for the cluster in a directory and the number of one of its brokers.
 func with(ctx context.Context, args []string, do func(*kafkad.Cluster, int) error) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {

@@ -12,8 +12,8 @@ const Supported = true
 
 const clockMonotonic = 1
 
-// Now is CLOCK_MONOTONIC in nanoseconds. Unlike the monotonic part of time.Now it may be compared
-// among processes.
+// Now returns CLOCK_MONOTONIC in nanoseconds. Unlike the monotonic part of time.Now, it is
+// comparable between processes.
 func Now() int64 {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0)
@@ -23,13 +23,13 @@ func Now() int64 {
 	return ts.Nano()
 }
 
-// Pause stops a process in its tracks, as an overloaded machine may.
+// Pause stops a process by SIGSTOP. An overloaded machine may stop a process for as long.
 func Pause(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
 
-// Resume lets it go on.
+// Resume continues a paused process.
 func Resume(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }
 
-// CPU is the processor time that this process has used.
+// CPU returns the processor time that this process has used.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -38,10 +38,10 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Together lets a process that is to be started end with this one, also where this one is killed.
+// Together makes a process that is not yet started end with this one, even if this one is killed.
 func Together(cmd *exec.Cmd) { attributes(cmd).Pdeathsig = syscall.SIGKILL }
 
-// Apart gives it a session of its own, so that keys at the terminal do not reach it.
+// Apart gives a process a session of its own, so that keys at the terminal do not reach it.
 func Apart(cmd *exec.Cmd) { attributes(cmd).Setsid = true }
 
 func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {

@@ -13,20 +13,20 @@ const Supported = false
 
 var base = time.Now()
 
-// Now is monotonic, and within this process only.
+// Now is a monotonic clock of this process only.
 func Now() int64 { return int64(time.Since(base)) }
 
-// Pause is not to be had.
+// Pause is not supported.
 func Pause(int) error { return errors.ErrUnsupported }
 
-// Resume is not to be had.
+// Resume is not supported.
 func Resume(int) error { return errors.ErrUnsupported }
 
-// CPU is not to be had.
+// CPU is not supported: it returns 0.
 func CPU() time.Duration { return 0 }
 
-// Together can do nothing here: a killed program leaves its processes behind.
+// Together does nothing: a killed program leaves its processes behind.
 func Together(*exec.Cmd) {}
 
-// Apart can do nothing here.
+// Apart does nothing.
 func Apart(*exec.Cmd) {}

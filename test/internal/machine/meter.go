@@ -9,26 +9,27 @@ import (
 	"time"
 )
 
-// Meter measures the usage of this process. It watches the goroutines all the time, because a
-// process that does many things at the same instants needs them then and at no other time.
+// Meter measures the usage of this process. It counts the goroutines all the time, because a
+// process that does many things at the same moment needs most of them only then.
 type Meter struct {
 	once sync.Once
 
 	mu        sync.Mutex
-	low, high int // since the last use
+	low, high int // of goroutines since the last use
 }
 
 // Usage is the usage of a process.
 type Usage struct {
 	Goroutines int    // at rest
-	Peak       int    // the most since the last use
+	Peak       int    // most goroutines since the last use
 	Heap       uint64 // bytes, after a collection
 	Resident   uint64 // bytes of the process, after free memory was returned
 	CPU        time.Duration
 	At         int64 // when CPU was read
 }
 
-// Minus is the difference to before something started; CPU is that to a time when all was running.
+// Minus returns the difference to the usage before something started. CPU and At are the difference
+// to a time when everything was running.
 func (u Usage) Minus(before, running Usage) Usage {
 	return Usage{
 		Goroutines: u.Goroutines - before.Goroutines,
@@ -40,7 +41,7 @@ func (u Usage) Minus(before, running Usage) Usage {
 	}
 }
 
-// Share shows the processor time as a part of the time that has passed.
+// Share returns the processor time as a percentage of the elapsed time.
 func (u Usage) Share() string {
 	return fmt.Sprintf("%.1f %% of a core", 100*float64(u.CPU)/float64(u.At))
 }
@@ -60,7 +61,7 @@ func (m *Meter) note(n int) {
 	m.high = max(m.high, n)
 }
 
-// Take returns the fewest and the most goroutines since the last time.
+// Take returns the lowest and highest number of goroutines since its last call.
 func (m *Meter) Take() (low, high int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,8 +70,8 @@ func (m *Meter) Take() (low, high int) {
 	return low, high
 }
 
-// Use measures at a moment at rest. The first time it starts the watch, so that every measurement
-// contains the cost of the watch.
+// Use measures when the process is at rest. The first call starts the count of goroutines, so every
+// measurement contains the cost of counting.
 func (m *Meter) Use() Usage {
 	m.once.Do(func() {
 		go func() {
@@ -93,7 +94,7 @@ func (m *Meter) Use() Usage {
 	return u
 }
 
-// resident returns 0 where the system does not tell.
+// resident returns 0 if the system has no such figure.
 func resident() uint64 {
 	said, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 const (
 	// pause is the time between two attempts to connect.
 	pause = 50 * time.Millisecond
-	// attention is how long one answer is waited for: a frozen server never gives it.
+	// attention is the time limit for one answer. A frozen server never answers.
 	attention = 2 * time.Second
 )
 
-// ask asks, over any server that answers, until there is no error or the context ends.
+// ask calls question, over any server that answers, until there is no error or the context ends.
 func (c *Cluster) ask(ctx context.Context, what string, question func(context.Context, jetstream.JetStream) error) error {
 	nc, err := nats.Connect(strings.Join(c.URLs(), ","), nats.Timeout(attention), nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), nats.ReconnectWait(pause), nats.PingInterval(attention), nats.MaxPingsOutstanding(1))
@@ -66,7 +66,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	})
 }
 
-// Leader is the server that leads a stream. It waits until there is one.
+// Leader returns the server that leads a stream. It waits until there is one.
 func (c *Cluster) Leader(ctx context.Context, stream string) (leader *Server, err error) {
 	err = c.ask(ctx, "no leader of "+stream, func(ctx context.Context, js jetstream.JetStream) error {
 		info, err := describe(ctx, js, stream)
@@ -90,7 +90,7 @@ func describe(ctx context.Context, js jetstream.JetStream, stream string) (*jets
 	return info, nil
 }
 
-// Named is a server by its name.
+// Named returns the server with a name.
 func (c *Cluster) Named(name string) (*Server, error) {
 	for _, s := range c.Servers {
 		if s.place.Name == name {
@@ -100,7 +100,7 @@ func (c *Cluster) Named(name string) (*Server, error) {
 	return nil, fmt.Errorf("%q is none of the servers", name)
 }
 
-// Hosts are the servers that the consumers of a stream live on, by the consumers' names.
+// Hosts returns the servers that lead the consumers of a stream, by the consumers' names.
 func (c *Cluster) Hosts(ctx context.Context, stream string) (hosts map[string]*Server, err error) {
 	err = c.ask(ctx, "no consumers of "+stream, func(ctx context.Context, js jetstream.JetStream) error {
 		s, err := js.Stream(ctx, stream)
@@ -119,7 +119,7 @@ func (c *Cluster) Hosts(ctx context.Context, stream string) (hosts map[string]*S
 	return hosts, err
 }
 
-// Whole waits until every server is well by its own word, and has all that was written to a stream.
+// Whole waits until every server reports itself healthy and has all messages of a stream.
 func (c *Cluster) Whole(ctx context.Context, stream string) error {
 	return c.ask(ctx, stream+" is not whole", func(ctx context.Context, js jetstream.JetStream) error {
 		for _, s := range c.Servers {
@@ -143,8 +143,8 @@ func (c *Cluster) Whole(ctx context.Context, stream string) error {
 	})
 }
 
-// Governed waits until each of these servers takes one of them for the leader of the cluster, which
-// answers for streams, keys and buckets that do not exist.
+// Governed waits until each of these servers names one of them as the leader of the cluster. That
+// leader answers requests for streams, keys and buckets that do not exist.
 func (c *Cluster) Governed(ctx context.Context, by []*Server) error {
 	return until(ctx, "the cluster has no leader", func(ctx context.Context) error {
 		for _, s := range by {
@@ -166,7 +166,7 @@ func (c *Cluster) Governed(ctx context.Context, by []*Server) error {
 	})
 }
 
-// healthy is the server's own answer to whether it is ready to serve.
+// healthy returns an error unless the server reports that it is ready to serve.
 func (s *Server) healthy(ctx context.Context) error {
 	var health struct{ Status, Error string }
 	if err := s.monitored(ctx, "/healthz", &health); err != nil {
@@ -178,7 +178,7 @@ func (s *Server) healthy(ctx context.Context) error {
 	return nil
 }
 
-// Received returns how many messages the server has received over each connection with a name.
+// Received returns how many messages the server has received, by the names of the connections.
 func (s *Server) Received(ctx context.Context) (map[string]int, error) {
 	var connz struct {
 		Connections []struct {
@@ -208,7 +208,7 @@ func (s *Server) monitored(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(answer.Body).Decode(into)
 }
 
-// Lead has a stream led by one of the servers, and waits until it is.
+// Lead makes one of the servers lead a stream, and waits until it does.
 func (c *Cluster) Lead(ctx context.Context, stream string, by *Server) error {
 	return c.ask(ctx, by.Name()+" does not lead "+stream, func(ctx context.Context, js jetstream.JetStream) error {
 		info, err := describe(ctx, js, stream)

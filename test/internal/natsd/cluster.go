@@ -4,27 +4,27 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// Members is how many servers a cluster has.
+// Members is the number of servers of a cluster.
 const Members = 3
 
-// Cluster is three servers which keep streams together. Its methods may be called from many
-// goroutines, but those that change the same server one after another.
+// Cluster is three servers that replicate streams. Its methods may be called concurrently, except
+// those that change the same server.
 type Cluster struct {
 	// Servers have the names n1 to n3.
 	Servers [Members]*Server
 	routes  routes
 }
 
-// StartCluster runs a cluster with files under a directory. The servers have started when it
-// returns, but may not have found each other, which Ready waits for.
+// StartCluster starts a cluster with its files under a directory. When it returns, the servers have
+// started but may not have found each other. Ready waits for that.
 func StartCluster(dir string) (*Cluster, error) { return startCluster(dir, false, ports.Free) }
 
-// StartPartible is StartCluster for a cluster that Part can part. The traffic between its servers
-// passes through this process, which takes time.
+// StartPartible is StartCluster for a cluster whose servers Part can cut off. The traffic between
+// the servers passes through this process, so it is slower.
 func StartPartible(dir string) (*Cluster, error) { return startCluster(dir, true, ports.Free) }
 
 func startCluster(dir string, partible bool, free func(int) ([]int, error)) (c *Cluster, err error) {
@@ -65,7 +65,7 @@ func (c *Cluster) Kill() {
 	c.routes.close()
 }
 
-// URLs are where clients connect.
+// URLs returns the addresses for clients.
 func (c *Cluster) URLs() []string {
 	var all []string
 	for _, s := range c.Servers {
@@ -74,7 +74,7 @@ func (c *Cluster) URLs() []string {
 	return all
 }
 
-// Others are all servers but one.
+// Others returns all servers except one.
 func (c *Cluster) Others(than *Server) []*Server {
 	var all []*Server
 	for _, s := range c.Servers {
@@ -85,15 +85,15 @@ func (c *Cluster) Others(than *Server) []*Server {
 	return all
 }
 
-// Part cuts a server off from the two others, so that neither side notices: connections stay open
-// and are silent. Clients still reach all three. Heal ends it. The cluster must have been started
-// by StartPartible.
+// Part cuts a server off from the two others. Neither side notices at once: the connections stay
+// open and silent. Clients still reach all three. Heal ends it. The cluster must be from
+// StartPartible.
 func (c *Cluster) Part(s *Server) { c.each(s, (*relay.Relay).Blackhole) }
 
 // Heal undoes Part. Swallowed bytes are lost, and the connections with them.
 func (c *Cluster) Heal(s *Server) { c.each(s, (*relay.Relay).Heal) }
 
-// each does something with all routes of a server.
+// each calls do for all routes of a server.
 func (c *Cluster) each(s *Server, do func(*relay.Relay)) {
 	for i, other := range c.Servers {
 		if other == s {

@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestCluster: a cluster goes on without a server that was stopped, killed, paused or parted, and
-// with it again.
+// TestCluster: a cluster continues without a server that was stopped, killed, paused or
+// partitioned, and with it again.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the soak does it")
@@ -54,7 +54,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// publish writes over the servers that are left.
+// publish publishes over the remaining servers.
 func (c *Cluster) publish(ctx context.Context, subject string, without *Server) error {
 	var urls []string
 	for _, s := range c.Others(without) {

@@ -2,7 +2,7 @@ package natsd
 
 import "github.com/tenure-go/tenure/test/internal/machine"
 
-// Kill is the end of a process that cannot do anything about it. It may be called twice.
+// Kill ends the process by SIGKILL. It may be called twice.
 func (s *Server) Kill() {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return // it was never started
@@ -11,8 +11,8 @@ func (s *Server) Kill() {
 	_ = s.cmd.Wait()
 }
 
-// Stop ends the server as an operator does: it hands over its streams, and leaves. It returns when
-// the process is gone.
+// Stop shuts the server down, as an operator does: the server hands over its streams and leaves.
+// Stop returns when the process is gone.
 func (s *Server) Stop() error {
 	if _, err := s.in.Write([]byte("stop\n")); err != nil {
 		return err
@@ -20,9 +20,8 @@ func (s *Server) Stop() error {
 	return s.cmd.Wait()
 }
 
-// Pause stops the server in its tracks, as SIGSTOP does: it stays connected and silent. It needs
-// Linux.
+// Pause stops the server by SIGSTOP: it stays connected and silent. It needs Linux.
 func (s *Server) Pause() error { return machine.Pause(s.PID()) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() error { return machine.Resume(s.PID()) }

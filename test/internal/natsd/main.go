@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// variable tells a process to be a server.
+	// variable is the environment variable that makes a process a server.
 	variable = "TENURE_TEST_NATSD"
 	anyPort  = server.RANDOM_PORT
 )
 
-// Nobody is the name, and the password, of a user with the right to list streams and nothing else.
+// Nobody is the name and the password of a user that may only read the state of streams.
 const Nobody = "nobody"
 
-// Main turns a process that Start started into a server, and returns in any other. Call it first.
+// Main runs the server if Start started this process, and does not return then. In any other
+// process it returns at once. Call it first.
 func Main() {
 	encoded := os.Getenv(variable)
 	if encoded == "" {
@@ -32,7 +33,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// serve ends when its parent does, or normally on request.
+// serve runs the server until its input ends with the parent, or until Stop asks it to shut down.
 func serve(encoded string) error {
 	var p place
 	if err := json.Unmarshal([]byte(encoded), &p); err != nil {

@@ -1,9 +1,9 @@
-// Package natsd runs NATS servers as processes of their own, alone or three as a cluster, which can
-// be stopped, killed, paused, cut off from each other, and started again on their files. By hand:
-// `go run ./test/internal/natsd/natsd`.
+// Package natsd runs NATS servers as processes of their own, alone or three as a cluster. Tests can
+// stop, kill and pause them, cut them off from each other, and start them again on their files. To
+// run them by hand: `go run ./test/internal/natsd/natsd`.
 //
-// The server is the one of the Go module: the program that wants one is started a second time, and
-// its call of Main becomes the server. It lives no longer than the program.
+// The server is the Go module nats-server. The test program starts itself a second time as the
+// server: there its call of Main never returns. The server ends with the program at the latest.
 package natsd
 
 import (
@@ -14,11 +14,11 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/test/internal/machine"
-	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
-// patience is how long a server may take to start: only a hang takes as long.
+// patience is the time limit for the start of a server. Only a server that hangs takes longer.
 const patience = 5 * time.Minute
 
 // Server is a server process.
@@ -29,15 +29,15 @@ type Server struct {
 	in    io.Writer
 }
 
-// place is where a server runs, each time.
+// place holds the directory and ports of a server, for each start.
 type place struct {
 	Dir  string
 	Port int
 	// For members of a cluster.
 	Name   string   `json:",omitempty"`
-	Inner  int      `json:",omitempty"` // the port for the others
+	Inner  int      `json:",omitempty"` // the port for the other servers
 	Routes []string `json:",omitempty"`
-	Hidden bool     `json:",omitempty"` // the others use their routes alone
+	Hidden bool     `json:",omitempty"` // the other servers use only the given routes
 }
 
 // Start runs a server on a directory.
@@ -49,7 +49,7 @@ func Start(dir string) (s *Server, err error) {
 	return s, err
 }
 
-// Start runs a server that has ended once more, on its files and port.
+// Start starts a server that has ended, on its files and port.
 func (s *Server) Start() error {
 	encoded, err := json.Marshal(s.place)
 	if err != nil {
@@ -62,9 +62,9 @@ func (s *Server) Start() error {
 	s.cmd = exec.Command(program)
 	s.cmd.Env = append(os.Environ(), variable+"="+string(encoded))
 	s.cmd.Stderr = os.Stderr
-	machine.Together(s.cmd) // its end of file tells a paused server nothing
+	machine.Together(s.cmd) // a paused server does not notice the end of its input
 	machine.Apart(s.cmd)
-	if s.in, err = s.cmd.StdinPipe(); err != nil { // its end is how the server learns of ours
+	if s.in, err = s.cmd.StdinPipe(); err != nil { // the server ends when its input does
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -95,17 +95,17 @@ func (s *Server) hear(out io.Reader) error {
 	return nil
 }
 
-// runs reports whether the process was not ended by Kill or Stop.
+// runs reports whether neither Kill nor Stop has ended the process.
 func (s *Server) runs() bool { return s.cmd.ProcessState == nil }
 
-// Name is that of a member of a cluster.
+// Name returns the name of a member of a cluster.
 func (s *Server) Name() string { return s.place.Name }
 
-// PID is the number of the process, which another start changes.
+// PID returns the number of the process. Each start changes it.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// URL is the address for clients. A client without a name is a user with all rights.
+// URL returns the address for clients. A client without a user name has all rights.
 func (s *Server) URL() string { return s.said.URL }
 
-// Monitor is the base URL of the server's monitoring.
+// Monitor returns the base URL of the server's monitoring.
 func (s *Server) Monitor() string { return s.said.Monitor }

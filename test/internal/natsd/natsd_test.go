@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
 func TestMain(m *testing.M) {
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// occupy takes a port for the length of the test.
+// occupy holds a port during the test.
 func occupy(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", ports.Address(0))
@@ -27,7 +27,7 @@ func occupy(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestTakenPort: a server that cannot start says why, whichever port it is.
+// TestTakenPort: a server that cannot start reports the reason, whichever port is taken.
 func TestTakenPort(t *testing.T) {
 	taken := occupy(t)
 	for name, p := range map[string]place{
@@ -48,7 +48,7 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-// TestTakenPorts: a cluster tries others.
+// TestTakenPorts: a cluster tries other ports.
 func TestTakenPorts(t *testing.T) {
 	taken, asked := occupy(t), 0
 	c, err := startCluster(t.TempDir(), true, func(n int) ([]int, error) {

@@ -1,25 +1,25 @@
 package natsd
 
 import (
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// nowhere is the address that hiding servers announce to each other: nothing listens there, so only
-// the given routes come about.
+// nowhere is the address that hidden servers announce to each other. Nothing listens there, so the
+// servers connect only by the given routes.
 const nowhere = "127.0.0.1:9"
 
-// route is how one server reaches another.
+// route is the way from one server to another.
 type route struct {
 	from, to int
 	url      string
-	relay    *relay.Relay // nil: directly
+	relay    *relay.Relay // nil if the route is direct
 }
 
 type routes []route
 
-// layRoutes has every server reach every other, through a relay for each direction if they are to
-// be cut.
+// layRoutes returns a route from every server to every other, through a relay for each direction if
+// relayed is set.
 func layRoutes(forRoutes []int, relayed bool) (all routes, err error) {
 	for from := range forRoutes {
 		for to, port := range forRoutes {
@@ -39,7 +39,7 @@ func layRoutes(forRoutes []int, relayed bool) (all routes, err error) {
 	return all, nil
 }
 
-// of are the URLs that a server is given.
+// of returns the URLs of the routes from a server.
 func (all routes) of(from int) []string {
 	var urls []string
 	for _, r := range all {
@@ -50,7 +50,7 @@ func (all routes) of(from int) []string {
 	return urls
 }
 
-// each does something with the relays of a server in both directions, if there are any.
+// each calls do for the relays of a server in both directions, if there are any.
 func (all routes) each(server int, do func(*relay.Relay)) {
 	for _, r := range all {
 		if r.relay != nil && (r.from == server || r.to == server) {

@@ -6,19 +6,20 @@ import (
 	"os"
 )
 
-// said is a server's message: its address when it is ready, or the reason why it cannot start.
+// said is a server's message to its parent: its addresses when it is ready, or the reason why it
+// cannot start.
 type said struct {
 	URL     string
 	Monitor string
 	Refusal refusal
 }
 
-// refusal is why a server does not start, by its own word.
+// refusal is the reason that a server gives for not starting.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// speaker is the log of a server, which goes on after a fatal error unless its log ends it.
+// speaker is the logger of a server. A server goes on after a fatal error unless its logger exits.
 type speaker struct{}
 
 // Fatalf reports to the process that waits for the server, and to the terminal.

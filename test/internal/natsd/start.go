@@ -2,11 +2,11 @@ package natsd
 
 import "errors"
 
-// attempts is how many times other ports are tried: another process may take one after it was found
+// attempts is how often onFree tries new ports: another process may take a port after it was found
 // free.
 const attempts = 5
 
-// onFree starts something on so many free ports.
+// onFree calls start with n free ports, and again with others if the server refuses them.
 func onFree(free func(int) ([]int, error), n int, start func([]int) error) (err error) {
 	for range attempts {
 		var found []int

@@ -20,8 +20,9 @@ var shared struct {
 	err  error
 }
 
-// Shared is one partible cluster for all tests of a package, with Tests as their TestMain. At the
-// end of each test its faults are mended, and waited for: such tests are not parallel ones.
+// Shared returns one cluster from StartPartible for all tests of a package, with Tests as their
+// TestMain. The end of each test waits until its faults are repaired, so these tests must not be
+// parallel.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	if !machine.Supported {
@@ -36,7 +37,7 @@ func Shared(t testing.TB) *Cluster {
 		defer cancel()
 		if err := shared.c.Mend(ctx); err != nil {
 			t.Error(err)
-			// later tests need not wait for them again
+			// Later tests fail at once instead of waiting again.
 			shared.err = fmt.Errorf("the servers are not whole since %s: %w", t.Name(), err)
 		}
 	})
@@ -68,7 +69,7 @@ func Tests(m *testing.M) {
 	os.Exit(code)
 }
 
-// Mend undoes the faults of servers and routes, and waits until all is as before.
+// Mend undoes the faults of servers and routes, and waits until the cluster is ready again.
 func (c *Cluster) Mend(ctx context.Context) error {
 	var errs []error
 	for _, s := range c.Servers {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// mode is the treatment of the bytes on their way.
+// mode says what happens to bytes.
 type mode int
 
 const (
@@ -23,12 +23,12 @@ func (r *Relay) Blackhole() { r.set(swallowing, 0) }
 // Mute swallows the server's bytes: requests are carried out and their answers lost.
 func (r *Relay) Mute() { r.set(muting, 0) }
 
-// Hold keeps everything in both directions, as a partition does that ends before TCP gives up:
-// bytes from that time arrive after Release, late.
+// Hold keeps all bytes in both directions until Release, like a partition that ends before TCP
+// gives up.
 func (r *Relay) Hold() { r.set(holding, 0) }
 
-// Delay passes everything on in both directions, so much later. Also bytes from before the client
-// died, or hung up, arrive then. Release ends it for later bytes.
+// Delay delays all bytes in both directions. Bytes that a client sent before it died or hung up
+// arrive late, too. Release ends the delay for later bytes.
 func (r *Relay) Delay(by time.Duration) { r.set(passing, by) }
 
 // Release ends a Hold or a Delay.
@@ -51,7 +51,7 @@ func (r *Relay) Cut() {
 	r.drop(true)
 }
 
-// Restore ends a Cut. Its port was free in between, so it fails if another process has taken that.
+// Restore ends a Cut. It fails if another process has taken the port in the meantime.
 func (r *Relay) Restore() error {
 	l, err := r.network.Listen("tcp", r.address)
 	if err != nil {
@@ -76,8 +76,8 @@ func (r *Relay) set(m mode, late time.Duration) {
 	r.changed = make(chan struct{})
 }
 
-// lets says whether bytes in this direction go on, after the end of a hold if there is one, and how
-// late.
+// lets returns whether bytes in this direction pass, and how late. During a Hold it waits for the
+// end.
 func (r *Relay) lets(answers bool) (passes bool, late time.Duration) {
 	for {
 		r.mu.Lock()

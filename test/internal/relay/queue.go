@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// queue delivers bytes in their order, late where that was asked for. Bytes that cannot be
-// delivered are lost: a side that is gone has its own way to be noticed.
+// queue delivers bytes in their order, with their delay. It drops bytes that it cannot deliver: the
+// closed connection shows that to the sender.
 type queue struct {
 	to   io.Writer
-	gone <-chan struct{} // delivery is given up
+	gone <-chan struct{} // closed when the connection is: nothing is delivered any more
 	busy sync.WaitGroup
 
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type parcel struct {
 
 func newQueue(to io.Writer, gone <-chan struct{}) *queue { return &queue{to: to, gone: gone} }
 
-// put delivers bytes without a delay at once, unless something late is before them.
+// put delivers bytes at once if they have no delay and no delayed bytes are before them.
 func (q *queue) put(data []byte, late time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,7 +39,7 @@ func (q *queue) put(data []byte, late time.Duration) {
 	}
 }
 
-// deliver ends when nothing waits any more.
+// deliver delivers waiting bytes until none are left.
 func (q *queue) deliver() {
 	for more := true; more; {
 		next := q.first()
@@ -59,7 +59,7 @@ func (q *queue) first() parcel {
 	return q.waiting[0]
 }
 
-// remove takes off the delivered bytes, and reports whether there is more.
+// remove removes the delivered bytes, and reports whether more are waiting.
 func (q *queue) remove() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,5 +67,5 @@ func (q *queue) remove() bool {
 	return len(q.waiting) > 0
 }
 
-// end waits until everything has been delivered or given up.
+// end waits until all bytes are delivered or dropped.
 func (q *queue) end() { q.busy.Wait() }

@@ -1,4 +1,5 @@
-// Package relay stands between a client and a server and takes away bytes, as networks do.
+// Package relay passes bytes between a client and a server, and loses, holds or delays them as a
+// network can.
 package relay
 
 import (
@@ -9,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
 // Network is where a relay listens and dials.
@@ -41,13 +42,13 @@ type Relay struct {
 	closed   bool
 }
 
-// link is a connection of a client and the one to the server that belongs to it.
+// link is a connection of a client, with the connection to the server that belongs to it.
 type link struct {
 	client, server net.Conn
 	gone           chan struct{} // closed with both
 }
 
-// New relays to the server of a URL.
+// New starts a relay to the server of a URL.
 func New(serverURL string) (*Relay, error) {
 	address, err := url.Parse(serverURL)
 	if err != nil {
@@ -60,8 +61,8 @@ func New(serverURL string) (*Relay, error) {
 	return begin(&loopback{}, l, address.Host), nil
 }
 
-// Over relays from one address of a network to another. In a network of pipes it works in the
-// bubbles of testing/synctest.
+// Over starts a relay from one address of a network to another. In a network of pipes it works in
+// the bubbles of testing/synctest.
 func Over(n Network, at, server string) (*Relay, error) {
 	l, err := n.Listen("tcp", at)
 	if err != nil {
@@ -76,8 +77,8 @@ func begin(n Network, l net.Listener, server string) *Relay {
 	return r
 }
 
-// listen takes a port that systems give to no client: after a Cut it must still be there for
-// Restore.
+// listen uses a port outside the range that the system gives to clients: after a Cut it must still
+// be free for Restore.
 func listen() (l net.Listener, err error) {
 	for range 20 {
 		var free []int
@@ -91,10 +92,10 @@ func listen() (l net.Listener, err error) {
 	return l, err
 }
 
-// URL is where the client connects.
+// URL is the URL to which the client connects.
 func (r *Relay) URL() string { return "nats://" + r.address }
 
-// Close ends everything and waits for it.
+// Close ends all connections and goroutines of the relay, and waits for their end.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	_ = r.listener.Close()
@@ -145,8 +146,8 @@ func (r *Relay) drop(reset bool) {
 	r.links = nil
 }
 
-// pass is one direction of a connection. It ends when nothing more comes from there and all that
-// was delayed has arrived, and ends the other one.
+// pass passes bytes in one direction of a connection. When the sender has closed its side and all
+// delayed bytes have arrived, pass ends both directions.
 func (r *Relay) pass(k *link, to io.WriteCloser, from io.ReadCloser, answers bool) {
 	defer func() {
 		_ = to.Close()

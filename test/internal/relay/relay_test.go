@@ -60,8 +60,8 @@ func (s *stage) dial(t *testing.T) net.Conn {
 	return c
 }
 
-// hears returns the bytes that come back within the time; "" is nothing.
-func hears(c net.Conn, d time.Duration) string {
+// receives returns the bytes that come back within the time, or "".
+func receives(c net.Conn, d time.Duration) string {
 	c.SetReadDeadline(time.Now().Add(d))
 	buf := make([]byte, 16)
 	n, _ := c.Read(buf)
@@ -75,8 +75,8 @@ func TestModes(t *testing.T) {
 		say := func(c net.Conn, s, want, why string) {
 			t.Helper()
 			c.Write([]byte(s))
-			if got := hears(c, time.Hour); got != want {
-				t.Errorf("after %q: heard %q, want %q: %s", s, got, want, why)
+			if got := receives(c, time.Hour); got != want {
+				t.Errorf("after %q: received %q, want %q: %s", s, got, want, why)
 			}
 		}
 		say(c, "a", "a", "it passes")
@@ -105,7 +105,7 @@ func TestDelay(t *testing.T) {
 		r.Delay(late)
 		began := time.Now()
 		c.Write([]byte("a"))
-		if got := hears(c, time.Hour); got != "a" || time.Since(began) != 2*late {
+		if got := receives(c, time.Hour); got != "a" || time.Since(began) != 2*late {
 			t.Errorf("%q came back after %v", got, time.Since(began))
 		}
 		c.Write([]byte("b"))
@@ -120,8 +120,8 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// TestDelayOfTheDead: a client's bytes arrive, though it has hung up since.
-func TestDelayOfTheDead(t *testing.T) {
+// The bytes of a client arrive, although it has hung up since.
+func TestDelayAfterTheClientHangsUp(t *testing.T) {
 	bubble(t, func(t *testing.T, r *stage) {
 		r.Delay(time.Minute)
 		c := r.dial(t)
@@ -132,7 +132,7 @@ func TestDelayOfTheDead(t *testing.T) {
 		defer server.Close()
 		c.Write([]byte("a"))
 		c.Close()
-		if got := hears(server, time.Hour); got != "a" {
+		if got := receives(server, time.Hour); got != "a" {
 			t.Errorf("%q arrived", got)
 		}
 	})
@@ -154,7 +154,7 @@ func TestCut(t *testing.T) {
 		}
 		c = r.dial(t)
 		c.Write([]byte("b"))
-		if got := hears(c, time.Hour); got != "b" {
+		if got := receives(c, time.Hour); got != "b" {
 			t.Errorf("%q came back after the cut", got)
 		}
 	})

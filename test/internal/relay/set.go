@@ -2,10 +2,10 @@ package relay
 
 import "strings"
 
-// Set is relays between one client and several servers, by the servers' addresses.
+// Set holds the relays between one client and several servers, by the servers' addresses.
 type Set map[string]*Relay
 
-// NewSet relays to each of these hosts and ports.
+// NewSet starts a relay to each of these hosts and ports.
 func NewSet(addresses []string) (Set, error) {
 	all := Set{}
 	for _, server := range addresses {
@@ -19,7 +19,7 @@ func NewSet(addresses []string) (Set, error) {
 	return all, nil
 }
 
-// Via returns where the client connects instead, for each server.
+// Via returns the address of the relay for each server.
 func (all Set) Via() map[string]string {
 	found := map[string]string{}
 	for server, r := range all {
@@ -28,9 +28,9 @@ func (all Set) Via() map[string]string {
 	return found
 }
 
-// Cut lets no byte pass in either direction, and leaves the connections open. If it is lossy, the
-// bytes are lost, and the connections end with the cut. Otherwise the bytes pass when it ends. The
-// function that it returns ends the cut.
+// Cut stops all bytes in both directions, and leaves the connections open. The returned function
+// ends the cut. If lossy is set, the bytes are lost and the connections end with the cut. Otherwise
+// the bytes pass when it ends.
 func (all Set) Cut(lossy bool) (end func()) {
 	begin, heal := (*Relay).Hold, (*Relay).Release
 	if lossy {

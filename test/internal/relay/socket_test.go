@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestCutOfSockets: only sockets can be reset, and only their ports taken by others.
+// TestCutOfSockets: only sockets can be reset, and only their ports can be taken by others.
 func TestCutOfSockets(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,13 +49,13 @@ func dial(t *testing.T, r *Relay) net.Conn {
 }
 
 // speak requires that the bytes come back.
-func speak(t *testing.T, c net.Conn, said string) {
+func speak(t *testing.T, c net.Conn, sent string) {
 	t.Helper()
-	if _, err := io.WriteString(c, said); err != nil {
+	if _, err := io.WriteString(c, sent); err != nil {
 		t.Fatal(err)
 	}
-	heard := make([]byte, len(said))
-	if _, err := io.ReadFull(c, heard); err != nil || string(heard) != said {
-		t.Fatalf("%q came back after %q, %v", heard, said, err)
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != sent {
+		t.Fatalf("%q came back after %q, %v", got, sent, err)
 	}
 }

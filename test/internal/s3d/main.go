@@ -1,10 +1,10 @@
-// Command s3d installs and starts a server that speaks S3, for use by hand, and stops it when
-// interrupted:
+// Command s3d installs and starts a server that speaks S3, for use by hand. It stops the server
+// when it is interrupted:
 //
 //	go run ./test/internal/s3d versity|versity2|minio|rclone|azurite|stub [-port N] [-dir DIR]
 //
-// It can also install alone, all of them or those that are named, so that tests that need them are
-// done in minutes:
+// It can also only install servers, all or the named ones, so that tests need not spend their time
+// on that:
 //
 //	go run ./test/internal/s3d install [versity ...]
 package main
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// bucket is made, so that there is one to begin with.
+// bucket is the bucket that the command creates.
 const bucket = "tenure"
 
 func run(ctx context.Context, args []string) error {

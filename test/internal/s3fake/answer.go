@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// hold reads the request whole before it waits, so that it is carried out even if its sender gives
-// up.
+// hold reads the whole request before it waits, so that the server carries it out even if the
+// sender gives up.
 func hold(w http.ResponseWriter, d time.Duration, inner http.Handler, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -19,7 +19,7 @@ func hold(w http.ResponseWriter, d time.Duration, inner http.Handler, r *http.Re
 	inner.ServeHTTP(w, r)
 }
 
-// late is an answer that waits before it begins.
+// late delays an answer.
 type late struct {
 	http.ResponseWriter
 	by time.Duration
@@ -40,7 +40,7 @@ func (l *late) wait() {
 	l.by = 0
 }
 
-// missing is an answer in which 412 becomes 404.
+// missing replaces 412 by 404 in an answer.
 type missing struct {
 	http.ResponseWriter
 	replaced bool

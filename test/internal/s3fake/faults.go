@@ -33,11 +33,11 @@ const (
 	DelayBefore
 	// DelayAfter carries the request out, and waits with the answer.
 	DelayAfter
-	// Refuse answers a conditional write with 412 for no reason.
+	// Refuse answers a conditional write with 412 though its condition may be met.
 	Refuse
-	// RefuseQuoted does so if the ETag in If-Match has quotes.
+	// RefuseQuoted answers 412 if the ETag in If-Match has quotes.
 	RefuseQuoted
-	// Missing answers a write with an If-Match that is not met with 404 instead of 412.
+	// Missing answers with 404 instead of 412 if the condition If-Match of a write is not met.
 	Missing
 
 	faultCount = int(Missing) + 1
@@ -71,14 +71,15 @@ func (f Fault) strikes(r *http.Request) bool {
 
 // Plan holds the chances of faults.
 type Plan struct {
-	// Chances are from 0 to 1 of the requests that the fault can happen to. One happens to a
-	// request at most; if they add up to more than 1, those that are declared last come short.
+	// Chances holds the probability of each fault, from 0 to 1, for a request that can have it. A
+	// request has one fault at most. If the chances add up to more than 1, the faults that are
+	// declared last happen less often.
 	Chances map[Fault]float64
-	// MaxDelay bounds all delays. Zero: 100 ms.
+	// MaxDelay bounds all delays. The default is 100 ms.
 	MaxDelay time.Duration
 }
 
-// Faults is a handler before a server.
+// Faults is a handler in front of a server.
 type Faults struct {
 	inner http.Handler
 
@@ -89,8 +90,8 @@ type Faults struct {
 	requests map[string]int // by method
 }
 
-// Wrap puts faults before any server. The seed decides which of the requests fail, in the order in
-// which they arrive.
+// Wrap puts faults in front of a server. The seed decides which requests fail, in the order of
+// their arrival.
 func Wrap(inner http.Handler, seed uint64, plan Plan) *Faults {
 	return &Faults{inner: inner, rng: rand.New(rand.NewPCG(seed, 0)), plan: plan, requests: map[string]int{}}
 }
@@ -109,7 +110,7 @@ func (f *Faults) Struck(fault Fault) int {
 	return f.struck[fault]
 }
 
-// Requests counts the requests of a method that have arrived, for the cost of stores.
+// Requests counts the requests of a method, for the cost of stores.
 func (f *Faults) Requests(method string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +138,7 @@ func (f *Faults) draw(r *http.Request) (Fault, time.Duration) {
 	return None, 0
 }
 
-// ServeHTTP answers, or fails to.
+// ServeHTTP answers the request, or injects a fault.
 func (f *Faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch fault, delay := f.draw(r); fault {
 	case Contended:

@@ -1,4 +1,4 @@
-// Package s3fake is a server of object storage within the process, which can fail on purpose.
+// Package s3fake is a server of object storage within the process that can fail on purpose.
 package s3fake
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/tenure-go/tenure/internal/pipenet"
 )
 
-// Region is that of all buckets.
+// Region is the region of all buckets.
 const Region = "us-east-1"
 
 // Server answers without TLS and with any signature.
 type Server struct {
 	*Faults
 	http    *httptest.Server
-	network *pipenet.Network // nil: the loopback interface
+	network *pipenet.Network // nil for the loopback interface
 }
 
-// Start starts a server that holds these buckets in memory, and fails by the plan. It listens on a
-// port of the loopback interface. Close stops it.
+// Start starts a server that holds these buckets in memory, with the faults of the plan. It listens
+// on a port of the loopback interface. Close stops it.
 func Start(seed uint64, plan Plan, buckets ...string) (*Server, error) {
 	return start(seed, plan, buckets, net.Listen, nil)
 }
@@ -55,7 +55,7 @@ func start(seed uint64, plan Plan, buckets []string,
 	return s, nil
 }
 
-// Memory is a server without faults. It knows two users; one of them has no rights.
+// Memory returns a server without faults. It has two users; one of them has no rights.
 func Memory(buckets ...string) (http.Handler, error) {
 	backend := s3mem.New()
 	for _, b := range buckets {
@@ -73,10 +73,10 @@ func Memory(buckets ...string) (http.Handler, error) {
 	}), nil
 }
 
-// URL is the endpoint.
+// URL returns the endpoint.
 func (s *Server) URL() string { return s.http.URL }
 
-// Close ends the server and all its connections, when the requests that it works on are done.
+// Close waits for the requests under way, and ends the server and all its connections.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
@@ -91,7 +91,7 @@ const (
 	nobody  = "nobody"
 )
 
-// ClientOf returns a new client of a relay before the server at a URL, with connections of its own.
+// ClientOf returns a new client of a relay to the server, at a URL, with connections of its own.
 func (s *Server) ClientOf(url string) *s3.Client { return s.newClient(url, anybody) }
 
 // Nobody returns a client without any rights.

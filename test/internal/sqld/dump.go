@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// Dump returns the statements that make the tables of a database again, as pg_dump writes them.
+// Dump returns the statements that recreate the tables of a database, as pg_dump writes them.
 func (p *Postgres) Dump(t testing.TB, database string) []byte {
 	t.Helper()
 	return p.output(t, p.client("pg_dump", "--clean", "--if-exists", database)...)
@@ -25,8 +25,7 @@ func (p *Postgres) client(name string, args ...string) []string {
 	return append([]string{tool(name), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres"}, args...)
 }
 
-// Dump returns the statements that make the tables of a database again, as mariadb-dump writes
-// them.
+// Dump returns the statements that recreate the tables of a database, as mariadb-dump writes them.
 func (m *MariaDB) Dump(t testing.TB, database string) []byte {
 	t.Helper()
 	return m.output(t, m.client("mariadb-dump", database)...)
@@ -42,7 +41,7 @@ func (m *MariaDB) client(name string, args ...string) []string {
 	return append([]string{name, "--no-defaults", "-h", ports.Host, "-P", strconv.Itoa(m.port), "-u", "root"}, args...)
 }
 
-// file is a new file that the user of the server may read.
+// file creates a file that the user of the server may read, and returns its path.
 func (p *process) file(t testing.TB, content []byte) string {
 	t.Helper()
 	f, err := os.CreateTemp(p.dir, "file-")

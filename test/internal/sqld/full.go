@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// small is the size of a small disk: a fresh cluster, and a few segments of its log.
+// small is the size of a small disk. It holds a new cluster and a few segments of its log.
 const small = 160 << 20
 
-// StartPostgresOnSmallDisk is StartPostgres on a file system of its own in memory. It takes the
-// rights of root.
+// StartPostgresOnSmallDisk is StartPostgres on a file system of its own in memory. It must run as
+// root.
 func StartPostgresOnSmallDisk(t testing.TB) *Postgres {
 	t.Helper()
 	p := new(Postgres)
@@ -43,7 +43,7 @@ func mount(dir, user string) error {
 	return syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755,uid=%d,gid=%d", small, uid, gid))
 }
 
-// Fill leaves no space on the disk, until the returned function is called.
+// Fill fills the disk. The returned function frees the space.
 func (p *Postgres) Fill(t testing.TB) (free func()) {
 	t.Helper()
 	name := filepath.Join(p.dir, "filler")
@@ -61,5 +61,5 @@ type zeros struct{}
 // Read returns zeros.
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// Over reports whether the server has ended by itself.
+// Over reports whether the server has ended.
 func (p *Postgres) Over() bool { return p.over() }

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// The driver writes each lost connection to the standard error.
+// Otherwise the driver reports each lost connection on the standard error.
 func init() { _ = mysql.SetLogger(&mysql.NopLogger{}) }
 
 // MariaDB is a MariaDB server.
@@ -25,7 +25,7 @@ func RunMariaDB(settings ...string) (*MariaDB, error) {
 	m := new(MariaDB)
 	return m, m.settle("mysql", func(dir string) error {
 		data := filepath.Join(dir, "data")
-		// Two installations that share a directory for temporary tables disturb one another.
+		// Two installations that share a directory for temporary tables disturb each other.
 		if err := m.run("mariadb-install-db", "--no-defaults", "--datadir="+data, "--tmpdir="+dir,
 			"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (m *MariaDB) Start() error {
 	return m.start(ctx, func(ctx context.Context) error { return ping(ctx, "mysql", m.DSN("root", "")) })
 }
 
-// Encrypt restarts the server with TLS, from files in PEM. Clients may connect without.
+// Encrypt restarts the server with TLS, from PEM files. Clients may still connect without TLS.
 func (m *MariaDB) Encrypt(t testing.TB, ca, cert, key string) {
 	t.Helper()
 	m.encrypt(t, map[string]string{"--ssl-ca=": ca, "--ssl-cert=": cert, "--ssl-key=": key})
@@ -62,7 +62,7 @@ func (m *MariaDB) Encrypt(t testing.TB, ca, cert, key string) {
 	must(t, m.Start())
 }
 
-// Stop is an orderly shutdown.
+// Stop ends the server by an orderly shutdown.
 func (m *MariaDB) Stop() error { return m.signal(syscall.SIGTERM, true) }
 
 // Kill ends the server at once, as a crash does.
@@ -74,18 +74,18 @@ func (m *MariaDB) End() {
 	m.remove()
 }
 
-// Pause stops the server in its tracks.
+// Pause stops the server by SIGSTOP.
 func (m *MariaDB) Pause() error { return m.signal(syscall.SIGSTOP, false) }
 
-// Resume lets it go on.
+// Resume continues a paused server.
 func (m *MariaDB) Resume() error { return m.signal(syscall.SIGCONT, false) }
 
-// DSN names a database on the server, in the form of the driver, for a user without a password.
+// DSN returns the driver's name of a database on the server, for a user without a password.
 func (m *MariaDB) DSN(user, database string) string {
 	return fmt.Sprintf("%s@tcp(%s)/%s", user, m.Address(), database)
 }
 
-// Open is a pool of connections for a user, until the test ends.
+// Open returns a pool of connections for a user. The end of the test closes it.
 func (m *MariaDB) Open(t testing.TB, user, database string) *sql.DB {
 	t.Helper()
 	return Open(t, "mysql", m.DSN(user, database))

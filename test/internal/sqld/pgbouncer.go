@@ -9,15 +9,15 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// PgBouncer is a pooler before a PostgreSQL server.
+// PgBouncer is a pooler in front of a PostgreSQL server.
 type PgBouncer struct{ process }
 
-// RunPgBouncer runs a pooler. The mode is session, transaction or statement. The role postgres
-// alone may connect, without a password. It tries a server that failed again after 1 s, not after
-// the 15 s of the package.
+// RunPgBouncer runs a pooler. The mode is session, transaction or statement. Only the role postgres
+// may connect, without a password. The pooler tries a failed server again after 1 s; the default is
+// 15 s.
 func RunPgBouncer(p *Postgres, mode string) (*PgBouncer, error) {
 	b := new(PgBouncer)
 	return b, b.settle("postgres", func(dir string) error {
@@ -65,11 +65,11 @@ func (b *PgBouncer) Start() error {
 	return b.start(ctx, func(ctx context.Context) error { return ping(ctx, "pgx", b.DSN("postgres", "postgres")) })
 }
 
-// Kill ends the pooler at once, and so all connections through it.
+// Kill ends the pooler and all connections through it at once.
 func (b *PgBouncer) Kill() error { return b.signal(syscall.SIGKILL, true) }
 
-// DSN is a URL of a database behind the pooler for a role. Statements are sent without names,
-// because a session that is given away by transaction knows none.
+// DSN returns the URL of a database behind the pooler for a role. The client sends statements
+// without names, because in transaction mode the next transaction may get another session.
 func (b *PgBouncer) DSN(role, database string) string {
 	return fmt.Sprintf("postgres://%s@%s/%s?default_query_exec_mode=exec", role, ports.Address(b.port), database)
 }

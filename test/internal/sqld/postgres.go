@@ -14,17 +14,17 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// patience is how long a server may take to answer after its start.
+// patience is the time limit for a server to answer after its start.
 const patience = time.Minute
 
 // Postgres is a PostgreSQL server.
 type Postgres struct{ process }
 
-// RunPostgres runs a PostgreSQL server with the package's settings and these, such as "fsync=off".
-// Everybody on this machine may connect as any role. End ends it.
+// RunPostgres runs a PostgreSQL server with the Debian package's settings and these, such as
+// "fsync=off". Any process on this machine may connect as any role. End ends the server.
 func RunPostgres(settings ...string) (*Postgres, error) {
 	p := new(Postgres)
 	return p, p.settle("postgres", func(dir string) error {
@@ -44,14 +44,14 @@ func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	return p
 }
 
-// initialize makes an empty cluster.
+// initialize creates an empty database cluster.
 func (p *Postgres) initialize() error {
 	return p.run(tool("initdb"), "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale")
 }
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
-// begins starts the server for the first time, on a directory that has its files.
+// begins starts the server for the first time, on a directory with the files of a cluster.
 func (p *Postgres) begins(settings []string) error {
 	p.command = []string{
 		tool("postgres"), "-D", p.data(), "-p", strconv.Itoa(p.port),
@@ -63,7 +63,7 @@ func (p *Postgres) begins(settings []string) error {
 	return p.Start()
 }
 
-// tool is the path of a program of PostgreSQL, which Debian keeps outside of PATH.
+// tool returns the path of a program of PostgreSQL, which Debian keeps outside of PATH.
 func tool(name string) string {
 	if all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(all) > 0 {
 		return slices.Max(all)
@@ -78,7 +78,7 @@ func (p *Postgres) Start() error {
 	return p.start(ctx, func(ctx context.Context) error { return ping(ctx, "pgx", p.DSN("postgres", "postgres")) })
 }
 
-// Encrypt restarts the server with TLS, from files in PEM. Clients may connect without.
+// Encrypt restarts the server with TLS, from PEM files. Clients may still connect without TLS.
 func (p *Postgres) Encrypt(t testing.TB, ca, cert, key string) {
 	t.Helper()
 	p.command = append(p.command, "--ssl=on")
@@ -87,8 +87,8 @@ func (p *Postgres) Encrypt(t testing.TB, ca, cert, key string) {
 	must(t, p.Start())
 }
 
-// Admit lets users connect by these rules of pg_hba.conf alone, and restarts the server. The role
-// postgres still needs no password.
+// Admit restarts the server with only these rules in pg_hba.conf, after one for the role postgres,
+// which still needs no password.
 func (p *Postgres) Admit(t testing.TB, rules ...string) {
 	t.Helper()
 	own := "host all,replication postgres " + ports.Host + "/32 trust"
@@ -98,16 +98,15 @@ func (p *Postgres) Admit(t testing.TB, rules ...string) {
 	must(t, p.Start())
 }
 
-// Stop ends the server without waiting for its clients, as an orderly shutdown does.
+// Stop ends the server by an orderly shutdown that does not wait for clients.
 func (p *Postgres) Stop() error { return p.signal(syscall.SIGINT, true) }
 
-// Kill ends the server at once with all of its processes. It is as after a crash: the next start
-// recovers.
+// Kill ends the server with all of its processes at once, like a crash. The next start recovers.
 func (p *Postgres) Kill() error {
 	if p.over() {
 		return nil
 	}
-	// A server that is stopped starts no process that would be missed below.
+	// A stopped server starts no more processes, so the list below is complete.
 	if err := p.signal(syscall.SIGSTOP, false); err != nil {
 		return err
 	}
@@ -131,25 +130,25 @@ func (p *Postgres) End() {
 	p.remove()
 }
 
-// Pause stops the server with all of its processes in their tracks.
+// Pause stops the server and all of its processes by SIGSTOP.
 func (p *Postgres) Pause() error { return p.all(syscall.SIGSTOP) }
 
-// Resume lets it go on.
+// Resume continues a paused server.
 func (p *Postgres) Resume() error { return p.all(syscall.SIGCONT) }
 
-// DSN is a URL of a database on the server for a role.
+// DSN returns the URL of a database on the server for a role.
 func (p *Postgres) DSN(role, database string) string {
 	return fmt.Sprintf("postgres://%s@%s/%s", role, p.Address(), database)
 }
 
-// Open is a pool of connections for a role, until the test ends.
+// Open returns a pool of connections for a role. The end of the test closes it.
 func (p *Postgres) Open(t testing.TB, role, database string) *sql.DB {
 	t.Helper()
 	return Open(t, "pgx", p.DSN(role, database))
 }
 
-// RunStandby runs a second server that follows this one, asynchronously. It lacks what it has not
-// received when it is promoted.
+// RunStandby runs a second server that follows this one asynchronously. When it is promoted, it
+// lacks the writes that it has not received.
 func (p *Postgres) RunStandby() (*Postgres, error) {
 	s := new(Postgres)
 	return s, s.settle("postgres", func(string) error {
@@ -170,7 +169,7 @@ func (p *Postgres) Standby(t testing.TB) *Postgres {
 	return s
 }
 
-// Separate makes a standby stop to follow. It returns when no write reaches it any more.
+// Separate cuts a standby off from its primary. It returns when no more writes reach the standby.
 func (p *Postgres) Separate(t testing.TB) {
 	t.Helper()
 	db := p.Open(t, "postgres", "postgres")
@@ -186,7 +185,7 @@ func (p *Postgres) Separate(t testing.TB) {
 	}
 }
 
-// Promote makes a primary of a standby.
+// Promote makes a standby the primary.
 func (p *Postgres) Promote(t testing.TB) {
 	t.Helper()
 	must(t, execute(p.Open(t, "postgres", "postgres"), "SELECT pg_promote(true)"))
@@ -197,7 +196,7 @@ func execute(db *sql.DB, query string) error {
 	return err
 }
 
-// Open is a pool of connections of a driver, until the test ends.
+// Open returns a pool of connections of a driver. The end of the test closes it.
 func Open(t testing.TB, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)

@@ -1,6 +1,6 @@
 // Package sqld runs database servers for tests, on 127.0.0.1: PostgreSQL with a streaming standby,
-// PgBouncer, and MariaDB, with the settings of the Debian packages unless a test gives others. The
-// servers end with the process that started them.
+// PgBouncer, and MariaDB. They have the settings of the Debian packages, unless a test gives
+// others. The servers end with the process that started them.
 package sqld
 
 import (
@@ -18,24 +18,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/test/internal/machine"
-	"github.com/tenure-go/tenure/test/internal/ports"
 )
 
 // process is one server process, which can be started again on its files and port.
 type process struct {
 	command []string
 	dir     string // with the file of its output
-	user    string // that it runs as, if this process is root
+	user    string // the user of the server if this process is root
 	port    int
 	cmd     *exec.Cmd
-	ended   chan struct{} // closed when the process has
+	ended   chan struct{} // closed when the process has ended
 }
 
 func (p *process) log() string { return filepath.Join(p.dir, filepath.Base(p.command[0])+".log") }
 
-// settle gives the process a port and a directory that its user owns: those of package testing are
-// closed to others. Then it begins.
+// settle gives the process a port and a directory that its user owns, and then calls begin. Only
+// the user of the test can read the directories of package testing.
 func (p *process) settle(user string, begin func(dir string) error) (err error) {
 	found, err := ports.Free(1)
 	if err != nil {
@@ -60,7 +60,8 @@ func (p *process) settle(user string, begin func(dir string) error) (err error) 
 	return begin(p.dir)
 }
 
-// give copies a file to where the server can read it, and returns its new path.
+// give copies a file into the directory of the server, which can read it there. It returns the
+// path.
 func (p *process) give(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -93,7 +94,7 @@ func (p *process) remove() { _ = os.RemoveAll(p.dir) }
 // Address is where the server listens.
 func (p *process) Address() string { return ports.Address(p.port) }
 
-// over reports whether the process has ended, or not begun.
+// over reports whether the process has ended or was never started.
 func (p *process) over() bool {
 	if p.cmd == nil {
 		return true
@@ -106,7 +107,7 @@ func (p *process) over() bool {
 	}
 }
 
-// start runs it and waits until it answers.
+// start starts the process and waits until it answers.
 func (p *process) start(ctx context.Context, answers func(context.Context) error) error {
 	if err := p.begin(); err != nil {
 		return err
@@ -126,13 +127,13 @@ func (p *process) start(ctx context.Context, answers func(context.Context) error
 	}
 }
 
-// begin runs it.
+// begin starts the process.
 func (p *process) begin() error {
 	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }() // the process has its own
+	defer func() { _ = out.Close() }() // the process has its own descriptor
 	if p.cmd, err = p.prepared(p.command...); err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func (p *process) begin() error {
 	return nil
 }
 
-// prepared is a command in the directory of the process, as its user.
+// prepared returns a command that runs in the directory of the process, as its user.
 func (p *process) prepared(command ...string) (*exec.Cmd, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = p.dir
@@ -190,13 +191,14 @@ func (p *process) output(t testing.TB, command ...string) []byte {
 	return out
 }
 
-// fault is an error with the last words of the process.
+// fault returns an error with the end of the log of the process.
 func (p *process) fault(what string) error {
 	said, _ := os.ReadFile(p.log())
 	return fmt.Errorf("%s %s: %s", filepath.Base(p.command[0]), what, said[max(0, len(said)-2000):])
 }
 
-// signal sends a signal to the process alone and waits for its end, if it ends it.
+// signal sends a signal only to the process, not to its children. If ends is set, signal waits
+// until the process has ended.
 func (p *process) signal(sig syscall.Signal, ends bool) error {
 	if p.over() {
 		return nil
@@ -210,7 +212,7 @@ func (p *process) signal(sig syscall.Signal, ends bool) error {
 	return nil
 }
 
-// all sends a signal to the process and to its children.
+// all sends a signal to the process and its children.
 func (p *process) all(sig syscall.Signal) error {
 	pids := append([]int{p.cmd.Process.Pid}, children(p.cmd.Process.Pid)...)
 	for _, pid := range pids {
@@ -229,7 +231,7 @@ func children(of int) (pids []int) {
 		if err != nil {
 			continue
 		}
-		_, after, _ := strings.Cut(string(text), ") ") // the name before it may have spaces
+		_, after, _ := strings.Cut(string(text), ") ") // the name in front may have spaces
 		if fields := strings.Fields(after); len(fields) > 1 && fields[1] == strconv.Itoa(of) {
 			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
 				pids = append(pids, pid)
@@ -239,7 +241,7 @@ func children(of int) (pids []int) {
 	return pids
 }
 
-// lives reports whether a process has not ended. One that nobody has waited for has.
+// lives reports whether a process has not ended. A zombie has ended.
 func lives(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// keeps writes a row and checks that it is there after what happens to the server.
+// keeps writes a row and checks that it is still there after these faults of the server.
 func keeps(t *testing.T, db *sql.DB, happens ...func() error) {
 	t.Helper()
 	must(t, execute(db, "CREATE TABLE kept (n integer)"))
@@ -38,14 +38,14 @@ func unanswered(db *sql.DB) error {
 	return nil
 }
 
-func TestPostgresKeepsWhatItAcknowledged(t *testing.T) {
+func TestPostgresKeepsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	p := StartPostgres(t)
 	db := p.Open(t, "postgres", "postgres")
 	keeps(t, db, p.Kill, p.Start, p.Stop, p.Start, p.Pause, func() error { return unanswered(db) }, p.Resume)
 }
 
-func TestMariaDBKeepsWhatItAcknowledged(t *testing.T) {
+func TestMariaDBKeepsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	m := StartMariaDB(t)
 	must(t, execute(m.Open(t, "root", ""), "CREATE DATABASE kept"))
@@ -53,7 +53,7 @@ func TestMariaDBKeepsWhatItAcknowledged(t *testing.T) {
 	keeps(t, db, m.Kill, m.Start, m.Stop, m.Start, m.Pause, func() error { return unanswered(db) }, m.Resume)
 }
 
-func TestStandbyLacksWhatItHasNotReceived(t *testing.T) {
+func TestStandbyLacksUnreceivedWrites(t *testing.T) {
 	t.Parallel()
 	p := StartPostgres(t)
 	db := p.Open(t, "postgres", "postgres")

@@ -1,5 +1,5 @@
-// Command worker is a program for tenure run to run where there is no other: it leaves orphans
-// behind, says its token, and when it is asked to end it ends with a code of its own.
+// Command worker is the program that tenure run starts where no other program is installed. It
+// leaves orphans behind, prints its token, and exits with code 7 after SIGTERM.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// asked is what it exits with after SIGTERM.
+// asked is the exit code after SIGTERM.
 const asked = 7
 
 func main() {
@@ -30,15 +30,15 @@ func main() {
 	}
 }
 
-// again runs this program once more, without any file that would have to be there.
+// again returns a command that runs this program once more, from /proc: the file may be missing.
 func again(arg string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe", arg)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return c
 }
 
-// work leaves orphans, of which each has a parent that did not wait for it, and then does nothing
-// until it is asked to end.
+// work leaves orphans behind, each with a parent that did not wait for it. Then it waits for
+// SIGTERM.
 func work() error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)

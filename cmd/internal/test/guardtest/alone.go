@@ -26,16 +26,16 @@ const (
 	dirEnv   = "TEST_OF_TENURE_DIR"
 )
 
-// Alone runs a test in a process of its own, which has no children but those of the test, and must
-// leave nothing behind: no process, no goroutine of these packages. Files are given to the process
+// Alone runs a test in a process of its own, which has no children but those of the test. The test
+// must leave nothing behind: no process, no goroutine of these packages. The process inherits files
 // under the numbers from 3.
 func Alone(t *testing.T, body func(t *testing.T), files ...*os.File) {
 	t.Helper()
 	Apart(t, body, func(p *Process) { p.Passes() }, files...)
 }
 
-// Apart is Alone for tests with a part that looks on from outside, and may stop or kill the
-// process.
+// Apart is Alone for tests with a second part. The second part runs outside of the process, and may
+// stop or kill it.
 func Apart(t *testing.T, inside func(t *testing.T), outside func(p *Process), files ...*os.File) {
 	t.Helper()
 	if os.Getenv(aloneEnv) == t.Name() {
@@ -47,8 +47,8 @@ func Apart(t *testing.T, inside func(t *testing.T), outside func(p *Process), fi
 	outside(begin(t, files))
 }
 
-// AtOnce is for the environment of processes that must end when they do: those that look for races
-// otherwise take a second more.
+// AtOnce is for the environment of processes that must end without delay: otherwise the race
+// detector takes a second more.
 const AtOnce = "GORACE=atexit_sleep_ms=0"
 
 // Dir is a directory that both parts of a test see.
@@ -61,7 +61,7 @@ func Dir(t *testing.T) string {
 	return ""
 }
 
-// Process is the one that a test has of its own, seen from outside.
+// Process is the process of a test, seen from outside.
 type Process struct {
 	*testing.T
 	Cmd *exec.Cmd
@@ -103,7 +103,7 @@ func begin(t *testing.T, files []*os.File) *Process {
 	return p
 }
 
-// ends waits until the process has ended, and all that came of it: they hold its output.
+// ends waits until the process and all its descendants have ended: they hold its output.
 func (p *Process) ends() error {
 	p.Helper()
 	err := p.Cmd.Wait()
@@ -115,7 +115,7 @@ func (p *Process) ends() error {
 	return err
 }
 
-// exactly matches one test, by the way in which -test.run is split.
+// exactly returns the value of -test.run that matches one test.
 func exactly(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
@@ -124,7 +124,7 @@ func exactly(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// Passes waits until the part inside has passed, and nothing that came of it runs.
+// Passes waits until the part inside has passed, and none of its descendants runs.
 func (p *Process) Passes() {
 	p.Helper()
 	if err := p.ends(); err != nil {
@@ -132,7 +132,7 @@ func (p *Process) Passes() {
 	}
 }
 
-// Exits waits likewise until the part inside has ended itself.
+// Exits waits in the same way until the part inside has exited with a code.
 func (p *Process) Exits(code int) {
 	p.Helper()
 	_ = p.ends()
@@ -149,14 +149,14 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
-// Killed kills the process and waits until nothing that came of it runs either.
+// Killed kills the process and waits until none of its descendants runs either.
 func (p *Process) Killed() {
 	p.Helper()
 	p.Signal(syscall.SIGKILL)
 	_ = p.ends()
 }
 
-// nothingRuns is checked at the end of a test in a process of its own.
+// nothingRuns checks at the end of a test that it has left no process and no goroutine.
 func nothingRuns(t *testing.T) {
 	t.Helper()
 	if t.Failed() || t.Skipped() { // in the middle of it

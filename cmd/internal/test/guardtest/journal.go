@@ -34,10 +34,10 @@ type Journal struct {
 	notes []Note
 }
 
-// NewJournal returns the journal in a directory, which is empty if there is none.
+// NewJournal returns the journal in a directory. It is empty if the directory has none.
 func NewJournal(dir string) *Journal { return &Journal{Path: filepath.Join(dir, "journal")} }
 
-// Add notes something now, under a name that is not a process.
+// Add makes a note now, under a name that is not that of a process.
 func (j *Journal) Add(name, what string) {
 	if err := j.add(Note{Name: name, What: what}); err != nil {
 		panic(err)
@@ -56,7 +56,7 @@ func (j *Journal) add(n Note) error {
 	return err
 }
 
-// Notes are all that were noted so far, in order.
+// Notes returns all notes so far, in order.
 func (j *Journal) Notes() []Note {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -95,8 +95,8 @@ func (j *Journal) Find(name, what string) (Note, bool) {
 	return Note{}, false
 }
 
-// Last is when a name noted this for the last time; an empty text stands for any. It is 0 for
-// never.
+// Last returns the time of the last such note of a name, or 0 if there is none. An empty text
+// stands for any.
 func (j *Journal) Last(name, what string) (at stamp.Time) {
 	for _, n := range j.Notes() {
 		if n.Name == name && (what == "" || n.What == what) {
@@ -106,7 +106,7 @@ func (j *Journal) Last(name, what string) (at stamp.Time) {
 	return at
 }
 
-// Count is how often a name noted this so far.
+// Count returns the number of such notes of a name so far.
 func (j *Journal) Count(name, what string) (count int) {
 	for _, n := range j.Notes() {
 		if n.Name == name && n.What == what {
@@ -123,7 +123,7 @@ func (j *Journal) Await(t *testing.T, name, what string) (n Note) {
 	return n
 }
 
-// Workers are the processes that began under a name, or under any if it is empty.
+// Workers returns the processes that began under a name, or under any name if it is empty.
 func (j *Journal) Workers(name string) (pids []int) {
 	for _, n := range j.Notes() {
 		if n.What == "begin" && (name == "" || n.Name == name) {
@@ -133,7 +133,7 @@ func (j *Journal) Workers(name string) (pids []int) {
 	return pids
 }
 
-// Alive is the first of those that runs; 0 if none does.
+// Alive returns the first of these processes that still runs; 0 if none does.
 func (j *Journal) Alive(name string) (pid int) {
 	for _, pid := range j.Workers(name) {
 		if runs(pid) {
@@ -143,7 +143,7 @@ func (j *Journal) Alive(name string) (pid int) {
 	return 0
 }
 
-// AwaitEnd waits until none of them runs any more. A process that has ended cannot act.
+// AwaitEnd waits until none of these processes runs any more: a process that has ended cannot act.
 func (j *Journal) AwaitEnd(t *testing.T, name string) {
 	t.Helper()
 	wait.Succeeds(t, "the end of the workers", func(context.Context) error {

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// Main is for TestMain: it makes the test binary a guard if the first argument says so, or a
-// worker. It lets more tests run side by side than there are processors, since they wait far more
-// than they work.
+// Main is for TestMain. By the first argument it makes the test binary a guard or a worker, or else
+// runs the tests. More tests run side by side than there are processors, since they mostly wait.
 func Main(m *testing.M, guard func(numbers []string) error) {
 	err := flag.Set("test.parallel", "8")
 	switch role := append(os.Args, "", "")[1]; role {
@@ -22,7 +21,7 @@ func Main(m *testing.M, guard func(numbers []string) error) {
 	case "worker":
 		err = work(os.Args[2])
 	default:
-		// as in the background of a shell: guards and workers would inherit it
+		// a shell ignores it for background jobs: guards and workers would inherit that
 		if signal.Ignored(os.Interrupt) {
 			signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 		}
@@ -37,10 +36,10 @@ func Main(m *testing.M, guard func(numbers []string) error) {
 	os.Exit(0)
 }
 
-// Guard is the command line of a guard.
+// Guard returns the command line of a guard.
 func Guard() *exec.Cmd { return exec.Command(Self(), "guard") }
 
-// Self is the test binary.
+// Self returns the path of the test binary.
 func Self() string {
 	self, err := os.Executable()
 	if err != nil {

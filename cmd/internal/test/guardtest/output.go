@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Output collects text, to be read while it is written.
+// Output collects text, which can be read while it is written.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -19,7 +19,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// String is all of it until now.
+// String returns the text so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

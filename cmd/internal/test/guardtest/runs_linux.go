@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// runs reports whether a process can still act. One that has ended may wait for its parent to take
-// note of that.
+// runs reports whether a process can still act. A zombie cannot.
 func runs(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

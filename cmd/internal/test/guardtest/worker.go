@@ -20,23 +20,23 @@ import (
 // then "act" all the time, and the signals that it receives, such as "SIGTERM", until "end".
 type Worker struct {
 	Name, Journal string
-	// For is how long it works, or until it is asked to end if that is 0.
+	// For is how long it works; 0: until a signal ends it.
 	For time.Duration
-	// Deaf has SIGTERM and SIGINT not end it; otherwise they do after Finish.
+	// Deaf makes it ignore SIGTERM and SIGINT. Otherwise these end it after Finish.
 	Deaf   bool
 	Finish time.Duration
 	// Code is its exit code.
 	Code int
-	// Children are begun first, and are not waited for.
+	// Children are started first. The worker does not wait for their end.
 	Children []Worker
-	// Apart puts a child into a session of its own; Strays has a command leave its process group,
-	// for that of its parent.
+	// Apart puts a child into a session of its own. Strays makes a command leave its process group
+	// and join that of its parent.
 	Apart, Strays bool
 	// Closes makes it close its inherited files, and start children without any.
 	Closes bool
 }
 
-// Args are a command line without the name of its file, which is the test binary.
+// Args returns the arguments by which the test binary becomes this worker.
 func (w Worker) Args() []string {
 	spec, err := json.Marshal(w)
 	if err != nil {
@@ -68,7 +68,7 @@ func work(spec string) error {
 			_ = unix.Close(fd)
 		}
 	}
-	if err := w.bear(); err != nil {
+	if err := w.startChildren(); err != nil {
 		return err
 	}
 	if w.Strays {
@@ -79,7 +79,7 @@ func work(spec string) error {
 	if err := w.note("begin"); err != nil {
 		return err
 	}
-	w.toil(signals)
+	w.workUntilOver(signals)
 	if err := w.note("end"); err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func work(spec string) error {
 	return nil
 }
 
-// Given are the files beyond the standard ones that this process was begun with. High is the name
-// of any that is far from the numbers that programs use.
+// Given returns the numbers of the files that this process has inherited, besides the standard
+// ones. The name "high" stands for any number that is far above those that programs use.
 func Given() []string {
 	return slices.Collect(func(yield func(string) bool) {
 		for _, name := range given() {
@@ -99,8 +99,8 @@ func Given() []string {
 	})
 }
 
-// given returns the inherited files, without those that this process has opened: they are closed
-// when it starts another.
+// given returns the inherited files. Files that this process has opened are close-on-exec, and are
+// left out.
 func given() iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for fd := 3; fd < 1000; fd++ {
@@ -119,8 +119,8 @@ func given() iter.Seq2[int, string] {
 	}
 }
 
-// toil returns when the work is over.
-func (w *Worker) toil(signals <-chan os.Signal) {
+// workUntilOver returns when the work is over.
+func (w *Worker) workUntilOver(signals <-chan os.Signal) {
 	ticker := time.NewTicker(between)
 	var over <-chan time.Time
 	if w.For > 0 {
@@ -149,8 +149,8 @@ func stray() error {
 	return unix.Setpgid(0, group)
 }
 
-// bear begins the children and waits until they have begun.
-func (w *Worker) bear() error {
+// startChildren starts the children and waits until each has noted "begin".
+func (w *Worker) startChildren() error {
 	j := &Journal{Path: w.Journal}
 	for _, child := range w.Children {
 		child.Journal = w.Journal

@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// Hostile does things to a terminal, each of them in another way.
+// Hostile is text that changes a terminal in several ways.
 const Hostile = "\x1b[31m \x07\r \x7f \u009b31m \u202e \u2066 \u200f \u2028 \U000e0041"
 
-// Harmless checks that all that is written is printed by a terminal, in lines, and nothing else.
+// Harmless checks that a text is not empty and has only printable characters and line ends.
 func Harmless(t *testing.T, text string) {
 	t.Helper()
 	if text == "" {

@@ -16,14 +16,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// variable makes the test binary the program: so do its candidates and guards, which inherit it.
+// variable makes the test binary run as the program. Candidates and guards inherit it.
 const variable = "TEST_OF_TENURE_MAIN"
 
 // Env is for the environment of a process that is the program.
 const Env = variable + "=1"
 
-// Main is for TestMain. It lets more tests run side by side than there are processors: they wait
-// far more than they work.
+// Main is for TestMain. More tests run side by side than there are processors, since they mostly
+// wait.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
@@ -34,18 +34,18 @@ func Main(m *testing.M, main func()) {
 		os.Exit(99)
 	}
 	must(flag.Set("test.parallel", "8"))
-	// as nohup has them, or the background of a shell
+	// nohup ignores these signals, and a shell for background jobs
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
-		if signal.Ignored(s) { // which the programs under test would inherit
+		if signal.Ignored(s) { // the programs under test would inherit this
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-	for _, v := range os.Environ() { // those of the tests' own tools would be warned of
+	for _, v := range os.Environ() { // the program would warn of those of the tests' own tools
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TENURE_") {
 			_ = os.Unsetenv(name)
 		}
 	}
-	// for servers of object storage that do not look at them
+	// credentials for servers of object storage that do not check them
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none",
 		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
@@ -61,8 +61,8 @@ func must(err error) {
 	}
 }
 
-// Scripts runs those of a directory. They hold whole command lines with all that they print, and
-// compare the exit code: NAME CODE ARGUMENT...
+// Scripts runs the scripts of a directory. They hold command lines with their output, and check the
+// exit code: NAME CODE ARGUMENT...
 func Scripts(t *testing.T, name, dir string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{

@@ -17,7 +17,7 @@ type Objects struct {
 	URL string
 	// Gets and Puts count the requests that were answered.
 	Gets, Puts atomic.Int64
-	// Down: it answers no request.
+	// Down makes it answer no request.
 	Down atomic.Bool
 	// ReadOnly refuses writes, and Careless ignores their conditions. Set these before the first
 	// request.

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Rude is a NATS server that sends something before any login.
+// Rude starts a NATS server that refuses each client with a text of control characters. It returns
+// its address.
 func Rude(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

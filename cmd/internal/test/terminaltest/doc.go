@@ -1,3 +1,3 @@
-// Package terminaltest runs a program in a pseudo-terminal of its own, and looks at its output and
-// at the state in which it leaves the terminal.
+// Package terminaltest runs a program in a pseudo-terminal of its own. It checks the output, and
+// the state in which the program leaves the terminal.
 package terminaltest

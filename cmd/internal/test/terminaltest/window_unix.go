@@ -30,8 +30,8 @@ type Window struct {
 	output strings.Builder
 }
 
-// Open starts a program in a new terminal of a size, which the program gets by its standard files.
-// It is killed when the test ends.
+// Open starts a program in a new terminal of the given size, which is its standard input, output
+// and error. The program is killed when the test ends.
 func Open(t *testing.T, cmd *exec.Cmd, columns, lines uint16) *Window {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -70,7 +70,7 @@ func (w *Window) read() {
 	}
 }
 
-// Output is all that was written so far.
+// Output returns all that was written so far.
 func (w *Window) Output() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *Window) Press(keys string) {
 	}
 }
 
-// Resize is like resizing the window with the mouse.
+// Resize changes the size of the terminal, as a user does with the mouse.
 func (w *Window) Resize(columns, lines uint16) {
 	w.t.Helper()
 	if err := pty.Setsize(w.master, &pty.Winsize{Cols: columns, Rows: lines}); err != nil {
@@ -108,9 +108,9 @@ func (w *Window) Resize(columns, lines uint16) {
 	}
 }
 
-// Restored waits until the program has written its last words, which come after it has given the
-// terminal back, and has ended. It returns the exit code, and the output after all its settings
-// were undone.
+// Restored waits until the program has written its last words and has ended. The last words come
+// after it has given back the terminal. It checks that all settings of the terminal were undone,
+// and returns the output after that, and the exit code.
 func (w *Window) Restored(lastWords string) (after string, code int) {
 	w.t.Helper()
 	before, _ := w.Await(0, lastWords)
@@ -133,7 +133,7 @@ func (w *Window) Restored(lastWords string) (after string, code int) {
 	return after, w.cmd.ProcessState.ExitCode()
 }
 
-// state says whether it echoes, and the like.
+// state returns the settings of the terminal, such as the echo.
 func (w *Window) state() *term.State {
 	w.t.Helper()
 	s, err := term.GetState(int(w.master.Fd()))

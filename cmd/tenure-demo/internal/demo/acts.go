@@ -8,7 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// acts has the witness judge each act, and counts.
+// acts counts all acts, and passes them to the witness, which detects overlaps.
 type acts struct {
 	book        witness.Book
 	n, overlaps int
@@ -24,13 +24,13 @@ func (a *acts) add(token uint64, id string, pid int, at stamp.Time) []witness.Ov
 	return found
 }
 
-// lastOf is when a token was last used; false if it never was.
+// lastOf returns the time of the last act with a token; false if there was none.
 func (a *acts) lastOf(token uint64) (stamp.Time, bool) {
 	at, ok := a.last[token]
 	return at, ok
 }
 
-// idOf is the candidate of a process that the witness names.
+// idOf returns the ID of the candidate that the witness names.
 func idOf(s witness.Span) string {
 	id, _, _ := strings.Cut(s.Who, " ")
 	return id

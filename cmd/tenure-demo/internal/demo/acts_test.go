@@ -6,7 +6,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
-func TestActsAreJudged(t *testing.T) {
+func TestOverlappingActsAreReported(t *testing.T) {
 	a := acts{last: map[uint64]stamp.Time{}}
 	for _, c := range []struct {
 		token uint64
@@ -21,7 +21,7 @@ func TestActsAreJudged(t *testing.T) {
 		{1, "c1", 101, 26, ""}, // the same terms
 		{3, "c2", 102, 40, ""},
 		{3, "c2", 103, 41, "c2 (process 102) and c2 (process 103) both act in term 3"},
-		{2, "c2", 102, 15, ""}, // late, and before the last
+		{2, "c2", 102, 15, ""}, // late, and before the last one
 	} {
 		got := ""
 		for _, o := range a.add(c.token, c.id, c.pid, at(c.at)) {

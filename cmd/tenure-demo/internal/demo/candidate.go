@@ -16,7 +16,8 @@ import (
 )
 
 // RunCandidate takes part in the election that the first line of in describes, and reports to out.
-// It ends when ctx does, or in: then the demo has died, and nothing else would end the candidate.
+// It ends when ctx ends. It also ends when in ends: then the demo has died, and the candidate must
+// not stay behind.
 func RunCandidate(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	line, err := lines.ReadBytes('\n')
@@ -81,8 +82,8 @@ func (c *candidate) take(ctx context.Context, store driver.Store, cfg tenure.Con
 	return e.Run(ctx, c.lead)
 }
 
-// nominate lets a consumer group nominate the leader, if the place has one. Call leave after the
-// election.
+// nominate joins the consumer group that nominates the leader, if the place has one. Call leave
+// after the election.
 func (c *candidate) nominate(ctx context.Context, store *stores.Store, cfg *tenure.Config) (leave func(), err error) {
 	n, err := store.Nominate(ctx, c.spec.Election)
 	if n == nil {
@@ -93,17 +94,17 @@ func (c *candidate) nominate(ctx context.Context, store *stores.Store, cfg *tenu
 	return func() { _ = n.Close() }, nil
 }
 
-// join returns the store as the election uses it: one that does not push reports its writes to the
-// demo, and has peers if they are set. Call leave after the election.
+// join returns the store for the election. If the store does not push, the candidate reports its
+// writes to the demo, and has peers if they are set. Call leave after the election.
 func (c *candidate) join(ctx context.Context, store driver.Store, cfg *tenure.Config) (on driver.Store, leave func(), err error) {
 	if _, pushes := store.(driver.Watcher); pushes {
 		return store, func() {}, nil
 	}
-	told := &telling{store, store.(driver.Bounded), c.reports}
+	reporting := &reportingStore{store, store.(driver.Bounded), c.reports}
 	if c.spec.Peer == nil {
-		return told, func() {}, nil
+		return reporting, func() {}, nil
 	}
-	m, err := c.spec.Peer.Open(ctx, told, c.tellPeer)
+	m, err := c.spec.Peer.Open(ctx, reporting, c.tellPeer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,14 +112,15 @@ func (c *candidate) join(ctx context.Context, store driver.Store, cfg *tenure.Co
 	return m.Store, func() { _ = m.Close() }, nil
 }
 
-// tellPeer is called when a leader cannot be followed, and with nil when it can again.
+// tellPeer reports that the reports of a leader do not arrive. It is called with nil when they do
+// again.
 func (c *candidate) tellPeer(_ string, err error) {
 	if err != nil {
 		c.reports.send(report{At: stamp.Now(), Peer: err.Error()})
 	}
 }
 
-// refuse says why this candidate cannot take part.
+// refuse reports the reason why this candidate cannot take part.
 func (c *candidate) refuse(err error) {
 	c.reports.send(report{At: stamp.Now(), Fault: err.Error(), Denied: errors.Is(err, driver.ErrDenied)})
 }
@@ -133,8 +135,8 @@ func (c *candidate) open(ctx context.Context) (*stores.Store, error) {
 	}})
 }
 
-// hear also reports an operation that was denied. Without the right to write no candidate can ever
-// be elected, and only a write finds that out.
+// hear reports an event. It also reports an operation that was denied: without the right to write
+// no candidate can ever be elected, and only a write shows that.
 func (c *candidate) hear(e tenure.Event) {
 	if e.Kind == tenure.EventTrouble && errors.Is(e.Cause, driver.ErrDenied) {
 		c.refuse(e.Cause)
@@ -153,9 +155,9 @@ func (c *candidate) compare(e tenure.Event) {
 	}
 }
 
-// tell passes an event on as the library writes it. Its stamp is when it happened, which may be a
-// while ago on a machine that is busy. Both clocks are monotonic, since the library leaves the
-// event's time as it was read.
+// tell reports an event as the library encodes it. The stamp is the time at which the event
+// happened, which may be a while ago on a busy machine. Both clocks are monotonic, since the
+// library keeps the monotonic reading in the event's time.
 func (c *candidate) tell(e tenure.Event) {
 	at := stamp.Now().Add(-max(0, time.Since(e.Time)))
 	text, err := json.Marshal(e)

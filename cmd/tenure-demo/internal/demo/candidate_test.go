@@ -17,7 +17,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// start runs a candidate in this process until its input ends. Its reports go to out.
+// start runs a candidate in this process until its input ends. The candidate reports to out.
 func start(t *testing.T, place stores.Place, out io.Writer) (input io.Closer, ended <-chan error) {
 	t.Helper()
 	return startSpec(t, spec{Place: place, Election: "demo", ID: "c1", Lease: time.Minute}, out)
@@ -35,12 +35,12 @@ func startSpec(t *testing.T, s spec, out io.Writer) (input io.Closer, ended <-ch
 	return feed, done
 }
 
-// waitFor is a writer and a channel that is closed once the text was written.
+// waitFor returns a writer and a channel that is closed once the text was written.
 func waitFor(text string) (*until, <-chan struct{}) {
 	found := make(chan struct{})
 	u := &until{text: text}
 	u.found = func() {
-		u.text = "\x00" // once
+		u.text = "\x00" // calls found only once
 		close(found)
 	}
 	return u, found
@@ -70,9 +70,9 @@ func TestCandidateReleasesAndEndsWithItsInput(t *testing.T) {
 	}
 }
 
-// A candidate on object storage has peers, and reports its writes to the demo, as that store shows
-// nothing by itself.
-func TestCandidateOnObjectStorageTellsWhatItWrites(t *testing.T) {
+// A candidate on object storage has peers. It reports its writes to the demo, because the store
+// does not push.
+func TestCandidateOnObjectStorageReportsItsWrites(t *testing.T) {
 	server, err := serveS3()
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestCandidateOnObjectStorageTellsWhatItWrites(t *testing.T) {
 	}
 }
 
-// released writes a released record, which spares a candidate the wait for an unknown lease.
+// released writes a released record, so that a candidate need not wait for an unknown lease.
 func released(t *testing.T, place stores.Place, election string) {
 	t.Helper()
 	s, err := stores.Open(t.Context(), place, stores.Options{})
@@ -116,7 +116,7 @@ func released(t *testing.T, place stores.Place, election string) {
 	}
 }
 
-// A candidate that a group nominates publishes its group, and reports a leader of another one.
+// A candidate that a group nominates publishes its group, and reports a leader of another group.
 func TestCandidateOfAGroupPublishesIt(t *testing.T) {
 	server, err := serveKafka(&stores.Kafka{Topic: KafkaTopic, NELI: &stores.NELI{Session: 30 * time.Second}})
 	if err != nil {
@@ -128,7 +128,7 @@ func TestCandidateOfAGroupPublishesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	n, err := s.Nominate(t.Context(), "demo") // which makes the group's topic
+	n, err := s.Nominate(t.Context(), "demo") // this creates the group's topic
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,12 +155,12 @@ func TestCandidateOfAGroupPublishesIt(t *testing.T) {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// A candidate that is started while the server is down tells so and goes on trying.
+// A candidate that starts while the server is down reports this and keeps trying.
 func TestCandidateWaitsForItsStore(t *testing.T) {
-	out, told := waitFor(`"event":"trouble"`)
+	out, reported := waitFor(`"event":"trouble"`)
 	nobody := stores.Place{NATS: &stores.NATS{Servers: []string{"nats://127.0.0.1:1"}, Bucket: Bucket}}
 	input, ended := start(t, nobody, out)
-	<-told
+	<-reported
 	_ = input.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -36,7 +36,7 @@ func (d *director) heardOutput(id, line string) {
 	d.post(func() { d.note(deed{do: doOutput, id: id, text: line}) })
 }
 
-// ended: a candidate comes back after a moment, as a service manager would have it.
+// ended starts a candidate again after half a lease, as a service manager would.
 func (d *director) ended(i int, p *process, err error) {
 	delete(d.crew, p.id)
 	if !p.ending {
@@ -56,7 +56,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// hear takes a report. The witness takes acts in any order.
+// hear takes a report. Acts need not be sorted, since the witness takes them in any order.
 func (d *director) hear(p *process, r report) {
 	switch {
 	case r.Act != 0:
@@ -83,8 +83,9 @@ func (d *director) hearEvent(p *process, r report) {
 	d.order.add(entry{at: r.At, event: e})
 }
 
-// hearFault ends the demo if there was never a leader, as no other candidate would get any further.
-// Later a missing right is one more trouble, with an event of its own.
+// hearFault ends the demo if there never was a leader, since the other candidates would have the
+// same fault. After the first leader a missing right is reported as trouble, by an event of its
+// own.
 func (d *director) hearFault(p *process, r report) {
 	switch led := d.ledger.elections > 0; {
 	case led && r.Denied:
@@ -97,7 +98,7 @@ func (d *director) hearFault(p *process, r report) {
 	}
 }
 
-// stop ends all candidates: the leader last, so that no candidate is elected just before it ends.
+// stop ends all candidates: the leader last, so that no candidate is elected just before its end.
 func (d *director) stop() {
 	if d.stopping {
 		return

@@ -13,7 +13,8 @@ import (
 )
 
 // Run shows an election until ctx ends or its time is up, and leaves nothing behind. It returns an
-// error for people if it could not begin, if no candidate may take part, or if it found an overlap.
+// error with a hint if it could not begin, if no candidate may take part, or if it found an
+// overlap.
 func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -27,11 +28,11 @@ func Run(ctx context.Context, o Options) error {
 		defer server.close()
 		o.Place, o.Create = server.place(), !o.EmbeddedS3
 	}
-	return o.stage(ctx)
+	return o.prepare(ctx)
 }
 
-// stage prepares everything that may go wrong before the first candidate is started.
-func (o Options) stage(ctx context.Context) error {
+// prepare takes all steps that may fail before the first candidate is started, and then plays.
+func (o Options) prepare(ctx context.Context) error {
 	connection := make(chan deed, 16)
 	store, err := o.connect(ctx, connection)
 	if err != nil {
@@ -42,7 +43,7 @@ func (o Options) stage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.rehearse(ctx, store); err != nil {
+	if err := o.tryNomination(ctx, store); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -58,9 +59,9 @@ func (o Options) stage(ctx context.Context) error {
 	return o.play(ctx, d, connection)
 }
 
-// rehearse takes part in the nomination for a moment, if there is one. So it reports at once why
-// candidates could not take part, and creates the topic that they need.
-func (o Options) rehearse(ctx context.Context, store *stores.Store) error {
+// tryNomination takes part in the nomination for a moment, if there is one. So an error that would
+// stop the candidates is reported at once, and the topic that they need is created.
+func (o Options) tryNomination(ctx context.Context, store *stores.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, o.patience())
 	defer cancel()
 	n, err := store.Nominate(ctx, o.Election)
@@ -70,7 +71,8 @@ func (o Options) rehearse(ctx context.Context, store *stores.Store) error {
 	return err
 }
 
-// watch sees renewals where the store pushes them. Elsewhere the candidates report their writes.
+// watch watches the renewals that the store pushes. If it does not push, the candidates report
+// their writes.
 func (d *director) watch(ctx context.Context, store *stores.Store) (stop func()) {
 	w, ok := store.Driver.(driver.Watcher)
 	if !ok {
@@ -85,15 +87,15 @@ func (d *director) watch(ctx context.Context, store *stores.Store) (stop func())
 	return stop
 }
 
-// connect opens the store and reads the record, to see whether it may.
+// connect opens the store and reads the record, to check that this is permitted.
 func (o Options) connect(ctx context.Context, connection chan<- deed) (*stores.Store, error) {
 	return stores.Connect(ctx, o.Place, o.Election, stores.Options{
 		Client: "tenure-demo", Create: o.Create, Lease: o.Lease, OnConnection: tellConnection(connection),
 	}, o.Await)
 }
 
-// inspect looks for unwise settings of the bucket. Where that takes many requests it does so only
-// on request.
+// inspect looks for unwise settings of the store. If that takes many requests, it does so only with
+// --inspect.
 func (o Options) inspect(ctx context.Context, store *stores.Store) ([]driver.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.patience())
 	defer cancel()
@@ -117,7 +119,7 @@ func (o Options) inspect(ctx context.Context, store *stores.Store) ([]driver.Fin
 	return serious, nil
 }
 
-// patience is how long looking at a store may take.
+// patience returns how long the inspection of a store may take.
 func (o Options) patience() time.Duration {
 	if o.Inspect {
 		return 2 * time.Minute
@@ -147,16 +149,16 @@ func (o Options) play(ctx context.Context, d *director, connection <-chan deed) 
 	return nil
 }
 
-// blameOverlaps names the remedy for overlaps, which should never occur.
+// blameOverlaps returns the hint for overlaps, which should never occur.
 func (o Options) blameOverlaps() string {
 	if o.Polled() && !o.Inspect {
-		return "find out with --inspect whether the server keeps the conditions of writes; if it does, please report this with " +
+		return "check with --inspect whether the server obeys the conditions of writes; if it does, please report this with " +
 			"the output of --json"
 	}
-	return "this should never be: please report it with the output of --json"
+	return "this should never occur: please report it with the output of --json"
 }
 
-// tellConnection never blocks: it is called by the client library.
+// tellConnection returns a function that never blocks, since the client library calls it.
 func tellConnection(news chan<- deed) func(up bool, err error) {
 	return func(up bool, err error) {
 		text := "the connection is back"
@@ -173,7 +175,7 @@ func tellConnection(news chan<- deed) func(up bool, err error) {
 	}
 }
 
-// follow ends with the demo.
+// follow notes the news of the connection until the demo ends.
 func (d *director) follow(connection <-chan deed) {
 	for {
 		select {
@@ -185,7 +187,7 @@ func (d *director) follow(connection <-chan deed) {
 	}
 }
 
-// printer calls quit if the user ends the demo through its display.
+// printer returns the printer of the demo. It calls quit if the user ends the live view.
 func (o Options) printer(quit func()) printer {
 	switch {
 	case o.JSON:

@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// director runs the demo: one goroutine to which everything comes that happens, as functions or
+// director runs the demo in one goroutine. It receives everything that happens, as functions or as
 // entries.
 type director struct {
 	options Options
@@ -23,7 +23,7 @@ type director struct {
 	done    chan struct{}  // closed when the inbox is read no longer
 	running sync.WaitGroup // the goroutines that listen to processes
 
-	crew   map[string]*process // those that run, by id
+	crew   map[string]*process // the running candidates, by ID
 	order  sorter
 	acts   acts
 	ledger *ledger
@@ -45,7 +45,7 @@ func newDirector(o Options, place stores.Place, p printer) *director {
 	return d
 }
 
-// run returns after all candidates have ended. It keeps to one thread for the sake of separate.
+// run returns after all candidates have ended. It stays on one thread, which separate needs.
 func (d *director) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -96,18 +96,18 @@ func (d *director) after(wait time.Duration, f func()) {
 	time.AfterFunc(wait, func() { d.post(f) })
 }
 
-// note enters a deed that is done now.
+// note adds an entry for a deed that is done now.
 func (d *director) note(what deed) {
 	what.time = time.Now()
 	d.order.add(entry{at: stamp.Now(), deed: &what})
 }
 
-// settle takes entries in their order.
+// settle processes entries, which are in order.
 func (d *director) settle(entries []entry) {
 	for _, e := range entries {
 		f := d.ledger.take(e)
 		if e.deed != nil && e.deed.do == doPeer {
-			// it is the last leader that cannot be heard
+			// reports of the former leader do not arrive, which is normal
 			e.deed.expected = !d.ledger.settled(e.at, d.options.Lease)
 		}
 		if e.sight != nil {
@@ -118,7 +118,7 @@ func (d *director) settle(entries []entry) {
 	}
 }
 
-// fail ends the demo, as its first reason tells.
+// fail ends the demo with an error; the first one counts.
 func (d *director) fail(err error) {
 	if d.failed == nil {
 		d.failed = err

@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
-// entry is one thing that happened: an event of a candidate's, a deed of the demo's, or a sight of
-// the record.
+// entry is one thing that happened: an event of a candidate, a deed of the demo, or a sight of the
+// record.
 type entry struct {
 	at    stamp.Time
 	event *event
@@ -19,11 +19,11 @@ type entry struct {
 type deed struct {
 	time time.Time // the wall clock, for people
 	do   do
-	id   string // the candidate's; empty if it is about none
+	id   string // of the candidate; empty if it concerns none
 	term uint64
 	pid  int
 	text string
-	// expected is for events that follow from an earlier one, and bore people.
+	// expected is true if the deed follows from an earlier event. Only verbose output shows it.
 	expected bool
 }
 
@@ -35,12 +35,12 @@ const (
 	doStart  do = "start"  // a candidate's process is started
 	doKill   do = "kill"   // the leader is killed
 	doPause  do = "pause"  // the leader is frozen
-	doResume do = "resume" // and runs again
+	doResume do = "resume" // the frozen process continues
 	doStop   do = "stop"   // the leader is asked to end
-	doDied   do = "died"   // a candidate's process ended, and not by the demo
+	doDied   do = "died"   // a candidate's process ended, but the demo did not end it
 	doOutput do = "output" // a candidate wrote to its standard error
 	doStore  do = "store"  // the demo's own connection was lost, or is back
-	doPeer   do = "peer"   // a candidate cannot follow the leader directly
-	doAdvise do = "advise" // the bucket has a setting that is unwise
+	doPeer   do = "peer"   // reports of the leader do not reach a candidate
+	doAdvise do = "advise" // the store has an unwise setting
 	doUnseen do = "unseen" // the demo cannot see renewals
 )

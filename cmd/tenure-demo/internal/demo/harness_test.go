@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares with a file, or writes it.
+// golden compares got with a file, or writes the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -33,7 +33,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// noon is a moment on both clocks.
+// noon is one time on both clocks.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(millis int) stamp.Time { return stamp.Time(time.Duration(millis) * time.Millisecond) }

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// human writes lines for people: time, candidate, event, term, and reason.
+// human writes lines of text: time, candidate, event, term, and reason.
 type human struct {
 	lineByLine
 	out     io.Writer
@@ -33,11 +33,11 @@ func newHuman(o Options) *human {
 	}
 }
 
-// digits: where a clock of the server is the floor of terms, they are as long as that, on NATS in
-// microseconds and on object storage in milliseconds.
+// digits returns the width of terms. If terms begin at the time of a server's clock, they have as
+// many digits: microseconds on NATS and databases, milliseconds on object storage.
 func digits(o Options) int {
 	switch place := o.kindOfPlace(); {
-	case place.NATS != nil:
+	case place.NATS != nil, place.SQL != nil:
 		return len("#99 1795270861001002")
 	case place.S3 != nil:
 		return len("#99 1795270861001")
@@ -45,11 +45,11 @@ func digits(o Options) int {
 	return len("#99 9999")
 }
 
-// ordinals number terms in the order in which they are first told, since tokens have many digits
-// and gaps between them.
+// ordinals number terms in the order in which they are first printed, since tokens have many digits
+// and gaps.
 type ordinals map[uint64]int
 
-// name has the token beside the number. A term that there is none of has none.
+// name returns the number and the token of a term, or an empty text for 0, which is no term.
 func (o ordinals) name(token uint64) string {
 	if token == 0 {
 		return ""
@@ -65,7 +65,7 @@ func (h *human) begin(_ time.Time, o Options) {
 	h.line(dim, "time", "who", "what", "term", "")
 }
 
-// introduce explains the demo in a few lines, and what to try.
+// introduce prints a few lines about the demo, with commands to try.
 func (h *human) introduce(o Options) {
 	say := func(format string, args ...any) { fmt.Fprintln(h.out, output.Plain(fmt.Sprintf(format, args...))) }
 	say("Election %q in %v", o.Election, o.Place)
@@ -78,25 +78,25 @@ func (h *human) introduce(o Options) {
 		say("%s", text)
 	}
 	if o.Polled() {
-		fmt.Fprintf(h.out, "%s\n", hearing(o))
+		fmt.Fprintf(h.out, "%s\n", howFollowersLearn(o))
 	}
 	fmt.Fprintf(h.out, "%s, lease %v, renewed every %v. %s. Ctrl-C ends.\n\n",
 		count(o.Candidates, "candidate"), o.Lease, o.Renew.Round(time.Millisecond), plan(o))
 }
 
-// hearing is how followers learn of renewals and releases from a store that does not push them.
-func hearing(o Options) string {
+// howFollowersLearn says how followers learn of renewals and releases that the store does not push.
+func howFollowersLearn(o Options) string {
 	if o.Peers != nil {
-		return "This store does not push. Followers hear from the leader itself, over " + o.Peers.Scheme() + "."
+		return "This store does not push. The leader reports to its followers directly, over " + o.Peers.Scheme() + "."
 	}
-	return fmt.Sprintf("This store does not push. Followers read it now and then, so a failover takes up to %v longer than it must; "+
-		"with --peer\nthey hear from the leader itself.", o.slack())
+	return fmt.Sprintf("This store does not push. Followers poll it, so a failover takes up to %v longer than it must; "+
+		"with --peer\nthe leader reports to them directly.", o.slack())
 }
 
 func plan(o Options) string {
 	switch {
 	case o.CrashEvery == 0:
-		return "The leader is left in peace"
+		return "The leader is not disturbed"
 	case canPause:
 		return fmt.Sprintf("Every %v the leader is killed, frozen or asked to end, in turn", o.CrashEvery)
 	}
@@ -114,21 +114,21 @@ func (h *human) show(e entry, f *failover) {
 	case e.deed != nil && e.deed.expected && !h.verbose:
 	case e.deed != nil:
 		h.deed(e.deed)
-	case !h.dull(e.event):
+	case !h.repetitive(e.event):
 		h.line(styles[e.event.Kind], clock(e.event.Time), e.event.ID, string(e.event.Kind), h.terms.name(e.event.Term), h.why(e.event, f))
 	}
 }
 
-// dull events are left out: all followers see the same, and a store that is down fails at every
-// attempt.
-func (h *human) dull(e *event) bool {
+// repetitive reports whether to leave an event out: all followers see the same leader, and each
+// attempt fails while a store is down.
+func (h *human) repetitive(e *event) bool {
 	switch e.Kind {
 	case tenure.EventLeader:
 		return !h.verbose
 	case tenure.EventTrouble:
-		last, told := h.quiet[e.ID]
+		last, before := h.quiet[e.ID]
 		h.quiet[e.ID] = e.Time
-		return told && e.Time.Sub(last) < max(2*h.lease, 5*time.Second)
+		return before && e.Time.Sub(last) < max(2*h.lease, 5*time.Second)
 	}
 	return false
 }
@@ -147,11 +147,11 @@ func (h *human) why(e *event, f *failover) string {
 	return brief(e.Cause)
 }
 
-// wrapping matches the words of AWS's client library around the cause.
+// wrapping matches the text of AWS's client library around the cause.
 var wrapping = regexp.MustCompile(`operation error S3: \w+, (https response error StatusCode: \d+, RequestID: [^,]*, HostID: [^,]*, )?` +
 	`(request send failed, )?`)
 
-// brief leaves out the words that every line would begin with.
+// brief leaves out the prefixes that every line would have.
 func brief(cause string) string {
 	cause = strings.TrimPrefix(strings.TrimPrefix(cause, "tenure: "), "peer: ")
 	cause = wrapping.ReplaceAllString(cause, "")
@@ -170,21 +170,21 @@ func (h *human) overlap(at time.Time, o witness.Overlap) {
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05.000") }
 
-// befell names the events from which failovers are counted.
-var befell = map[kind]string{
+// failoverStarts describes, for each kind of failover, the event from which it is counted.
+var failoverStarts = map[kind]string{
 	kindCrash: "died", kindPause: "was frozen", kindGraceful: "was asked to leave",
 	kindForced: "lost its record", kindOther: "was last seen to lead",
 }
 
-// String is the time that it took beside the time that it had to take.
+// String returns the time that the failover took, with the shortest and the longest possible time.
 func (f *failover) String() string {
-	text := fmt.Sprintf("%s after %s %s", units.Seconds(f.took), f.from, befell[f.kind])
+	text := fmt.Sprintf("%s after %s %s", units.Seconds(f.took), f.from, failoverStarts[f.kind])
 	if !f.known {
 		return text
 	}
-	text += "; the least is " + units.Seconds(f.least)
+	text += " (minimum " + units.Seconds(f.least)
 	if f.most > 0 {
-		text += ", the most " + units.Seconds(f.most)
+		text += ", maximum " + units.Seconds(f.most)
 	}
-	return text
+	return text + ")"
 }

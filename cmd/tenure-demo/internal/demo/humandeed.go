@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deed prints the demo's actions: those on the leader in capitals.
+// deed prints an action of the demo, in capitals if it is on the leader.
 func (h *human) deed(d *deed) {
 	who := d.id
 	if who == "" {
@@ -37,7 +37,7 @@ func (d *deed) tell(lease time.Duration) string {
 	case doPeer:
 		return "cannot follow the leader directly: " + brief(d.text)
 	case doUnseen:
-		return "renewals cannot be seen, so the least times are unknown: " + d.text
+		return "renewals cannot be seen, so minimum times are unknown: " + d.text
 	}
 	return d.text
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// jsonLines writes one object per line: the library's events as they are, and the demo's own lines,
+// jsonLines writes one object per line: the library's events unchanged, and the demo's own objects,
 // which begin with the same fields.
 type jsonLines struct {
 	lineByLine

@@ -8,10 +8,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// KafkaTopic is where the demo's own brokers keep its election.
+// KafkaTopic is the topic of the election on the demo's own brokers.
 const KafkaTopic = "demo-election"
 
-// kafkaServer is three brokers of Kafka in this process: in memory, on loopback, on free ports,
+// kafkaServer runs three brokers of Kafka in this process: in memory, on loopback, on free ports,
 // without TLS and users.
 type kafkaServer struct {
 	cluster *kfake.Cluster

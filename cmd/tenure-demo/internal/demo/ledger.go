@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
-// kind is why there was a failover.
+// kind is the cause of a failover.
 type kind string
 
 // The kinds.
@@ -21,7 +21,7 @@ const (
 	kindOther    kind = "other"    // anything else, or several at once
 )
 
-// failover is the time from an event that struck a leader to the next election.
+// failover is the time from the event that ended a leader's term to the next election.
 type failover struct {
 	kind     kind
 	from, to string
@@ -35,7 +35,7 @@ type failover struct {
 	most time.Duration
 }
 
-// ledger follows the leaders and the end of each term. It receives everything, in order.
+// ledger records the leaders and the end of each term. It receives all entries, in order.
 type ledger struct {
 	leader    string
 	term      uint64 // the latest, 0 before the first election
@@ -48,17 +48,17 @@ type ledger struct {
 	renewals map[uint64]renewal // by term
 	nonce    string
 	lastAct  func(token uint64) (stamp.Time, bool)
-	// how much later than necessary followers may look; 0 where changes are pushed
+	// how much later than necessary followers may read; 0 if changes are pushed
 	slack time.Duration
 }
 
-// breach is an event that struck the leader.
+// breach is the event that ended the leader's term.
 type breach struct {
 	kind kind
 	at   stamp.Time
 }
 
-// renewal is the last one of a term that the store showed.
+// renewal is the last renewal of a term that the store showed.
 type renewal struct {
 	at    stamp.Time
 	lease time.Duration
@@ -68,11 +68,11 @@ func newLedger(lastAct func(uint64) (stamp.Time, bool), slack time.Duration) *le
 	return &ledger{lastAct: lastAct, slack: slack, renewals: map[uint64]renewal{}, tally: tally{}}
 }
 
-// leads reports whether the latest term may be expected to go on.
+// leads reports whether no event has ended the latest term.
 func (l *ledger) leads() bool { return l.term > 0 && l.broken == nil }
 
-// settled reports whether the present leader has led for so long that no member follows the last
-// one any more.
+// settled reports whether the present leader has led for so long that no member still follows the
+// former one.
 func (l *ledger) settled(now stamp.Time, lease time.Duration) bool {
 	return l.leads() && now.Sub(l.since) > lease
 }
@@ -106,7 +106,7 @@ func (l *ledger) takeEvent(at stamp.Time, e *event) *failover {
 	return nil
 }
 
-// takeDeed: an action on a candidate that does not lead breaks nothing.
+// takeDeed ends the term if the action was on the leader.
 func (l *ledger) takeDeed(at stamp.Time, d *deed) {
 	if d.id != l.leader {
 		return
@@ -125,22 +125,23 @@ func (l *ledger) takeSight(at stamp.Time, s *sight) {
 	switch {
 	case s.absent:
 		l.deleted(at)
-	// the nonce stays when another member adds a request to the record
+	// the nonce does not change when another member adds a request to the record
 	case s.held && s.nonce != l.nonce:
 		l.nonce = s.nonce
 		l.renewals[s.term] = renewal{at, s.lease}
 	}
 }
 
-// breaks keeps the first event that strikes a leader as the cause; later ones follow from it.
+// breaks notes the event that ends the leader's term. Only the first counts; later ones follow from
+// it.
 func (l *ledger) breaks(k kind, at stamp.Time) {
 	if l.leads() {
 		l.broken = &breach{k, at}
 	}
 }
 
-// deleted: the leader may have noticed before this is seen. On top of something else it makes the
-// least time unknown.
+// deleted notes that the record was deleted. The leader may have noticed that before the demo did.
+// After an event of another kind, the least time is unknown.
 func (l *ledger) deleted(at stamp.Time) {
 	switch {
 	case l.leads():
@@ -170,8 +171,8 @@ func (l *ledger) elected(at stamp.Time, e *event) *failover {
 	return f
 }
 
-// complete counts from the breach. Where none was noticed, as when another program froze the
-// leader, it counts from the leader's last act.
+// complete returns the failover, counted from the breach. If there is none, such as when another
+// program froze the leader, it counts from the leader's last act.
 func (l *ledger) complete(at stamp.Time, to string) *failover {
 	b := l.broken
 	if b == nil {
@@ -198,14 +199,14 @@ func (l *ledger) least(b *breach) (least time.Duration, known bool) {
 	return 0, false
 }
 
-// leaseEnd is when the latest term's lease ends, as far as renewals were seen.
+// leaseEnd returns the end of the latest term's lease, by the renewals that were seen.
 func (l *ledger) leaseEnd() (stamp.Time, bool) {
 	r, ok := l.renewals[l.term]
 	return r.at.Add(r.lease), ok
 }
 
-// most: a polled store is looked at so much later, after a lease has ended as well as after a
-// release.
+// most returns the longest possible time, or 0 if there is no bound. Followers of a polled store
+// may read it later by the slack, after the end of a lease as well as after a release.
 func (l *ledger) most(b *breach) time.Duration {
 	switch end, ok := l.leaseEnd(); {
 	case l.slack == 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
-// The entries of a timeline; ms is when.
+// elected and the functions below return the entries of a timeline, at a time in milliseconds.
 
 func elected(ms int, id string, term uint64) entry {
 	return happens(ms, tenure.EventElected, id, term, "")
@@ -25,7 +25,7 @@ func does(ms int, what do, id string) entry {
 	return entry{at: at(ms), deed: &deed{time: wall(ms), do: what, id: id}}
 }
 
-// renewed is a write with a new nonce; requested copies the last one.
+// renewed is a write with a new nonce. requested copies an earlier nonce.
 func renewed(ms int, term uint64) entry {
 	return entry{at: at(ms), sight: &sight{term: term, nonce: fmt.Sprint(ms), lease: time.Second, held: true}}
 }
@@ -36,7 +36,7 @@ func requested(ms int, term uint64, copied int) entry {
 
 func deletes(ms int) entry { return entry{at: at(ms), sight: &sight{absent: true}} }
 
-// follow returns the ledger's events of a timeline.
+// follow returns the events that the ledger reports for a timeline.
 func follow(l *ledger, timeline []entry) []string {
 	var got []string
 	for _, e := range timeline {
@@ -51,7 +51,7 @@ func follow(l *ledger, timeline []entry) []string {
 	return got
 }
 
-func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
+func TestLedgerReportsDurationAndMinimumOfEachFailover(t *testing.T) {
 	vanished := "tenure: lost: " + tenure.ErrVanished.Error()
 	for _, c := range []struct {
 		why      string
@@ -85,12 +85,12 @@ func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
 			[]string{"crash c1-c2 510ms/?"},
 		},
 		{
-			"whoever kills a leader, it is a crash",
+			"a leader that is killed from outside counts as crashed",
 			[]entry{elected(0, "c1", 1), renewed(1, 1), does(500, doDied, "c1"), elected(1010, "c2", 4)},
 			[]string{"crash c1-c2 510ms/501ms"},
 		},
 		{
-			"what befalls a follower is nothing",
+			"an action on a follower does not count",
 			[]entry{elected(0, "c1", 1), does(100, doDied, "c2"), does(500, doStop, "c1"), elected(505, "c3", 4)},
 			[]string{"graceful c1-c3 5ms/0s"},
 		},
@@ -113,7 +113,7 @@ func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
 			[]string{"forced c1-c2 5ms/0s"},
 		},
 		{
-			"the leader may hear of the deletion first",
+			"the leader may notice the deletion first",
 			[]entry{elected(0, "c1", 1), happens(99, tenure.EventLost, "c1", 1, vanished), deletes(100), elected(105, "c2", 6)},
 			[]string{"forced c1-c2 6ms/0s"},
 		},
@@ -128,7 +128,7 @@ func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
 			[]string{"other c1-c1 7s/?"},
 		},
 		{
-			"what nobody saw is counted from the leader's last act",
+			"an unobserved end counts from the leader's last act",
 			[]entry{elected(0, "c1", 1), elected(1500, "c2", 2)},
 			[]string{"other c1-c2 1.35s/?"},
 		},
@@ -146,9 +146,9 @@ func TestLedgerTellsWhatEachFailoverTookAndHadToTake(t *testing.T) {
 	}
 }
 
-// Where the store is polled, a dead leader may be missed that much later, and a release seen that
-// much later.
-func TestLedgerTellsTheMostWhereTheStoreIsPolled(t *testing.T) {
+// Where the store is polled, both a missing renewal and a release may be noticed up to one poll
+// later.
+func TestLedgerReportsTheMaximumWhereTheStoreIsPolled(t *testing.T) {
 	const slack = 700 * time.Millisecond
 	for _, c := range []struct {
 		why      string
@@ -169,7 +169,7 @@ func TestLedgerTellsTheMostWhereTheStoreIsPolled(t *testing.T) {
 			}
 			want := c.want
 			if slack == 0 {
-				want = 0 // where it is pushed, the least is all there is to say
+				want = 0 // with pushes only the minimum is reported
 			}
 			if f == nil || f.most != want {
 				t.Errorf("%s with %v: got %+v, want %v", c.why, slack, f, want)
@@ -178,10 +178,10 @@ func TestLedgerTellsTheMostWhereTheStoreIsPolled(t *testing.T) {
 	}
 }
 
-func TestLedgerKnowsWhenNobodyFollowsTheLastLeaderAnyMore(t *testing.T) {
+func TestLedgerIsSettledALeaseAfterTheLastElection(t *testing.T) {
 	l := newLedger(func(uint64) (stamp.Time, bool) { return 0, false }, 0)
 	if l.settled(at(5000), time.Second) {
-		t.Error("nobody leads")
+		t.Error("it is settled without a leader")
 	}
 	l.take(elected(100, "c1", 1))
 	if l.settled(at(1100), time.Second) || !l.settled(at(1101), time.Second) {

@@ -10,25 +10,25 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// live shows the election on a terminal, drawn again all the time. The lines that human prints at
-// the beginning and at the end come before and after.
+// live shows the election as a live view on a terminal. The lines that human prints at the
+// beginning and at the end come before and after it.
 type live struct {
 	*human
 	in, screen *os.File
-	quit       func() // ends the demo, because the user wants no more
+	quit       func() // ends the demo, after the user has ended the view
 
 	facts  chan view.Fact
-	shown  chan struct{} // closed when the terminal is given back; nil before it is taken
-	broken error         // why there was no picture; to be read after that
+	shown  chan struct{} // closed when the view has ended; nil before it begins
+	broken error         // the error of the view; read it after shown is closed
 
-	asked    map[string]bool // processes that end when they have released their lease
+	asked    map[string]bool // by ID: the process ends after it has released its lease
 	nonce    string
 	overlaps int
-	kept     keeper
+	kept     keptLines
 }
 
-// factsWaiting may be many, since a terminal may hang. More are dropped: the election is not to
-// wait for it.
+// factsWaiting is the maximum number of facts that wait for the terminal, which may hang. More are
+// dropped, so that the election does not wait for the terminal.
 const factsWaiting = 4096
 
 func newLive(o Options, quit func()) *live {
@@ -37,11 +37,11 @@ func newLive(o Options, quit func()) *live {
 	h := newHuman(o)
 	return &live{
 		human: h, in: in, screen: screen, quit: quit,
-		facts: make(chan view.Fact, factsWaiting), asked: map[string]bool{}, kept: newKeeper(o, h.terms),
+		facts: make(chan view.Fact, factsWaiting), asked: map[string]bool{}, kept: newKeptLines(o, h.terms),
 	}
 }
 
-// begin takes the terminal.
+// begin starts the view.
 func (l *live) begin(at time.Time, o Options) {
 	l.introduce(o)
 	s := view.Screen{
@@ -59,7 +59,7 @@ func (l *live) begin(at time.Time, o Options) {
 	}()
 }
 
-// hints are short enough for a terminal of eighty columns, as far as the names of the place are.
+// hints returns commands that fit into eighty columns, unless the names in them are long.
 func hints(o Options) []string {
 	try := o.Place.Commands(o.Election)
 	all := []string{"look in:   " + try.Look}
@@ -69,7 +69,7 @@ func hints(o Options) []string {
 	return all
 }
 
-// leave gives the terminal back.
+// leave ends the view, and restores the terminal.
 func (l *live) leave() error {
 	if l.shown == nil {
 		return nil
@@ -83,7 +83,7 @@ func (l *live) leave() error {
 	return l.broken
 }
 
-// tell never waits. Facts are dropped after the terminal has been given back.
+// tell never waits. It drops facts after the view has ended.
 func (l *live) tell(f view.Fact) {
 	select {
 	case l.facts <- f:

@@ -13,8 +13,8 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// heard are the facts that were told.
-func heard(l *live) []view.Fact {
+// drain closes the channel of facts and returns all facts in it.
+func drain(l *live) []view.Fact {
 	close(l.facts)
 	var all []view.Fact
 	for f := range l.facts {
@@ -23,14 +23,14 @@ func heard(l *live) []view.Fact {
 	return all
 }
 
-// now is an entry's time, as the demo's clock is the machine's here.
+// now gives an entry the current time. Here the demo's clock is that of the machine.
 func now(e entry) entry {
 	e.at = stamp.Now()
 	return e
 }
 
 func TestFactsOfTheView(t *testing.T) {
-	o, begun := told, time.Now()
+	o, begun := verboseOptions, time.Now()
 	o.Verbose, o.Out = false, &bytes.Buffer{}
 	l := newLive(o, func() {})
 	crashed := &failover{kind: kindCrash, from: "c1", to: "c2", took: time.Second, least: 900 * time.Millisecond, known: true, most: 2 * time.Second}
@@ -42,10 +42,10 @@ func TestFactsOfTheView(t *testing.T) {
 		{entry{deed: &deed{do: doStart, id: "c1", pid: 4711}}, nil},
 		{library(t, 0, tenure.Event{Kind: tenure.EventCandidate, ID: "c1"}), nil},
 		{library(t, 0, tenure.Event{Kind: tenure.EventElected, ID: "c1", Term: 1}), nil},
-		// this was seen already
+		// The view knows this already.
 		{library(t, 0, tenure.Event{Kind: tenure.EventLeader, ID: "c2", Term: 1, Leader: tenure.Leader{ID: "c1"}}), nil},
 		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second, address: "h:1"}}, nil},
-		// a request was added
+		// A request was added.
 		{entry{sight: &sight{held: true, term: 1, nonce: "n1", lease: time.Second}}, nil},
 		{entry{sight: &sight{term: 1, nonce: "n2"}}, nil},
 		{entry{deed: &deed{do: doKill, id: "c1", term: 1}}, nil},
@@ -56,7 +56,7 @@ func TestFactsOfTheView(t *testing.T) {
 		{library(t, 0, tenure.Event{Kind: tenure.EventElected, ID: "c3", Term: 9}), unknown},
 		{library(t, 0, tenure.Event{Kind: tenure.EventReleased, ID: "c3", Term: 9, Cause: tenure.ErrHandOver}), nil},
 		{library(t, 0, tenure.Event{Kind: tenure.EventTrouble, ID: "c3", Cause: errors.New("tenure: down")}), nil},
-		// the same trouble
+		// The same trouble again.
 		{library(t, 0, tenure.Event{Kind: tenure.EventTrouble, ID: "c3", Cause: errors.New("tenure: down")}), nil},
 	} {
 		if e.sight != nil {
@@ -80,7 +80,7 @@ func TestFactsOfTheView(t *testing.T) {
 		{What: view.Released, Who: "c3", Term: 9, Text: "hand-over was asked for"},
 		{What: view.Trouble, Who: "c3", Text: "down"},
 	}
-	got := heard(l)
+	got := drain(l)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) {
 			t.Fatalf("%d facts, want %d: %+v", len(got), len(want), got)
@@ -95,23 +95,23 @@ func TestFactsOfTheView(t *testing.T) {
 	}
 }
 
-// A terminal that hangs must hold up neither the election nor its end.
-func TestFactsAreDroppedRatherThanWaitedFor(t *testing.T) {
-	o := told
+// A terminal that hangs must block neither the election nor its end.
+func TestFactsAreDroppedWhenTheViewHangs(t *testing.T) {
+	o := verboseOptions
 	o.Out = &bytes.Buffer{}
 	l := newLive(o, func() {})
 	for range 2 * factsWaiting {
 		l.show(now(entry{deed: &deed{do: doResume, id: "c1"}}), nil)
 	}
-	if n := len(heard(l)); n != factsWaiting {
+	if n := len(drain(l)); n != factsWaiting {
 		t.Errorf("%d facts wait", n)
 	}
 }
 
-// Lines after the picture name terms as the picture did.
-func TestNumbersOfTermsOutliveTheView(t *testing.T) {
+// Lines after the live view number the terms as the view did.
+func TestTermNumbersPersistAfterTheView(t *testing.T) {
 	var out bytes.Buffer
-	o := told
+	o := verboseOptions
 	o.Out = &out
 	l := newLive(o, func() {})
 	l.shown = make(chan struct{})
@@ -124,10 +124,10 @@ func TestNumbersOfTermsOutliveTheView(t *testing.T) {
 	}
 }
 
-// Alarms are printed again after the picture, but not without end.
-func TestAlarmsOutliveTheView(t *testing.T) {
+// Alarms are printed again after the live view, up to a limit.
+func TestAlarmsArePrintedAfterTheView(t *testing.T) {
 	var out bytes.Buffer
-	o := told
+	o := verboseOptions
 	o.Out = &out
 	l := newLive(o, func() {})
 	l.shown = make(chan struct{})

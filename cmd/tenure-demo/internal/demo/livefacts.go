@@ -5,7 +5,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
-// The view's words for deeds and events. Others are not shown.
+// The facts of the view for deeds and events. Other deeds and events are not shown.
 var (
 	factsOfDeeds = map[do]view.What{
 		doStart: view.Started, doKill: view.Crashed, doPause: view.Frozen, doResume: view.Woken, doStop: view.Asked,
@@ -23,7 +23,7 @@ func (l *live) show(e entry, f *failover) {
 	switch {
 	case e.deed != nil && !e.deed.expected:
 		l.showDeed(e)
-	case e.event != nil && !l.dull(e.event):
+	case e.event != nil && !l.repetitive(e.event):
 		l.showEvent(e, f)
 	}
 }
@@ -55,7 +55,7 @@ func (l *live) showEvent(e entry, f *failover) {
 		}
 	}
 	if what == view.Elected {
-		l.terms.name(e.event.Term) // as the view does
+		l.terms.name(e.event.Term) // counts the term, as the view does
 	}
 	l.tell(fact)
 	switch {
@@ -66,7 +66,7 @@ func (l *live) showEvent(e entry, f *failover) {
 	}
 }
 
-// see shows renewals, each with the number of checks so far.
+// see shows a renewal, and the number of checks so far.
 func (l *live) see(e entry, acts int) {
 	s := e.sight
 	if !s.held || s.nonce == l.nonce {

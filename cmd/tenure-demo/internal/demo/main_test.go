@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // people read local time
+	time.Local = time.UTC // the lines show local time
 	os.Exit(m.Run())
 }

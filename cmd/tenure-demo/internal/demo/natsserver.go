@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// natsServer is a NATS server with JetStream in this process: on loopback, on a free port, with
-// files that go when it does.
+// natsServer runs a NATS server with JetStream in this process: on loopback, on a free port, with
+// temporary files.
 type natsServer struct {
 	server *server.Server
 	dir    string

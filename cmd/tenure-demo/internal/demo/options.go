@@ -15,21 +15,21 @@ import (
 
 // Options are the settings of the demo.
 type Options struct {
-	// Place is where the election is kept; zero starts a server for the demo.
+	// Place says where the election is kept; if it is zero the demo starts a server.
 	Place stores.Place
-	// EmbeddedS3 makes that one of object storage instead of NATS.
+	// EmbeddedS3 makes the server one of object storage instead of NATS.
 	EmbeddedS3 bool
 	// EmbeddedKafka starts brokers of Kafka, with this topic and these settings.
 	EmbeddedKafka *stores.Kafka
-	// Await is for a server that cannot be reached.
+	// Await says how long to wait for a server that cannot be reached.
 	Await stores.Patience
 	// Create makes the bucket or topic if it is missing.
 	Create bool
-	// Inspect tries the store out however much that takes, and ends the demo if it is unsafe.
+	// Inspect tests the store, even with many requests, and ends the demo if it is unsafe.
 	Inspect  bool
 	Election string
-	// Peers are the first candidate's settings, for a store that does not push; nil: followers
-	// poll.
+	// Peers are the first candidate's settings of peers, for a store that does not push; nil:
+	// followers poll.
 	Peers *peers.Settings
 
 	Candidates int
@@ -38,18 +38,18 @@ type Options struct {
 	Splay      time.Duration
 	// CrashEvery is the time from one disturbance of the leader to the next; 0: never.
 	CrashEvery time.Duration
-	// For ends the demo; 0: when it is interrupted.
+	// For is the time after which the demo ends; 0: it ends when it is interrupted.
 	For time.Duration
 	// Flags name the sources of the other settings, for errors.
 	Flags cli.Flags
 
-	// Command runs a candidate: it ends in a call of RunCandidate.
+	// Command returns the command line of a candidate, which must call RunCandidate.
 	Command func(id string) *exec.Cmd
 	Out     io.Writer
 	JSON    bool
 	Colour  bool
-	// Live shows the demo on the terminal that Out is, with keys from In, instead of line by line.
-	// Plain forbids it.
+	// Live shows the demo as a live view on Out, which is a terminal, with keys from In. Plain
+	// forbids that.
 	Live, Plain bool
 	In          io.Reader
 	// Verbose also prints the view of each follower.
@@ -70,7 +70,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate finds everything that is wrong, at once and before anything is started.
+// validate returns all wrong settings in one error, before anything is started.
 func (o Options) validate() error {
 	var problems []error
 	if o.Candidates < 1 || o.Candidates > maxCandidates {
@@ -95,7 +95,7 @@ func (o Options) validateElection() error {
 	return o.Flags.Check(store, o.Election, o.spec(1, stores.Place{}).config())
 }
 
-// kindOfPlace is the place, or one of the same kind as the server that will be started.
+// kindOfPlace returns the place, or one of the same kind as the server that will be started.
 func (o Options) kindOfPlace() stores.Place {
 	switch {
 	case !o.Place.IsZero():
@@ -108,10 +108,10 @@ func (o Options) kindOfPlace() stores.Place {
 	return natsPlace("")
 }
 
-// Polled reports whether the store does not tell of changes by itself.
+// Polled reports whether the store does not push changes.
 func (o Options) Polled() bool { return !o.kindOfPlace().Pushes() }
 
-// slack is how much later than necessary a follower may look at a store that is polled.
+// slack returns how much later than necessary a follower may read a store that is polled.
 func (o Options) slack() time.Duration {
 	if !o.Polled() || o.Peers != nil {
 		return 0
@@ -120,7 +120,7 @@ func (o Options) slack() time.Duration {
 	return c.WorstFailover(nil) - c.Lease
 }
 
-// spec is for the i-th candidate, from 1.
+// spec returns the spec of the i-th candidate, from 1.
 func (o Options) spec(i int, place stores.Place) spec {
 	return spec{
 		Place: place, Election: o.Election, ID: fmt.Sprintf("c%d", i),
@@ -128,5 +128,5 @@ func (o Options) spec(i int, place stores.Place) spec {
 	}
 }
 
-// StoreName is the name of the kind of store for people.
+// StoreName returns the name of the kind of store for messages.
 func (o Options) StoreName() string { return o.kindOfPlace().Kind() }

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
+func TestRunReportsAllBadSettingsBeforeItStarts(t *testing.T) {
 	good := Options{
 		Election: "demo", Candidates: 5, Lease: 2 * time.Second, CrashEvery: 5 * time.Second, Out: &until{text: "x", found: func() {}},
 		Command: func(string) *exec.Cmd { panic("a candidate is started") },
@@ -70,8 +70,8 @@ func TestRunRefusesBadSettingsAllAtOnceAndBeforeItStartsAnything(t *testing.T) {
 	}
 }
 
-// The formula is the library's: it must not be told as a bound where it is none.
-func TestSlackIsWhatPollingCosts(t *testing.T) {
+// The formula is the library's. It must not be printed as a bound where it is none.
+func TestSlackIsThePollingInterval(t *testing.T) {
 	lease := 2 * time.Second
 	for _, c := range []struct {
 		why    string

@@ -2,7 +2,7 @@ package demo
 
 import "github.com/tenure-go/tenure"
 
-// style is how a word is set off, as the parameters of the terminal's sequence.
+// style is the style of a text, as the parameters of the terminal's escape sequence.
 type style string
 
 const (
@@ -16,7 +16,7 @@ const (
 	store  style = "35"
 )
 
-// palette says whether there are colours.
+// palette is true if there are colors.
 type palette bool
 
 func (p palette) with(s style, text string) string {

@@ -6,17 +6,17 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// printer reports the events, to people or to programs.
+// printer reports the entries, as text or as JSON.
 type printer interface {
 	begin(at time.Time, o Options)
-	// show tells one entry, and the failover that it completes if it does.
+	// show reports one entry, and the failover that it completes, if any.
 	show(e entry, f *failover)
-	// see is for sights of the record, which have no words of their own, with the number of checked
-	// acts.
+	// see is called for a sight of the record, for which there is no line, with the number of
+	// checked acts.
 	see(e entry, acts int)
 	overlap(at time.Time, o witness.Overlap)
-	// leave gives back the terminal that begin took, and is the last call before end. It returns
-	// the reason if nothing could be shown, and may be called again.
+	// leave restores the terminal, and is the last call before end. It returns an error if the view
+	// failed. It may be called again.
 	leave() error
 	end(at time.Time, s summary)
 }

@@ -8,15 +8,15 @@ import (
 	"os/exec"
 )
 
-// process is a candidate's. Its standard input stays open as long as the demo lives; when the demo
-// dies, it ends.
+// process is the process of a candidate. Its standard input stays open as long as the demo lives;
+// when the demo dies, the process reads the end of it and ends, too.
 type process struct {
 	id     string
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    io.Reader
 	paused bool
-	ending bool // by the demo
+	ending bool // the demo has asked it to end, or killed it
 }
 
 // launch starts a process and sends it its spec. Its standard error goes to output line by line.
@@ -34,7 +34,7 @@ func launch(cmd *exec.Cmd, s spec, output func(string)) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	_ = json.NewEncoder(p.in).Encode(s) // fails if the process has died already, which is noticed
+	_ = json.NewEncoder(p.in).Encode(s) // fails if the process has died; then listen returns
 	return p, nil
 }
 
@@ -53,7 +53,7 @@ func (p *process) listen(hear func(report), other func(string)) error {
 	return p.cmd.Wait()
 }
 
-// kill, unlike all else, needs no cooperation.
+// kill needs no cooperation of the process.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
 // lines cuts the written text into lines.

@@ -4,7 +4,7 @@ package demo
 
 import "syscall"
 
-// canPause: processes can be frozen here.
+// canPause is true: processes can be frozen here.
 const canPause = true
 
 // askToEnd lets the candidate release its lease.

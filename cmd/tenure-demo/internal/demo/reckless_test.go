@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// reckless is a candidate that elects itself, and acts beside other leaders. The number in its name
+// reckless is a candidate that elects itself and acts beside other leaders. The number in its name
 // is its term.
 func reckless(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
@@ -85,6 +85,6 @@ func TestDemoFailsLoudlyWhenTwoLead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if text := out.all.String(); !strings.Contains(text, "c1 (process ") || !strings.Contains(text, "overlaps found: 1") {
-		t.Errorf("not told:\n%s", text)
+		t.Errorf("not printed:\n%s", text)
 	}
 }

@@ -10,20 +10,21 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
-// report is one line that a candidate tells the demo: an act, an event, or why it cannot take part.
+// report is one line from a candidate to the demo: an act, an event, or why it cannot take part.
 type report struct {
 	At stamp.Time `json:"at"`
 	// Act is the token of the term under which the candidate acted at that moment.
 	Act uint64 `json:"act,omitempty"`
-	// Event is one of the library's, as the library writes it.
+	// Event is an event of the library, as the library encodes it.
 	Event json.RawMessage `json:"event,omitempty"`
-	// Wrote is the record that the candidate has written, where the demo cannot see it otherwise.
+	// Wrote is the record that the candidate has written, if the store does not push it to the
+	// demo.
 	Wrote json.RawMessage `json:"wrote,omitempty"`
-	// Peer is why the leader cannot be followed directly.
+	// Peer is the reason why reports of the leader do not arrive.
 	Peer string `json:"peer,omitempty"`
-	// Fault is why the candidate cannot take part.
+	// Fault is the reason why the candidate cannot take part.
 	Fault string `json:"fault,omitempty"`
-	// Denied says that the fault is a missing right.
+	// Denied reports that the fault is a missing right.
 	Denied bool `json:"denied,omitempty"`
 }
 
@@ -56,8 +57,8 @@ type reporter struct {
 
 func newReporter(w io.Writer) *reporter { return &reporter{out: json.NewEncoder(w)} }
 
-// send may fail because the demo is gone. The candidate ends then anyway, since its standard input
-// does.
+// send ignores errors: they mean that the demo is gone. Then the candidate ends anyway, since its
+// standard input ends.
 func (r *reporter) send(line report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

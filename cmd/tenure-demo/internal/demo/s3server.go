@@ -11,10 +11,10 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// s3Bucket is where the demo's own object storage keeps its election.
+// s3Bucket is the bucket of the election in the demo's own object storage.
 const s3Bucket = "demo-election"
 
-// s3Server is object storage in this process: in memory, on loopback, on a free port, without TLS
+// s3Server runs object storage in this process: in memory, on loopback, on a free port, without TLS
 // and signatures.
 type s3Server struct {
 	http *http.Server

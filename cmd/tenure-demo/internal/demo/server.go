@@ -2,13 +2,13 @@ package demo
 
 import "github.com/tenure-go/tenure/cmd/internal/stores"
 
-// Bucket is where the demo keeps its election unless a URL names another one.
+// Bucket is the bucket of the demo, unless a URL names another one.
 const Bucket = "DEMO_ELECTION"
 
-// theServer names the setting of a place that was not set.
+// theServer is the setting in errors about a server that the demo has started.
 const theServer = "the demo's server"
 
-// embedded is one that the demo starts, inside of its own process.
+// embedded is a server that the demo starts in its own process.
 type embedded interface {
 	place() stores.Place
 	close()

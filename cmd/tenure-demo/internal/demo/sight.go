@@ -13,21 +13,21 @@ import (
 type sight struct {
 	absent bool // deleted
 	term   uint64
-	nonce  string // fresh in every write of a holder's
+	nonce  string // new in every write of a holder
 	lease  time.Duration
 	held   bool
 	// address is the published address of the leader.
 	address string
 }
 
-// sights is how many pushes may wait. More are dropped, and cost a failover its least time at
-// worst.
+// sights is the number of pushes that may wait. More are dropped; at worst the least time of a
+// failover is then unknown.
 const sights = 256
 
-// look turns pushes of the store into entries. They come as soon as the store has them, so their
-// stamps are, but for the way, the moments from which followers count the lease.
+// look turns pushes of the store into entries. Their stamps are about the moments from which
+// followers count the lease, since pushes come at once.
 func look(ctx context.Context, store driver.Watcher, key string) (<-chan entry, func(), error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for setting it up
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // to begin to watch
 	defer cancel()
 	seen := make(chan entry, sights)
 	stop, err := store.Watch(ctx, key, func(e driver.Entry) {
@@ -39,7 +39,7 @@ func look(ctx context.Context, store driver.Watcher, key string) (<-chan entry, 
 	return seen, stop, err
 }
 
-// read takes the few fields that matter here.
+// read takes the fields of a sight from a record.
 func read(e driver.Entry) *sight {
 	r := records.Read(e)
 	return &sight{absent: r.Absent, term: r.Term, nonce: r.Nonce, lease: r.Lease, held: r.Held(), address: r.Address}

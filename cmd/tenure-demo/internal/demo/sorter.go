@@ -33,7 +33,7 @@ func (s *sorter) due(now stamp.Time) []entry {
 	return ready
 }
 
-// next is how long until something is due; false if nothing waits.
+// next returns the time until an entry is due; false if none waits.
 func (s *sorter) next(now stamp.Time) (time.Duration, bool) {
 	if len(s.waiting) == 0 {
 		return 0, false

@@ -16,7 +16,7 @@ func stamps(entries []entry) []stamp.Time {
 	return all
 }
 
-func TestSorterLetsEntriesThroughInOrderOnceTheyHaveWaited(t *testing.T) {
+func TestSorterReleasesEntriesInOrderAfterADelay(t *testing.T) {
 	var s sorter
 	for _, ms := range []int{30, 10, 20, 10} {
 		s.add(entry{at: at(ms)})

@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
-// spec is the first line of a candidate's standard input. It holds credentials, so it is no
-// argument of the command line, which everybody on the machine may read.
+// spec is the first line of a candidate's standard input. It holds credentials, so it is not an
+// argument of the command line, which all users of the machine can read.
 type spec struct {
 	Place    stores.Place  `json:"place"`
 	Election string        `json:"election"`
@@ -17,7 +17,7 @@ type spec struct {
 	Lease    time.Duration `json:"lease"`
 	Renew    time.Duration `json:"renew"`
 	Splay    time.Duration `json:"splay"`
-	// Peer is nil where followers hear of renewals otherwise.
+	// Peer is nil if followers do not use peers.
 	Peer *peers.Settings `json:"peer,omitempty"`
 }
 

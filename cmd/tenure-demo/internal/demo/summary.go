@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/internal/units"
 )
 
-// end prints a table of the times of failovers, and the verdict.
+// end prints a table of the times of failovers, and the number of overlaps.
 func (h *human) end(_ time.Time, s summary) {
 	fmt.Fprintf(h.out, "\nAfter %v: %s, %s, %s.\n",
 		s.lasted.Round(100*time.Millisecond), count(s.elections, "election"), s.terms(), count(s.failovers, "failover"))
@@ -32,7 +32,7 @@ func (s summary) footnote() string {
 	return footnote
 }
 
-const footnoteMost = "most: as much later as somebody who polls may look, besides what the store takes to answer"
+const footnoteMost = "most: least plus the longest time between two reads of a candidate that polls; the store's own time to answer is not included"
 
 const footnote = "least: after a crash or pause until the lease ends, counted from the last renewal that the store saw; " +
 	"after a release 0"
@@ -77,13 +77,13 @@ func (h *human) table(rows []row) {
 	}
 }
 
-// bounded: a store that is polled has an upper bound for some.
+// bounded reports whether there is an upper bound for some failovers, as with a polled store.
 func bounded(rows []row) bool {
 	return slices.ContainsFunc(rows, func(r row) bool { return r.mostMax > 0 })
 }
 
-// cells are the median and the greatest of the times of failovers, of the least possible ones, and
-// of the longest possible ones.
+// cells returns the median and the maximum of the times that failovers took, of the least possible
+// times, and of the longest possible times.
 func (r row) cells() []string {
 	c := make([]string, 6)
 	if r.n == 0 {

@@ -18,10 +18,10 @@ type row struct {
 	kind        kind
 	n           int
 	median, max time.Duration
-	// least is over the same failovers; false in known if it is unknown for one of them.
+	// The least possible times of the same failovers; known is false if one of them is unknown.
 	leastMedian, leastMax time.Duration
 	known                 bool
-	// most is over the same failovers; 0 if there is no bound, or not for one of them.
+	// The longest possible times of the same failovers; 0 if one of them has no bound.
 	mostMedian, mostMax time.Duration
 }
 
@@ -52,7 +52,7 @@ func summarize(k kind, fs []failover) row {
 	return r
 }
 
-// median of an even number is the middle between the two in the middle.
+// median returns the median; for an even number, the mean of the two in the middle.
 func median(ds []time.Duration) time.Duration {
 	slices.Sort(ds)
 	n := len(ds)

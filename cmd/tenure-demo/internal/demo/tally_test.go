@@ -20,7 +20,7 @@ func TestTallySummarizesEachKind(t *testing.T) {
 	}
 	want := []row{
 		{kind: kindCrash, n: 3, median: 700, max: 900, leastMedian: 650, leastMax: 800, known: true},
-		// one is unknown, so none is shown
+		// One minimum is unknown, so none is shown.
 		{kind: kindPause, n: 2, median: 925, max: 950, leastMedian: 400, leastMax: 800},
 		{kind: kindGraceful, n: 2, median: 6, max: 8, known: true, mostMedian: 15, mostMax: 20},
 		{kind: kindForced},

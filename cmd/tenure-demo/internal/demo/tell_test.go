@@ -14,14 +14,14 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// told is a demo that has one line of each sort.
-var told = Options{
+// verboseOptions are the options of a demo that prints one line of each kind.
+var verboseOptions = Options{
 	Place:    stores.Place{NATS: &stores.NATS{Servers: []string{"nats://host:4222"}, User: "user", Password: "s3cret", Bucket: "ELECTIONS"}},
 	Election: "demo", Candidates: 10, Lease: 2 * time.Second, Renew: 2 * time.Second / 3, CrashEvery: 5 * time.Second,
 	Verbose: true,
 }
 
-// library is an event as a candidate reports it.
+// library returns an event as a candidate reports it.
 func library(t *testing.T, ms int, e tenure.Event) entry {
 	t.Helper()
 	e.Time, e.Election = wall(ms), "demo"
@@ -36,10 +36,10 @@ func library(t *testing.T, ms int, e tenure.Event) entry {
 	return entry{at: at(ms), event: got}
 }
 
-// tell tells a whole demo.
-func tell(t *testing.T, p printer) {
+// printAll prints a whole demo.
+func printAll(t *testing.T, p printer) {
 	t.Helper()
-	p.begin(wall(0), told)
+	p.begin(wall(0), verboseOptions)
 	for _, d := range []deed{
 		{do: doAdvise, text: "warning: replicas: one server (run three)"},
 		{do: doUnseen, text: "permission denied"},
@@ -59,10 +59,10 @@ func tell(t *testing.T, p printer) {
 	p.show(entry{deed: &deed{time: wall(501), do: doDied, id: "c1", pid: 4711, text: "signal: killed"}}, nil)
 	p.show(entry{deed: &deed{time: wall(502), do: doOutput, id: "c1", text: "panic: oh"}}, nil)
 	p.show(entry{deed: &deed{time: wall(503), do: doStore, text: "the connection is lost: EOF"}}, nil)
-	tellEnd(t, p)
+	printEnd(t, p)
 }
 
-func tellEnd(t *testing.T, p printer) {
+func printEnd(t *testing.T, p printer) {
 	t.Helper()
 	p.show(library(t, 1600, tenure.Event{Kind: tenure.EventLeader, ID: "c2"}), nil)
 	p.show(library(t, 1700, tenure.Event{Kind: tenure.EventElected, ID: "c2", Term: 7}),
@@ -90,12 +90,12 @@ func TestHumanLines(t *testing.T) {
 	for name, colour := range map[string]bool{"human.txt": false, "human-colour.txt": true} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			o := told
+			o := verboseOptions
 			o.Out, o.Colour = &out, colour
-			tell(t, o.printer(func() {}))
+			printAll(t, o.printer(func() {}))
 			golden(t, name, out.String())
 			if got := strings.Contains(out.String(), "\x1b["); got != colour {
-				t.Errorf("coloured: %v", got)
+				t.Errorf("colored: %v", got)
 			}
 			if strings.Contains(out.String(), "s3cret") {
 				t.Error("shows the password")
@@ -104,15 +104,15 @@ func TestHumanLines(t *testing.T) {
 	}
 }
 
-// polled is a demo on object storage.
+// polled returns the options of a demo on object storage.
 func polled(p *peers.Settings) Options {
-	o := told
+	o := verboseOptions
 	o.Place, o.Peers = stores.Place{S3: &stores.S3{Bucket: "bucket", Endpoint: "http://host:9000", Region: "r"}}, p
 	return o
 }
 
-// tellPolled prints the differences.
-func tellPolled(t *testing.T, p printer, o Options) {
+// printPolled prints the lines that differ for a polled store.
+func printPolled(t *testing.T, p printer, o Options) {
 	t.Helper()
 	p.begin(wall(0), o)
 	p.show(entry{deed: &deed{time: wall(1), do: doPeer, id: "c1", text: `peer: election "demo": leader at "h:1": connection refused`}}, nil)
@@ -130,28 +130,28 @@ func tellPolled(t *testing.T, p printer, o Options) {
 	}})
 }
 
-func TestLinesOfAStoreThatIsPolled(t *testing.T) {
+func TestLinesForAPolledStore(t *testing.T) {
 	for _, json := range []bool{false, true} {
 		var out bytes.Buffer
 		o := polled(nil)
 		o.Out, o.JSON = &out, json
-		tellPolled(t, o.printer(func() {}), o)
+		printPolled(t, o.printer(func() {}), o)
 		golden(t, map[bool]string{false: "polled.txt", true: "polled.jsonl"}[json], out.String())
 	}
 	var out bytes.Buffer
 	o := polled(&peers.Settings{Cert: "file"})
 	o.Out = &out
 	o.printer(func() {}).begin(wall(0), o)
-	if !strings.Contains(out.String(), "hear from the leader itself, over https.") || strings.Contains(out.String(), "longer") {
+	if !strings.Contains(out.String(), "reports to its followers directly, over https.") || strings.Contains(out.String(), "longer") {
 		t.Errorf("got:\n%s", out.String())
 	}
 }
 
-// A follower's view of the leader is the same for all, and one trouble of a store stands for those
-// that follow.
-func TestHumanLeavesOutWhatIsDull(t *testing.T) {
+// All followers see the same leader, so only one line reports it. One line also stands for repeated
+// trouble of a store.
+func TestHumanOutputOmitsRepetitions(t *testing.T) {
 	var out bytes.Buffer
-	o := told
+	o := verboseOptions
 	o.Out, o.Verbose = &out, false
 	h := newHuman(o)
 	trouble := tenure.Event{Kind: tenure.EventTrouble, ID: "c1", Cause: errors.New("down")}
@@ -159,7 +159,7 @@ func TestHumanLeavesOutWhatIsDull(t *testing.T) {
 		library(t, 0, tenure.Event{Kind: tenure.EventLeader, ID: "c1"}),
 		library(t, 1, trouble), library(t, 4000, trouble), library(t, 8000, trouble), // one outage
 		library(t, 8001, tenure.Event{Kind: tenure.EventTrouble, ID: "c2", Cause: errors.New("down")}),
-		library(t, 14000, trouble), // another
+		library(t, 14000, trouble), // another outage
 		{deed: &deed{do: doPeer, id: "c2", text: "connection refused", expected: true}},
 	} {
 		h.show(e, nil)
@@ -172,16 +172,16 @@ func TestHumanLeavesOutWhatIsDull(t *testing.T) {
 
 func TestJSONLines(t *testing.T) {
 	var out bytes.Buffer
-	o := told
+	o := verboseOptions
 	o.Out, o.JSON = &out, true
-	tell(t, o.printer(func() {}))
+	printAll(t, o.printer(func() {}))
 	golden(t, "lines.jsonl", out.String())
 	for line := range strings.Lines(out.String()) {
 		checkHead(t, line)
 	}
 }
 
-// checkHead: the first fields are the same in every line.
+// checkHead checks that the first fields are the same in every line.
 func checkHead(t *testing.T, line string) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(line))
@@ -205,7 +205,7 @@ func checkHead(t *testing.T, line string) {
 func TestBrief(t *testing.T) {
 	for cause, want := range map[string]string{
 		"tenure: shutting down": "shutting down",
-		// no name of an election has a colon on NATS
+		// On NATS no election name has a colon.
 		`tenure: election "a: b": read: timeout`:        `b": read: timeout`,
 		`tenure: election "demo": write: not connected`: "write: not connected",
 		"permission denied":                             "permission denied",
@@ -213,7 +213,7 @@ func TestBrief(t *testing.T) {
 		"":                                              "",
 	} {
 		if got := brief(cause); got != want {
-			t.Errorf("%q is told as %q, want %q", cause, got, want)
+			t.Errorf("%q is printed as %q, want %q", cause, got, want)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package demo
 // trial is one way to disturb a leader.
 type trial func(d *director, leader *process)
 
-// trials are taken in turn.
+// trials returns those that are used in turn.
 func trials() []trial {
 	all := []trial{(*director).killLeader, (*director).stopLeader}
 	if canPause {
@@ -18,7 +18,8 @@ func (d *director) killLeader(p *process) {
 	p.kill()
 }
 
-// pauseLeader freezes it for two leases: long enough for another to lead by the time it wakes.
+// pauseLeader freezes the leader for two leases: long enough for another candidate to lead when it
+// wakes.
 func (d *director) pauseLeader(p *process) {
 	d.note(deed{do: doPause, id: p.id, term: d.ledger.term})
 	p.paused = true
@@ -41,14 +42,14 @@ func (d *director) stopLeader(p *process) {
 	p.askToEnd()
 }
 
-// tick makes the next trial due. It waits until there is a leader that has acted, as there is
-// nothing to learn from disturbing another.
+// tick makes the next trial due. The trial waits until there is a leader that has acted: to disturb
+// another one would show nothing.
 func (d *director) tick() {
 	d.due = true
 	d.after(d.options.CrashEvery, d.tick)
 }
 
-// attempt does the next thing that is due, if that is possible now.
+// attempt runs the next trial if it is due and there is a leader to disturb.
 func (d *director) attempt() {
 	if !d.due || d.stopping {
 		return
@@ -60,7 +61,7 @@ func (d *director) attempt() {
 	}
 }
 
-// leader is the process of the leader, nil if it cannot be disturbed.
+// leader returns the process of the leader, or nil if it cannot be disturbed now.
 func (d *director) leader() *process {
 	p := d.crew[d.ledger.leader]
 	if p == nil || p.paused || p.ending || !d.ledger.leads() {

@@ -8,15 +8,15 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 )
 
-// actEvery is the pace of a leader's work.
+// actEvery is the time from one act of a leader to the next.
 const actEvery = 20 * time.Millisecond
 
-// lead is the work: many small acts, each reported at once, so that even a leader that is killed
-// leaves all of them behind.
+// lead is the work: many small acts. Each is reported at once, so that none is lost when the leader
+// is killed.
 //
-// The order in an act matters. The stamp comes first, then the question: if the answer is yes, the
-// lease was valid at a moment after the stamp, and so at the stamp. A leader that is frozen between
-// the two gets the answer no when it wakes.
+// The order in an act matters. It reads the clock first, and then checks the term: if the term is
+// valid after the reading, it was valid at the reading too. If the leader is frozen between the
+// two, the check fails when it wakes.
 func (c *candidate) lead(ctx context.Context, term *tenure.Term) error {
 	pace := time.NewTicker(actEvery)
 	defer pace.Stop()

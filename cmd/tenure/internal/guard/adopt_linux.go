@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// others are the children that this process had before it became tenure, as when the entrypoint of
-// a container runs "helper & exec tenure run ...". They are not orphans.
+// others are the children that this process had before it executed tenure, such as when the entry
+// point of a container runs "helper & exec tenure run ...". They are not orphans.
 var others map[int]bool
 
 // Adopt makes orphaned descendants become children of this process instead of the system's first
@@ -24,7 +24,7 @@ func Adopt() {
 func (g *Guard) Bury() {
 	for _, pid := range descendants(os.Getpid(), nil) {
 		if pid != g.PID() {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // fails for the children of others
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // fails for children of other processes
 		}
 	}
 }

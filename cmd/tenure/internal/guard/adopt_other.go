@@ -4,7 +4,7 @@ package guard
 
 var others map[int]bool
 
-// Adopt does nothing here: orphans come to the system's first process.
+// Adopt does nothing here: orphans become children of the system's first process.
 func Adopt() {}
 
 // Bury does nothing here.

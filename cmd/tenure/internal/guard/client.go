@@ -19,23 +19,23 @@ var ErrDied = errors.New("the guard has died")
 // Guard is the candidate's side of a guard process. Its methods may be called concurrently.
 type Guard struct {
 	pid     int
-	kill    func() error // the process
+	kill    func() error // kills the process
 	orders  *pipe
-	closing func() // the orders
+	closing func() // closes the orders
 
 	mu  sync.Mutex
 	run *Run // the present one
 
 	ready  chan struct{} // closed when it can run commands
-	unable string        // why it cannot; set before dead is closed
-	dead   chan struct{} // closed when it has ended and all that it reported was heard
-	why    error         // set before dead is closed
+	unable string        // the reason why it cannot; set before dead is closed
+	dead   chan struct{} // closed when it has ended and all its reports were read
+	why    error         // the reason of its end; set before dead is closed
 }
 
 // Run is one run of a command under a guard.
 type Run struct {
-	// Events report its progress in order. The channel is closed after its end, or the guard's; Err
-	// tells which.
+	// Events report its progress in order. The channel is closed after an event with Empty, or when
+	// the guard dies.
 	Events <-chan Event
 	events chan Event
 	left   func() time.Duration
@@ -43,8 +43,8 @@ type Run struct {
 	over   bool
 }
 
-// Event is one thing that happened to a command: one of these. When Empty has come nothing of it is
-// left.
+// Event is one thing that happened to a command; one field is set. Started is its process. After
+// Empty neither the command nor a descendant of it is left.
 type Event struct {
 	Started int
 	Failed  *StartError
@@ -52,7 +52,7 @@ type Event struct {
 	Empty   bool
 }
 
-// StartError says why a command could not be started.
+// StartError is the reason why a command could not be started.
 type StartError struct {
 	Text    string
 	Missing bool // there is no such file
@@ -63,7 +63,7 @@ func (e *StartError) Error() string { return e.Text }
 
 // Start starts a guard: command must end in a call of Main with the arguments that Start adds. The
 // guard inherits the standard files for the commands that it runs, and ends when this process does.
-// Start returns when the guard is ready. It starts no other process in the meantime: that one would
+// Start returns when the guard is ready. Do not start another process before that: it would
 // inherit the guard's files, and the guard's end would go unnoticed.
 func Start(command *exec.Cmd) (*Guard, error) { return start(command, startWithin) }
 
@@ -99,11 +99,11 @@ func newGuard(orders io.Writer, closing func(), kill func() error) *Guard {
 	}
 }
 
-// startWithin is the time for the guard to begin, on a busy machine.
+// startWithin is the time for the guard to get ready, on a busy machine.
 const startWithin = 10 * time.Second
 
-// await returns when the guard is ready, or the reason why it never will be: this system may forbid
-// a call that it needs.
+// await returns nil when the guard is ready, or the reason why it cannot be: for example, the
+// system may forbid a call that it needs.
 func (g *Guard) await(within time.Duration) error {
 	defer time.AfterFunc(within, g.Abandon).Stop()
 	select {
@@ -117,11 +117,11 @@ func (g *Guard) await(within time.Duration) error {
 	return g.why
 }
 
-// listen hears the guard until its end, which wait waits for.
+// listen reads the reports of the guard until its end, and then calls wait.
 func (g *Guard) listen(reports io.ReadCloser, wait func() error) {
 	receive(reports, g.hear)
 	_ = reports.Close()
-	_ = g.kill() // if it talks nonsense
+	_ = g.kill() // it may have sent an invalid report
 	g.why = fmt.Errorf("%w: %w", ErrDied, gone(wait()))
 	g.mu.Lock()
 	if g.run != nil {
@@ -177,8 +177,9 @@ func (r *Run) end() {
 	}
 }
 
-// Run has the guard run a command, for as long as left says at any time, and for at most stop
-// longer. Only one may run at a time: the next after the events of the one before have ended.
+// Run makes the guard run a command. Left returns the time that remains of the lease; the command
+// may run for that time, and for at most stop longer. Only one command may run at a time: start the
+// next after the events of the last have ended.
 func (g *Guard) Run(c Command, left func() time.Duration, stop time.Duration) *Run {
 	events := make(chan Event, 4) // each kind comes once at most
 	r := &Run{Events: events, events: events, left: left, stop: stop}
@@ -194,16 +195,15 @@ func (g *Guard) Run(c Command, left func() time.Duration, stop time.Duration) *R
 	return r
 }
 
-// Renewed tells the guard that the remaining time has changed for another reason than the passing
-// of time.
+// Renewed tells the guard to ask for the remaining time again. Call it after each renewal.
 func (g *Guard) Renewed() { _ = g.orders.send(order{Renewed: true}) }
 
-// Signal passes a signal on: to the command alone, or to all that came of it.
+// Signal passes a signal on: to the command alone, or to all its descendants too.
 func (g *Guard) Signal(s syscall.Signal, all bool) {
 	_ = g.orders.send(order{Signal: &forward{int(s), all}})
 }
 
-// Kill ends the command and all that came of it at once.
+// Kill ends the command and all its descendants at once.
 func (g *Guard) Kill() { _ = g.orders.send(order{Kill: true}) }
 
 // Gone reports whether the guard has died.
@@ -216,16 +216,16 @@ func (g *Guard) Gone() bool {
 	}
 }
 
-// Dead is closed when the guard has died. Err then says how.
+// Dead returns a channel that is closed when the guard has died. Then Err returns the reason.
 func (g *Guard) Dead() <-chan struct{} { return g.dead }
 
-// Err wraps ErrDied once Dead is closed.
+// Err returns an error that wraps ErrDied, once Dead is closed.
 func (g *Guard) Err() error { return g.why }
 
-// PID is the guard's.
+// PID returns the process number of the guard.
 func (g *Guard) PID() int { return g.pid }
 
-// Abandon kills a guard that does not do its duty, and with it the command.
+// Abandon kills a guard that does not do its work, and with it the command.
 func (g *Guard) Abandon() { _ = g.kill() }
 
 // closeWithin is the time for the guard to end when no command runs.
@@ -234,6 +234,6 @@ const closeWithin = time.Second
 // Close ends a guard when no command runs.
 func (g *Guard) Close() {
 	g.closing()
-	defer time.AfterFunc(closeWithin, g.Abandon).Stop() // it may be stopped
+	defer time.AfterFunc(closeWithin, g.Abandon).Stop() // for a guard that is stopped or hangs
 	<-g.dead
 }

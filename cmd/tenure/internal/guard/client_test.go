@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// term is a candidate's lease. The guard asks it how much is left.
+// term is a candidate's lease. The guard asks for the remaining time.
 type term struct {
 	*world
-	ends  atomic.Int64  // since the world began
-	think time.Duration // what an answer takes from then on
+	ends  atomic.Int64  // counted from the start of the world
+	think time.Duration // the time of each answer from now on
 }
 
-// lasts sets how much is left now.
+// lasts sets the remaining time.
 func (m *term) lasts(left time.Duration) { m.ends.Store(int64(m.now() + left)) }
 
 func (m *term) left() time.Duration {
@@ -46,7 +46,7 @@ func guarded(t *testing.T, play func(g *Guard, m *term)) {
 	})
 }
 
-// runs has the guard run a command that is deaf unless members are given.
+// runs makes the guard run a command. Without members the command is deaf.
 func (m *term) runs(g *Guard, left time.Duration, members ...*member) *Run {
 	m.Helper()
 	if members == nil {
@@ -57,8 +57,8 @@ func (m *term) runs(g *Guard, left time.Duration, members ...*member) *Run {
 	return g.Run(Command{}, m.left, stopIn)
 }
 
-// tells checks all events of a run, and all that happened.
-func (m *term) tells(r *Run, want []Event, happened ...string) {
+// reports checks all events of a run and all actions.
+func (m *term) reports(r *Run, want []Event, happened ...string) {
 	m.Helper()
 	var got []Event
 	for e := range r.Events {
@@ -71,7 +71,7 @@ func (m *term) tells(r *Run, want []Event, happened ...string) {
 	m.happened(happened...)
 }
 
-// whole are the events of a command that begins and ends.
+// whole returns the events of a command that starts and ends.
 func whole(how Ending) []Event {
 	return []Event{{Started: started.Started}, {Ended: &how}, {Empty: true}}
 }
@@ -84,13 +84,13 @@ func TestCommandEndsWhenRenewalsStop(t *testing.T) {
 			m.lasts(500 * ms)
 			g.Renewed()
 		}
-		m.tells(r, whole(forced), "4.5s: asked to end", "5.2s: killed")
+		m.reports(r, whole(forced), "4.5s: asked to end", "5.2s: killed")
 	})
 }
 
-func TestCommandEndsThatIsNeverRenewed(t *testing.T) {
+func TestCommandEndsWithoutAnyRenewal(t *testing.T) {
 	guarded(t, func(g *Guard, m *term) {
-		m.tells(m.runs(g, 500*ms), whole(forced), "500ms: asked to end", "1.2s: killed")
+		m.reports(m.runs(g, 500*ms), whole(forced), "500ms: asked to end", "1.2s: killed")
 	})
 }
 
@@ -100,31 +100,31 @@ func TestCommandEndsEarlierIfTheTermDoes(t *testing.T) {
 		time.Sleep(time.Second)
 		m.lasts(200 * ms)
 		g.Renewed()
-		m.tells(r, whole(forced), "1.2s: asked to end", "1.9s: killed")
+		m.reports(r, whole(forced), "1.2s: asked to end", "1.9s: killed")
 	})
 }
 
-// The second begins with a lease of its own, however much was left to the first.
+// The second command starts with its own lease, however much was left for the first.
 func TestSecondCommandNeedsALeaseOfItsOwn(t *testing.T) {
 	guarded(t, func(g *Guard, m *term) {
-		m.tells(m.runs(g, time.Hour, &member{name: "first", alive: ms}), whole(own), "1ms: first ends")
-		m.tells(m.runs(g, 500*ms), whole(forced), "501ms: asked to end", "1.201s: killed")
+		m.reports(m.runs(g, time.Hour, &member{name: "first", alive: ms}), whole(own), "1ms: first ends")
+		m.reports(m.runs(g, 500*ms), whole(forced), "501ms: asked to end", "1.201s: killed")
 	})
 }
 
 func TestNothingIsStartedWithoutALease(t *testing.T) {
 	guarded(t, func(g *Guard, m *term) {
 		for _, left := range []time.Duration{0, -time.Second} {
-			m.tells(m.runs(g, left), []Event{{Empty: true}})
+			m.reports(m.runs(g, left), []Event{{Empty: true}})
 		}
-		m.think = 300 * ms // the answer takes as long as what it says is left
-		m.tells(m.runs(g, 300*ms), []Event{{Empty: true}})
+		m.think = 300 * ms // the answer takes as long as the time that it says is left
+		m.reports(m.runs(g, 300*ms), []Event{{Empty: true}})
 		m.think--
-		m.tells(m.runs(g, 300*ms), whole(forced), "600ms: asked to end", "1.3s: killed")
+		m.reports(m.runs(g, 300*ms), whole(forced), "600ms: asked to end", "1.3s: killed")
 	})
 }
 
-// What a candidate says too late, that much is left, changes nothing.
+// A renewal that the candidate reports too late changes nothing.
 func TestCandidateThatHangsDoesNotRenew(t *testing.T) {
 	guarded(t, func(g *Guard, m *term) {
 		r := m.runs(g, 600*ms)
@@ -132,7 +132,7 @@ func TestCandidateThatHangsDoesNotRenew(t *testing.T) {
 		m.lasts(time.Hour)
 		m.think = 5 * time.Second
 		g.Renewed()
-		m.tells(r, whole(forced), "600ms: asked to end", "1.3s: killed")
+		m.reports(r, whole(forced), "600ms: asked to end", "1.3s: killed")
 	})
 }
 
@@ -143,7 +143,7 @@ func TestKillAndSignalsReachTheCommand(t *testing.T) {
 		g.Signal(unix.SIGUSR1, false)
 		g.Signal(unix.SIGUSR2, true)
 		g.Kill()
-		m.tells(r, whole(forced), "0s: the command gets SIGUSR1", "0s: all gets SIGUSR2", "0s: killed")
+		m.reports(r, whole(forced), "0s: the command gets SIGUSR1", "0s: all gets SIGUSR2", "0s: killed")
 	})
 }
 
@@ -153,11 +153,11 @@ func TestClosedGuardRunsNothing(t *testing.T) {
 		if !g.Gone() || !errors.Is(g.Err(), ErrDied) {
 			t.Errorf("got %v, %v", g.Gone(), g.Err())
 		}
-		m.tells(m.runs(g, time.Hour), nil)
+		m.reports(m.runs(g, time.Hour), nil)
 	})
 }
 
-// stopped is a guard process that does nothing any more. Killing it closes its reports.
+// stopped is a guard process that is stopped. Killing it closes its reports.
 func stopped(t *testing.T, play func(g *Guard)) (lasted time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 // One guard runs one command after the other.
-func TestEventsTellHowACommandEnds(t *testing.T) {
+func TestEventsReportTheEndOfACommand(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		for script, want := range map[string]Ending{
@@ -28,8 +28,8 @@ func TestEventsTellHowACommandEnds(t *testing.T) {
 	})
 }
 
-// Neither arguments nor the environment nor the name of a file need be text.
-func TestBytesThatAreNoTextReachTheCommand(t *testing.T) {
+// Arguments, environment and file names need not be text.
+func TestNonTextBytesReachTheCommand(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		dir := guardtest.Dir(t)
@@ -49,7 +49,7 @@ func TestBytesThatAreNoTextReachTheCommand(t *testing.T) {
 	})
 }
 
-func TestOutputOfACommandIsThatOfTheCandidate(t *testing.T) {
+func TestCommandSharesTheCandidatesOutput(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		out, in := os.Stdout, os.Stdin
 		defer func() { os.Stdout, os.Stdin = out, in }()
@@ -79,8 +79,8 @@ func file(t *testing.T, name, content string) *os.File {
 	return f
 }
 
-// Files that a service manager or a shell has opened are for the command; those that connect the
-// guard are not.
+// The command gets the files that a service manager or a shell has opened, but not the guard's own
+// files.
 func TestInheritedFilesKeepTheirNumbers(t *testing.T) {
 	var files []*os.File
 	for range 4 {

@@ -8,8 +8,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
-// These tests run real processes, on a machine that may be slow. They check the order of events,
-// and that none comes too early. Virtual time checks when each thing is due.
+// These tests run real processes, possibly on a slow machine. They check the order of events and
+// that no event comes too early. The tests in virtual time check when each event is due.
 
 func TestCommandIsKilledIfTheLeaseIsNeverRenewed(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
@@ -19,7 +19,7 @@ func TestCommandIsKilledIfTheLeaseIsNeverRenewed(t *testing.T) {
 	})
 }
 
-func TestCommandMayEndInGoodOrderWhenTheLeaseIsOver(t *testing.T) {
+func TestCommandMayShutDownWhenTheLeaseIsOver(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		r := c.run(guardtest.Worker{Finish: 100 * ms, Code: 3}, 500*ms, long)
@@ -33,7 +33,7 @@ func TestCommandMayEndInGoodOrderWhenTheLeaseIsOver(t *testing.T) {
 	})
 }
 
-// A stopped process hears nothing, until it is continued.
+// A stopped process receives no signal until it is continued.
 func TestStoppedCommandIsContinuedToEnd(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)

@@ -21,14 +21,14 @@ func TestCommandDiesWithItsGuard(t *testing.T) {
 		c.guard.Abandon()
 		c.guardDies()
 		if got := c.rest(r); len(got) > 0 {
-			t.Errorf("a dead guard tells: %s", show(got))
+			t.Errorf("a dead guard reports: %s", show(got))
 		}
-		c.journal.AwaitEnd(t, "") // of themselves
+		c.journal.AwaitEnd(t, "") // by themselves
 		Sweep(c.pid(), nil)
 	})
 }
 
-// The tripwire is for the group, and the parent-death signal for the command if it is not in it.
+// The tripwire covers the group. The parent-death signal covers a command that has left it.
 func TestCommandThatHasLeftItsGroupDiesWithItsGuard(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
@@ -39,8 +39,8 @@ func TestCommandThatHasLeftItsGroupDiesWithItsGuard(t *testing.T) {
 	})
 }
 
-// When both are dead, the processes that the tripwire is to kill hold its rest, or else the guard
-// was the last to have it.
+// When both are dead, the processes that the tripwire should kill hold its other end, or the guard
+// was the last to hold it.
 func TestCommandDiesWithItsCandidateAndItsGuard(t *testing.T) {
 	t.Parallel()
 	for why, w := range map[string]guardtest.Worker{
@@ -57,7 +57,7 @@ func TestCommandDiesWithItsCandidateAndItsGuard(t *testing.T) {
 			}, func(p *guardtest.Process) {
 				c := &candidate{T: t, journal: ready(p)}
 				p.Signal(unix.SIGKILL)
-				c.journal.Await(t, "command", "SIGTERM") // by now the guard knows
+				c.journal.Await(t, "command", "SIGTERM") // by now the guard has noticed
 				if err := unix.Kill(guardOf(c.journal), unix.SIGKILL); err != nil {
 					t.Error(err)
 				}
@@ -76,9 +76,9 @@ func guardOf(j *guardtest.Journal) (pid int) {
 	return pid
 }
 
-// The kernel kills the process that it was given and its group. Descendants that have left the
-// group are found by their parents.
-func TestSweepFindsWhoHasLeftTheGroup(t *testing.T) {
+// The kernel kills the given process and its group. Sweep finds descendants that have left the
+// group by their parents.
+func TestSweepFindsProcessesThatLeftTheGroup(t *testing.T) {
 	t.Parallel()
 	for why, known := range map[string]bool{"and the process": true, "before the process is known": false} {
 		t.Run(why, func(t *testing.T) {
@@ -90,13 +90,13 @@ func TestSweepFindsWhoHasLeftTheGroup(t *testing.T) {
 				}}, long, long)
 				c.guard.Abandon()
 				c.guardDies()
-				c.goOn("other") // or there is nothing to find
+				c.goOn("other") // otherwise there is nothing to find
 				pid := c.pid()
 				if !known {
 					pid = 0
 				}
 				if !Sweep(pid, nil) {
-					t.Error("it was given up")
+					t.Error("Sweep gave up")
 				}
 				c.nothingRuns()
 			})
@@ -104,9 +104,9 @@ func TestSweepFindsWhoHasLeftTheGroup(t *testing.T) {
 	}
 }
 
-// A program that starts tenure by "helper & exec tenure run ..." leaves it a child that is no
+// A program that starts tenure by "helper & exec tenure run ..." leaves it a child that is not an
 // orphan.
-func TestSweepSparesWhoWasThereBefore(t *testing.T) {
+func TestSweepSparesEarlierProcesses(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		helper := exec.Command("/bin/sleep", "100")
 		if err := helper.Start(); err != nil {
@@ -118,7 +118,7 @@ func TestSweepSparesWhoWasThereBefore(t *testing.T) {
 		c.guard.Abandon()
 		c.guardDies()
 		if !Sweep(c.pid(), nil) {
-			t.Error("it was given up")
+			t.Error("Sweep gave up")
 		}
 		var status unix.WaitStatus
 		if pid, err := unix.Wait4(helper.Process.Pid, &status, unix.WNOHANG, nil); pid != 0 || err != nil {
@@ -129,8 +129,8 @@ func TestSweepSparesWhoWasThereBefore(t *testing.T) {
 	})
 }
 
-// Sweep waits for processes of other users until it is told to give up.
-func TestSweepMayBeGivenUp(t *testing.T) {
+// Sweep waits for processes of other users until it is canceled.
+func TestSweepCanBeCanceled(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("only root can be two users")
@@ -146,18 +146,18 @@ func TestSweepMayBeGivenUp(t *testing.T) {
 		giveUp := make(chan struct{})
 		close(giveUp)
 		if Sweep(0, giveUp) {
-			t.Error("it was not given up")
+			t.Error("Sweep did not give up")
 		}
 		if err := syscall.Setresuid(0, 0, 0); err != nil {
 			t.Fatal(err)
 		}
 		if !Sweep(0, giveUp) {
-			t.Error("it was given up")
+			t.Error("Sweep gave up")
 		}
 	})
 }
 
-// The kernel's timer is for a guard that cannot do anything.
+// The kernel's timer covers a guard that cannot run.
 func TestStoppedGuardIsKilledByTheKernel(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
@@ -195,8 +195,8 @@ func TestStoppedGuardOfAStoppedCandidateIsKilledByTheKernel(t *testing.T) {
 	})
 }
 
-// A guard that was stopped for a while then does what is due.
-func TestGuardThatResumesGoesOn(t *testing.T) {
+// A guard that was stopped for a while continues with the pending actions.
+func TestResumedGuardContinues(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		r := c.run(obedient, long, long)
@@ -225,15 +225,15 @@ func TestLeftoversOutsideTheGroupAreEnded(t *testing.T) {
 	}
 }
 
-// When the lease is over, all descendants of the command are asked to end, also those that left its
-// group.
-func TestAllAreAskedToEndWhenTheLeaseIsOver(t *testing.T) {
+// When the lease is over, all descendants of the command are asked to end, including those that
+// left its group.
+func TestDescendantsAreAskedToEndWhenTheLeaseIsOver(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		r := c.run(guardtest.Worker{Finish: 200 * ms, Children: []guardtest.Worker{{Name: "other", Apart: true}}}, 300*ms, long)
 		c.ends(r, Ending{Forced: true})
 		if _, ok := c.journal.Find("other", "end"); !ok {
-			t.Error("it did not end in good order")
+			t.Error("it did not shut down cleanly")
 		}
 	})
 }
@@ -250,8 +250,8 @@ func TestGuardHasAName(t *testing.T) {
 	})
 }
 
-// Where the kernel refuses the guard's timer, no candidate may lead first and find that out then.
-func TestGuardThatCannotHaveItsTimer(t *testing.T) {
+// Where the kernel refuses the guard's timer, a candidate must find that out before it leads.
+func TestGuardWithoutAKernelTimer(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		if err := unix.Setrlimit(unix.RLIMIT_SIGPENDING, &unix.Rlimit{}); err != nil {
 			t.Fatal(err)
@@ -263,14 +263,14 @@ func TestGuardThatCannotHaveItsTimer(t *testing.T) {
 	})
 }
 
-// Without /proc the command's descendants cannot be found.
+// Without /proc the guard cannot find the command's descendants.
 func TestGuardWithoutProc(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("only root can have none")
 		}
 		g, err := Start(exec.Command("/usr/bin/unshare", "--mount", "/bin/sh", "-c", `mount -t tmpfs none /proc && exec "$0" "$@"`, guardtest.Self(), "guard"))
-		if err == nil || !strings.Contains(err.Error(), "/proc is not there") {
+		if err == nil || !strings.Contains(err.Error(), "/proc is missing") {
 			t.Errorf("got %v, %v", g, err)
 		}
 	})

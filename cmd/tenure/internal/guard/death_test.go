@@ -91,8 +91,8 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 	})
 }
 
-// A process that is not a guard is ended, without waiting for it.
-func TestGuardThatTalksNonsense(t *testing.T) {
+// A process that is not a guard is ended at once.
+func TestProcessThatIsNoGuardIsEnded(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		g, err := start(exec.Command("/bin/sh", "-c", `echo nonsense >/dev/fd/$2; exec sleep 1000`, "sh"), time.Hour)
 		if !errors.Is(err, ErrDied) {
@@ -101,8 +101,8 @@ func TestGuardThatTalksNonsense(t *testing.T) {
 	})
 }
 
-// The kernel's timer is for a command, and does not outlast it. If the guard is slow the timer may
-// be due before; then there is more time.
+// The kernel's timer belongs to a command, and does not outlast it. If the guard is slow, the timer
+// may be due before the test ends; then the test gives it more time.
 func TestGuardOutlivesTheLeaseOfACommandThatHasEnded(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		const stop = 200 * ms

@@ -1,16 +1,16 @@
-// Package guard lets a second process hold the deadline of a leader's command. The command is dead
-// before another candidate can be elected, even if the process that leads dies, is stopped or
+// Package guard makes a second process enforce the deadline of a leader's command. The command is
+// dead before another candidate can be elected, even if the process that leads dies, is stopped or
 // hangs.
 //
 // The candidate starts a guard and talks to it over two pipes. The guard starts the command in a
-// process group of its own, and receives each renewal. It never trusts the candidate's word for a
-// time. When it hears that the lease was renewed, it reads its own clock, asks how much is left,
-// and counts from before the question, as a leader counts from before its write. So no slow pipe
-// and no stopped process makes a lease longer, and no two processes compare clocks.
+// process group of its own. When the candidate reports a renewal, the guard reads its own clock,
+// asks how much of the lease is left, and counts this time from before the question, as a leader
+// counts from before its write. So no slow pipe and no stopped process makes a lease longer, and no
+// two processes compare clocks.
 //
-//	lease's own deadline             SIGTERM, if the candidate has not had the command stopped before
-//	a reserve before StopWithin ends SIGKILL
-//	a little later                   the kernel kills the guard
+//	lease's own deadline              SIGTERM, unless the candidate stopped the command before
+//	a reserve before StopWithin ends  SIGKILL
+//	a little later                    the kernel kills the guard
 //
 // The last line is for a guard that is stopped itself. On Linux it keeps a timer in the kernel that
 // sends SIGKILL to the guard, stopped or not. A guard that dies takes the command along in two

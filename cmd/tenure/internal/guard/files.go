@@ -16,9 +16,10 @@ import (
 // inherited go on to the command under their own numbers.
 type files struct {
 	orders, reports *os.File // this side
-	tied            *os.File // the end of the tripwire that kills; also the guard's
+	tied            *os.File // the end of the tripwire that sends the signal; the guard has it too
 
-	// orders, reports, the end of the tripwire that the guard alone holds, and the other
+	// the guard's side: orders, reports, the end of the tripwire that only the guard holds, and
+	// tied
 	theirs []int
 }
 
@@ -52,10 +53,10 @@ func socketPair() (a, b *os.File, err error) {
 	return os.NewFile(uintptr(pair[0]), "held"), os.NewFile(uintptr(pair[1]), "tied"), nil
 }
 
-// high is the least number of the files that are given.
+// high is the lowest number of the files on the guard's side.
 const high = 100
 
-// give makes the guard's side of some files, and closes all but the last, which both sides hold.
+// give duplicates files for the guard's side, and closes all but the last, which both sides hold.
 func (f *files) give(all ...*os.File) error {
 	for i, file := range all {
 		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD, high)
@@ -73,7 +74,7 @@ func (f *files) give(all ...*os.File) error {
 	return nil
 }
 
-// numbers are those of the guard's side.
+// numbers returns those of the guard's side.
 func (f *files) numbers() (n []string) {
 	for _, fd := range f.theirs {
 		n = append(n, strconv.Itoa(fd))
@@ -81,7 +82,7 @@ func (f *files) numbers() (n []string) {
 	return n
 }
 
-// given closes the guard's side here, once the guard has it or will never.
+// given closes the guard's side in this process, after the guard was started or failed to start.
 func (f *files) given() {
 	for _, fd := range f.theirs {
 		_ = unix.Close(fd)
@@ -89,13 +90,13 @@ func (f *files) given() {
 	f.theirs = nil
 }
 
-// close is for this side: the guard reads the end of its orders.
+// close closes this side. Then the guard reads the end of its orders.
 func (f *files) close() {
 	_ = f.orders.Close()
 	_ = f.tied.Close()
 }
 
-// at is empty where there is none.
+// at returns the i-th text, or an empty one if there are fewer.
 func at(all []string, i int) string {
 	if i < len(all) {
 		return all[i]

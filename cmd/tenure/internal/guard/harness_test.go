@@ -17,10 +17,10 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// long is a lease that no test outlasts.
+// long is a lease that outlasts every test.
 const long = time.Minute
 
-// candidate is a test that has a guard.
+// candidate is a test with a guard.
 type candidate struct {
 	*testing.T
 	guard   *Guard
@@ -38,7 +38,7 @@ func newCandidate(t *testing.T) *candidate {
 	return &candidate{T: t, guard: g, journal: guardtest.NewJournal(guardtest.Dir(t))}
 }
 
-// worker is a command that keeps the journal.
+// worker returns a command that writes the journal.
 func (c *candidate) worker(w guardtest.Worker) Command {
 	w.Journal = c.journal.Path
 	if w.Name == "" {
@@ -52,7 +52,8 @@ func shell(script string, env ...string) Command {
 	return NewCommand("/bin/sh", []string{"sh", "-c", script}, append(os.Environ(), env...))
 }
 
-// lease says how much is left, and notes when it said so: the guard must count from before that.
+// lease returns a function that answers the guard's request for the remaining time. The function
+// first notes the request in the journal, because the guard must count from before the answer.
 func (c *candidate) lease(left time.Duration) func() time.Duration {
 	c.left.Store(int64(left))
 	return func() time.Duration {
@@ -61,7 +62,8 @@ func (c *candidate) lease(left time.Duration) func() time.Duration {
 	}
 }
 
-// run has a command run that has begun, with all its children. Only then is so little left.
+// run starts a command and waits until it and all its children run. Then it shortens the lease to
+// left.
 func (c *candidate) run(w guardtest.Worker, left, stop time.Duration) *Run {
 	c.Helper()
 	r := c.guard.Run(c.worker(w), c.lease(long), stop)
@@ -71,16 +73,16 @@ func (c *candidate) run(w guardtest.Worker, left, stop time.Duration) *Run {
 	return r
 }
 
-// shorten has the guard hear that so little is left.
+// shorten makes the guard learn that only left remains.
 func (c *candidate) shorten(left time.Duration) {
 	c.Helper()
 	c.journal.Add("candidate", "shortens")
 	c.left.Store(int64(left))
 	c.renew()
-	c.renew() // the guard has heard of the first
+	c.renew() // the guard has received the first answer
 }
 
-// renew returns when the guard has asked.
+// renew returns when the guard has asked for the remaining time.
 func (c *candidate) renew() {
 	c.Helper()
 	before := c.journal.Count("candidate", "answers")
@@ -88,13 +90,13 @@ func (c *candidate) renew() {
 	wait.Until(c.T, "the guard asks", func() bool { return c.journal.Count("candidate", "answers") > before })
 }
 
-// pid is that of the command, and of its group.
+// pid returns the process ID of the command, which is also the ID of its group.
 func (c *candidate) pid() int {
 	c.Helper()
 	return c.journal.Await(c.T, "command", "begin").PID
 }
 
-// next is the next event, and none at their end.
+// next returns the next event. After the last event, ok is false.
 func (c *candidate) next(r *Run) (e Event, ok bool) {
 	c.Helper()
 	select {
@@ -105,7 +107,7 @@ func (c *candidate) next(r *Run) (e Event, ok bool) {
 	return e, ok
 }
 
-// started returns the process.
+// started returns the process ID.
 func (c *candidate) started(r *Run) int {
 	c.Helper()
 	e, ok := c.next(r)
@@ -115,7 +117,7 @@ func (c *candidate) started(r *Run) int {
 	return e.Started
 }
 
-// rest are all events from now on.
+// rest returns all remaining events.
 func (c *candidate) rest(r *Run) (all []Event) {
 	c.Helper()
 	for e, ok := c.next(r); ok; e, ok = c.next(r) {
@@ -124,7 +126,7 @@ func (c *candidate) rest(r *Run) (all []Event) {
 	return all
 }
 
-// expect checks all events from now on.
+// expect checks all remaining events.
 func (c *candidate) expect(r *Run, want ...Event) {
 	c.Helper()
 	if got := c.rest(r); !reflect.DeepEqual(got, want) {
@@ -132,7 +134,7 @@ func (c *candidate) expect(r *Run, want ...Event) {
 	}
 }
 
-// ends checks that the command ends so, and that nothing runs then that could act.
+// ends checks how the command ends, and that no process of it runs after that.
 func (c *candidate) ends(r *Run, how Ending) {
 	c.Helper()
 	c.expect(r, Event{Ended: &how}, Event{Empty: true})
@@ -157,9 +159,9 @@ var (
 	deafParent = guardtest.Worker{Deaf: true, Children: []guardtest.Worker{{Name: "child", Deaf: true}, {Name: "other", Deaf: true}}}
 )
 
-// isKilled checks that a deaf command is killed, and not before its shortened lease and its time to
-// stop are over. The guard kills it. If the guard is too slow, the kernel does so by killing the
-// guard.
+// isKilled checks that a deaf command is killed, but not before its shortened lease and its stop
+// time are over. The guard kills it. If the guard is too slow, the kernel kills the guard and so
+// the command.
 func (c *candidate) isKilled(r *Run, lease, stop time.Duration) {
 	c.Helper()
 	got := c.rest(r)
@@ -172,14 +174,15 @@ func (c *candidate) isKilled(r *Run, lease, stop time.Duration) {
 	c.nothingRuns()
 	shortened := c.journal.Last("candidate", "shortens")
 	if term, ok := c.journal.Find("command", "SIGTERM"); ok && term.At.Sub(shortened) < lease-lease/10 {
-		c.Errorf("it was asked to end %v after it was told that %v are left", term.At.Sub(shortened), lease)
+		c.Errorf("it was asked to end %v after the lease was shortened to %v", term.At.Sub(shortened), lease)
 	}
 	if n := c.journal.Count("command", "SIGTERM"); n > 1 {
 		c.Errorf("it was asked to end %d times", n)
 	}
 }
 
-// lasted checks that so much has passed since the lease was shortened. Clocks may differ in rate.
+// lasted checks that at least this time has passed since the lease was shortened. Clocks may differ
+// in rate.
 func (c *candidate) lasted(least time.Duration) {
 	c.Helper()
 	if got := stamp.Now().Sub(c.journal.Last("candidate", "shortens")); got < least-least/10 {
@@ -187,8 +190,8 @@ func (c *candidate) lasted(least time.Duration) {
 	}
 }
 
-// swept reaps what is left if the kernel's timer killed the guard before the guard reported the
-// end.
+// swept reaps the remaining processes if the kernel's timer killed the guard before the guard
+// reported the end.
 func (c *candidate) swept(got []Event) bool {
 	c.Helper()
 	if n := len(got); n > 0 && got[n-1].Empty {

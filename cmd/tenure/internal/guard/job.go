@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// job is a command and all that came of it.
+// job is a command and all its descendants.
 type job struct {
 	pid    int // also of its process group
 	reaped bool
 }
 
-// begin starts a command, and returns nothing if it could not be started. It stays the child of the
-// calling thread, which must not end (the parent-death signal is bound to it).
+// begin starts a command. It returns nil and an error if the command could not be started. The
+// command is the child of the calling thread, which must not end: the parent-death signal depends
+// on it.
 func (l *lines) begin(c *Command) (work, error) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	l.bind(attr)
@@ -32,7 +33,7 @@ func (l *lines) begin(c *Command) (work, error) {
 	return j, l.tie(j.pid)
 }
 
-// failedBy says why a command could not be started.
+// failedBy returns the report for a command that could not be started.
 func failedBy(err error) *failure {
 	return &failure{
 		Error: err.Error(), Missing: missing(err),
@@ -45,15 +46,15 @@ func missing(err error) bool { return errors.Is(err, os.ErrNotExist) }
 
 func (j *job) process() int { return j.pid }
 
-// signal is for the command itself.
+// signal signals the command itself.
 func (j *job) signal(s syscall.Signal) {
 	if !j.reaped {
 		_ = unix.Kill(j.pid, s)
 	}
 }
 
-// signalAll signals every descendant. A process number that was given back to the system may belong
-// to another program by now, so the group is addressed only if that is impossible.
+// signalAll signals every descendant. After the command was reaped, another program may have its
+// process number, so the group is signaled only if that is impossible.
 func (j *job) signalAll(s syscall.Signal) {
 	if !j.reaped || !FindsOrphans {
 		_ = unix.Kill(-j.pid, s)
@@ -65,16 +66,17 @@ func (j *job) signalAll(s syscall.Signal) {
 	}
 }
 
-// finish asks all to end.
+// finish asks all processes to end.
 func (j *job) finish() { j.ask(unix.SIGTERM) }
 
-// ask asks all with a signal. One that is stopped would not hear.
+// ask sends a signal to all processes, and continues those that are stopped.
 func (j *job) ask(s syscall.Signal) {
 	j.signalAll(s)
 	j.signalAll(unix.SIGCONT)
 }
 
-// collect reaps all children that have ended. It returns the command's end if that is among them.
+// collect reaps all children that have ended. It returns the command's end if the command is one of
+// them.
 func (j *job) collect() (end *Ending, empty bool) {
 	for {
 		var status unix.WaitStatus
@@ -93,7 +95,8 @@ func (j *job) collect() (end *Ending, empty bool) {
 	}
 }
 
-// wake is for a command that has restored the default of a signal that the guard ignores for it.
+// wake continues a command that has stopped by SIGTSTP. The guard ignores that signal, but the
+// command may have restored its default.
 func (j *job) wake(status unix.WaitStatus) {
 	if status.StopSignal() == unix.SIGTSTP {
 		j.signalAll(unix.SIGCONT)
@@ -107,7 +110,8 @@ func ending(status unix.WaitStatus) *Ending {
 	return &Ending{Code: status.ExitStatus()}
 }
 
-// nothingLeft: where orphans come to the guard, having no child is enough.
+// nothingLeft reports whether no descendant is left, once the guard has no child. Where orphans
+// become children of the guard, that is always so.
 func (j *job) nothingLeft() bool {
 	return FindsOrphans || errors.Is(unix.Kill(-j.pid, 0), unix.ESRCH)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// lease is the deadline as the guard knows it.
+// lease is the deadline of the command, as the guard knows it.
 type lease struct {
-	question uint64 // the open one, or the last
+	question uint64 // the number of the last question
 	asked    clock.Reading
 
 	known bool
@@ -19,15 +19,15 @@ type lease struct {
 	stop  time.Duration
 }
 
-// ask begins a question.
+// ask notes the time of a new question, and returns its number.
 func (l *lease) ask(now clock.Reading) uint64 {
 	l.question, l.asked = l.question+1, now
 	return l.question
 }
 
-// answer takes the remaining time at some moment after the question. It may be less than was known.
-// It ignores answers to earlier questions, and for a term whose deadline had passed before the
-// question: expiry is a latch.
+// answer takes the time that remained at some moment after the question. It may be less than
+// before. It ignores answers to earlier questions. It also ignores that no time is left if the
+// deadline had passed before the question: otherwise the time to stop would begin again.
 func (l *lease) answer(a left) {
 	if a.Question != l.question || a.Left <= 0 && l.known && l.over(l.asked) <= 0 {
 		return
@@ -35,17 +35,17 @@ func (l *lease) answer(a left) {
 	l.known, l.from, l.left, l.stop = true, l.asked, max(a.Left, 0), a.Stop
 }
 
-// forget is for the next command: the known remaining time is of another term.
+// forget drops the remaining time before the next command, as it may be that of another term.
 func (l *lease) forget() { l.known = false }
 
-// over is the time until the lease's own deadline.
+// over returns the time until the lease's own deadline.
 func (l *lease) over(now clock.Reading) time.Duration {
 	return l.left - now.LeaderSince(l.from.Instant)
 }
 
-// kill is the time until SIGKILL.
+// kill returns the time until SIGKILL.
 func (l *lease) kill(now clock.Reading) time.Duration { return l.over(now) + l.stop - Reserve(l.stop) }
 
-// Reserve is the last part of StopWithin, for killing. SIGKILL is sent when it begins. After half
-// of it the kernel's timer kills a guard that has not sent it.
+// Reserve returns the last part of StopWithin, which is reserved for SIGKILL. The guard sends
+// SIGKILL when it begins. After half of it the kernel's timer kills a guard that has not done so.
 func Reserve(stop time.Duration) time.Duration { return min(stop/4, 100*time.Millisecond) }

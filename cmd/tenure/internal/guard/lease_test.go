@@ -9,15 +9,15 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// when is a reading of clocks that agree, so long after they began.
+// when returns a reading of clocks that agree, at d after they began.
 func when(d time.Duration) clock.Reading {
 	return clock.Reading{Instant: clock.Instant{Mono: d, Raw: d, Boot: d}}
 }
 
 const ms = time.Millisecond
 
-// held is a lease of which 100 ms were left when it was asked about at 1 s, with 40 ms to stop in:
-// so it is over at 1.1 s, and SIGKILL is due at 1.13 s.
+// held is a lease. At 1 s the candidate was asked and answered that 100 ms were left. The stop time
+// is 40 ms. So the lease is over at 1.1 s, and SIGKILL is due at 1.13 s.
 func held() *lease {
 	l := &lease{}
 	q := l.ask(when(1000 * ms))
@@ -25,7 +25,7 @@ func held() *lease {
 	return l
 }
 
-// due checks how long it is until the lease is over and until SIGKILL, as of a time.
+// due checks the time until the lease is over and the time until SIGKILL.
 func due(t *testing.T, l *lease, now clock.Reading, over, kill time.Duration) {
 	t.Helper()
 	if gotOver, gotKill := l.over(now), l.kill(now); gotOver != over || gotKill != kill {
@@ -33,17 +33,17 @@ func due(t *testing.T, l *lease, now clock.Reading, over, kill time.Duration) {
 	}
 }
 
-func TestLeaseCountsFromBeforeTheQuestion(t *testing.T) {
+func TestLeaseCountsFromBeforeTheRequest(t *testing.T) {
 	l := held()
 	due(t, l, when(1000*ms), 100*ms, 130*ms)
 	due(t, l, when(1120*ms), -20*ms, 10*ms)
 	q := l.ask(when(1090 * ms))
-	due(t, l, when(1095*ms), 5*ms, 35*ms) // asking changes nothing
+	due(t, l, when(1095*ms), 5*ms, 35*ms) // a request changes nothing
 	l.answer(left{Question: q, Left: 100 * ms, Stop: 40 * ms})
 	due(t, l, when(1150*ms), 40*ms, 70*ms)
 }
 
-func TestAnswerToAnEarlierQuestionChangesNothing(t *testing.T) {
+func TestAnswerToAnEarlierRequestIsIgnored(t *testing.T) {
 	l := held()
 	first := l.ask(when(1010 * ms))
 	second := l.ask(when(1020 * ms))
@@ -53,7 +53,7 @@ func TestAnswerToAnEarlierQuestionChangesNothing(t *testing.T) {
 	due(t, l, when(1050*ms), 170*ms, 200*ms)
 }
 
-func TestShorterAnswerShortens(t *testing.T) {
+func TestShorterAnswerShortensTheLease(t *testing.T) {
 	l := held()
 	l.answer(left{Question: l.ask(when(1010 * ms)), Left: 20 * ms, Stop: 40 * ms})
 	due(t, l, when(1010*ms), 20*ms, 50*ms)
@@ -61,9 +61,9 @@ func TestShorterAnswerShortens(t *testing.T) {
 	due(t, l, when(1020*ms), 0, 30*ms)
 }
 
-// A candidate may find late that its term is over, since it was stopped. That must not give the
-// command more time.
-func TestNothingLeftIsNoExtension(t *testing.T) {
+// A candidate that was stopped may find late that its term is over. That must not give the command
+// more time.
+func TestAnswerOfZeroDoesNotExtendTheLease(t *testing.T) {
 	l := held()
 	l.answer(left{Question: l.ask(when(1120 * ms)), Left: 0, Stop: 40 * ms})
 	due(t, l, when(1120*ms), -20*ms, 10*ms)
@@ -83,7 +83,7 @@ func TestForgottenLeaseIsUnknown(t *testing.T) {
 }
 
 // Each clock may be slowed, or stand still while the machine sleeps.
-func TestLeaseIsCountedOnTheClockThatWentFurthest(t *testing.T) {
+func TestLeaseFollowsTheFastestClock(t *testing.T) {
 	for why, at := range map[string]clock.Instant{
 		"slewed":     {Mono: 1050 * ms, Raw: 1060 * ms, Boot: 1050 * ms},
 		"slewed up":  {Mono: 1060 * ms, Raw: 1050 * ms, Boot: 1060 * ms},

@@ -14,7 +14,7 @@ func leaving(children ...guardtest.Worker) guardtest.Worker {
 	return guardtest.Worker{Code: 6, For: 1, Children: children}
 }
 
-// A command has ended when nothing of it is left, and not before.
+// A command has ended only when none of its processes is left.
 func TestLeftoversAreEnded(t *testing.T) {
 	t.Parallel()
 	for why, left := range map[string]guardtest.Worker{
@@ -34,8 +34,8 @@ func TestLeftoversAreEnded(t *testing.T) {
 	}
 }
 
-// tidied runs a command that leaves a process behind, with long to end in unless that one, or one
-// of its children, is deaf.
+// tidied runs a command that leaves a process behind. The stop time is long unless this process or
+// one of its children is deaf.
 func tidied(t *testing.T, left guardtest.Worker) {
 	t.Helper()
 	c := newCandidate(t)

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FindsOrphans says that descendants whose parents have ended become children of the guard, and
-// then of the candidate.
+// FindsOrphans is true where descendants whose parents have ended become children of the guard, and
+// after its death those of the candidate.
 const FindsOrphans = true
 
-// lines are those that the kernel holds: see the package comment.
+// lines are the timer and the tripwire, which the kernel holds: see the package comment.
 type lines struct {
 	timer int32
-	// the end of the tripwire that commands inherit, so that it is there as long as any of them is
+	// the end of the tripwire that sends the signal; each command inherits it, which keeps it open
 	trip int
 }
 
-// sigevent is the kernel's, on machines of 64 and 32 bits.
+// sigevent has the kernel's layout, on machines of 64 and 32 bits.
 type sigevent struct {
 	value  uintptr
 	signo  int32
@@ -35,10 +35,10 @@ type sigevent struct {
 // error names the missing system call.
 func newLines(held, tied int) (*lines, error) {
 	if parentOf(os.Getpid()) == 0 {
-		return nil, errors.New("look for what came of the command: /proc is not there")
+		return nil, errors.New("find the processes of the command: /proc is missing; mount it")
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become the one to whom orphans come: %w", err)
+		return nil, fmt.Errorf("become the child subreaper (PR_SET_CHILD_SUBREAPER): %w", err)
 	}
 	l := &lines{}
 	event := sigevent{signo: int32(unix.SIGKILL)} // SIGEV_SIGNAL is 0
@@ -51,7 +51,7 @@ func newLines(held, tied int) (*lines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set a timer: %w", err)
 	}
-	// not closed when a command is executed
+	// stays open when a command is executed
 	if l.trip, err = unix.FcntlInt(uintptr(tied), unix.F_DUPFD, high); err != nil {
 		return nil, fmt.Errorf("keep the tripwire: %w", err)
 	}
@@ -64,9 +64,9 @@ func newLines(held, tied int) (*lines, error) {
 }
 
 // raise gives a file a higher number. When Linux kills a process, it closes the files with higher
-// numbers first. So one end of the tripwire closes while the other is still open to report it, also
-// where the guard is the last process that has the other end: when the candidate is dead and the
-// command has closed its inherited files.
+// numbers first. So one end of the tripwire closes while the other is still open and can send the
+// signal. That matters when the guard is the last process with the other end: the candidate is
+// dead, and the command has closed its inherited files.
 func raise(fd, least int) error {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, least); err != nil {
 		return err
@@ -74,10 +74,10 @@ func raise(fd, least int) error {
 	return unix.Close(fd)
 }
 
-// bind has the kernel kill the command itself when the guard ends.
+// bind makes the kernel kill the command itself when the guard ends.
 func (l *lines) bind(attr *syscall.SysProcAttr) { attr.Pdeathsig = unix.SIGKILL }
 
-// tie has it kill the command's group.
+// tie makes the kernel kill the command's group when the guard ends.
 func (l *lines) tie(group int) error {
 	fd := uintptr(l.trip)
 	flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
@@ -93,13 +93,13 @@ func (l *lines) tie(group int) error {
 	return err
 }
 
-// arm has the kernel kill the guard after this time, counted from the reading.
+// arm makes the kernel kill the guard after this time, counted from the reading.
 func (l *lines) arm(now clock.Reading, after time.Duration) {
-	// as newLines could
+	// newLines has checked that this works
 	_ = l.set(unix.ItimerSpec{Value: unix.NsecToTimespec(int64(now.Boot + after))})
 }
 
-// disarm is for when nothing is left that could be killed.
+// disarm stops the timer and the tripwire, after the command and its descendants have ended.
 func (l *lines) disarm() {
 	_ = l.set(unix.ItimerSpec{})
 	_, _ = unix.FcntlInt(uintptr(l.trip), unix.F_SETOWN, 0)

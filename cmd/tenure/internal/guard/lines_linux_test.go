@@ -2,5 +2,5 @@
 
 package guard
 
-// tied: the command has one end of the tripwire.
+// tied checks that the command holds one end of the tripwire.
 var tied = []string{"high"}

@@ -9,11 +9,11 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// FindsOrphans would say that they come to the guard, but the children of one that has ended come
-// to the system's first process.
+// FindsOrphans is false: the children of a process that has ended become children of the system's
+// first process.
 const FindsOrphans = false
 
-// lines are those that the kernel holds: none here.
+// lines are empty: the kernel holds no timer and no tripwire here.
 type lines struct{}
 
 func newLines(int, int) (*lines, error)           { return &lines{}, nil }

@@ -2,5 +2,5 @@
 
 package guard
 
-// tied: there is no tripwire.
+// tied does nothing: there is no tripwire.
 var tied []string

@@ -27,7 +27,8 @@ type Command struct {
 	Env  [][]byte `json:"env"`
 }
 
-// NewCommand is of a file, all arguments with the name in front, and the whole environment.
+// NewCommand returns the command with this file, these arguments (the name is the first), and this
+// whole environment.
 func NewCommand(path string, args, env []string) Command {
 	return Command{[]byte(path), inBytes(args), inBytes(env)}
 }
@@ -49,12 +50,12 @@ func inText(all [][]byte) (s []string) {
 // left answers a question.
 type left struct {
 	Question uint64 `json:"question"`
-	// of the lease, in nanoseconds; not above 0: the term is over
+	// what is left of the lease, in nanoseconds; 0 or less: the term is over
 	Left time.Duration `json:"left"`
-	Stop time.Duration `json:"stop"` // how long after the deadline no other candidate leads
+	Stop time.Duration `json:"stop"` // after the deadline: no other candidate leads before its end
 }
 
-// forward is a signal for the command alone, or for all that came of it.
+// forward is a signal for the command alone, or for all its descendants too.
 type forward struct {
 	Number int  `json:"number"`
 	All    bool `json:"all,omitempty"`
@@ -62,13 +63,13 @@ type forward struct {
 
 // report is one message from the guard to the candidate; one field is set.
 type report struct {
-	Ready    bool     `json:"ready,omitempty"`    // to run commands; this or the next comes first
-	Unable   string   `json:"unable,omitempty"`   // to, and why
-	Question uint64   `json:"question,omitempty"` // how much is left?
-	Started  int      `json:"started,omitempty"`  // the process
-	Failed   *failure `json:"failed,omitempty"`   // to start
+	Ready    bool     `json:"ready,omitempty"`    // to run commands; it or Unable is first
+	Unable   string   `json:"unable,omitempty"`   // the reason why it cannot
+	Question uint64   `json:"question,omitempty"` // its number: how much is left?
+	Started  int      `json:"started,omitempty"`  // the process of the command
+	Failed   *failure `json:"failed,omitempty"`   // the command could not be started
 	Ended    *Ending  `json:"ended,omitempty"`
-	Empty    bool     `json:"empty,omitempty"` // nothing that came of the command is left
+	Empty    bool     `json:"empty,omitempty"` // no descendant of the command is left
 }
 
 type failure struct {
@@ -81,7 +82,7 @@ type failure struct {
 type Ending struct {
 	Code   int `json:"code"`
 	Signal int `json:"signal,omitempty"`
-	// Forced: the guard had asked it to end before, or killed it.
+	// Forced reports that the guard had asked it to end before, or killed it.
 	Forced bool `json:"forced,omitempty"`
 }
 
@@ -105,7 +106,7 @@ func (p *pipe) send(message any) error {
 	return json.NewEncoder(p.w).Encode(message)
 }
 
-// receive calls hear for each message until there are no more, or one is none.
+// receive calls hear for each message, until the end of r or an invalid message.
 func receive[T any](r io.Reader, hear func(T)) {
 	in := json.NewDecoder(bufio.NewReader(r))
 	for {

@@ -4,7 +4,7 @@ package guard
 
 import "testing"
 
-func TestExitCodesAreThoseOfAShell(t *testing.T) {
+func TestExitCodesMatchAShell(t *testing.T) {
 	for ending, want := range map[Ending]int{{Code: 0}: 0, {Code: 7}: 7, {Signal: 9}: 137, {Signal: 15}: 143} {
 		if got := ending.ExitCode(); got != want {
 			t.Errorf("%+v: %d, want %d", ending, got, want)
@@ -12,7 +12,7 @@ func TestExitCodesAreThoseOfAShell(t *testing.T) {
 	}
 }
 
-// A person may call it by hand.
+// A user may call it by hand.
 func TestGuardWithoutACandidate(t *testing.T) {
 	for _, numbers := range [][]string{nil, {"x", "4", "5", "6"}, {"700", "701", "702", "703"}} {
 		if err := Main(numbers); err == nil {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// giveBackEvery is the time between two releases of pages that were touched since the last: a lost
-// connection, for example, touches many pages of the program that are not needed again for days.
+// giveBackEvery is the time between two releases of pages. For example, a lost connection touches
+// many pages of the program that are not needed again for days.
 const giveBackEvery = time.Minute
 
-// KeepSmall keeps the memory of a mostly waiting process small. After a while, in which the process
-// starts up, it releases the memory of starting: free memory, and the pages of the program's own
-// file. It releases the pages again and again until stop is called.
+// KeepSmall keeps the memory of a mostly waiting process small. After the time that the process
+// needs to start, it releases free memory, and the pages of the program's own file. It releases
+// these pages again each minute, until stop is called.
 func KeepSmall(after time.Duration) (stop func() bool) {
 	return keepSmall(after, debug.FreeOSMemory, giveBackPages)
 }

@@ -24,10 +24,11 @@ func giveBackPages() {
 // part is a range of addresses.
 type part struct{ start, end uintptr }
 
-// clean returns the parts of memory that equal a file, by the text of /proc/PID/smaps. It leaves
-// out writable parts. It also leaves out parts with pages of the process's own, in memory or
-// swapped out: the loader writes addresses into the constants of a position-independent program
-// (-buildmode=pie) before they become read-only, and those pages would be lost.
+// clean returns the parts of memory that are the same as in a file, from the text of
+// /proc/PID/smaps. It leaves out writable parts. It also leaves out parts with pages that the
+// process has changed, in memory or swapped out: the loader writes addresses into the constants of
+// a position-independent program (-buildmode=pie) before they become read-only, and those pages
+// would be lost.
 func clean(smaps []byte, file string) (all []part) {
 	var p part
 	ok, resident := false, false

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestGiveBackPages: the program goes on as before, and holds less.
+// TestGiveBackPages: the program goes on as before, with less memory.
 func TestGiveBackPages(t *testing.T) {
 	before := shared(t)
 	giveBackPages()
@@ -17,7 +17,7 @@ func TestGiveBackPages(t *testing.T) {
 	}
 }
 
-// shared is the number of pages of files in this process.
+// shared returns the number of file pages in this process.
 func shared(t *testing.T) int {
 	t.Helper()
 	statm, err := os.ReadFile("/proc/self/statm")

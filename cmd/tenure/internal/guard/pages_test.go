@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestKeepSmall(t *testing.T) {
+func TestKeepSmallFreesMemoryPeriodically(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, calls := time.Now(), []time.Duration{}
 		freed := 0

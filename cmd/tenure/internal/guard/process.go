@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// again is the time between two rounds of killing: a process may have started another during the
-// search.
+// again is the time between two rounds of SIGKILL: a process may have started another one during
+// the search for descendants.
 const again = 5 * time.Millisecond
 
 var errAlone = errors.New("this command is for tenure run itself")
 
-// Main is the guard process, which is given the numbers of its files. It returns when the candidate
-// is gone and nothing is left of the command.
+// Main runs the guard in this process, with the numbers of its files. It returns when the candidate
+// is gone and neither the command nor a descendant of it is left.
 func Main(numbers []string) error {
-	runtime.LockOSThread() // which starts the command, and must last as long as the guard
+	runtime.LockOSThread() // this thread starts the command, and must last as long as the guard
 	fds, err := inherited(numbers)
 	if err != nil {
 		return err
@@ -44,10 +44,10 @@ func Main(numbers []string) error {
 	return nil
 }
 
-// settled is when a guard has nothing to do but to wait.
+// settled is the time after which a guard has started up.
 const settled = time.Second
 
-// inherited are the files that the candidate has given, see files.theirs: none of them is for the
+// inherited returns the files of files.theirs. It makes them close-on-exec: none is for the
 // command.
 func inherited(numbers []string) (fds [4]int, err error) {
 	for i := range fds {
@@ -74,20 +74,20 @@ type process struct {
 	pending  *Command // waits for its lease to be known
 	job      work
 	lease    lease
-	asked    bool // the command was asked to end, for good
+	asked    bool // the command was asked to end
 	killing  bool
-	// leftovers of a command that has ended have until then.
+	// leftovers is the deadline for descendants of a command that has ended; else nil.
 	leftovers *lease
 }
 
-// kernel is what the guard asks of the system: lines.
+// kernel holds the calls of the system: lines.
 type kernel interface {
 	begin(c *Command) (work, error)
 	arm(now clock.Reading, after time.Duration)
 	disarm()
 }
 
-// work is a command that runs, and all that came of it: a job.
+// work is a command that runs, with all its descendants: a job.
 type work interface {
 	process() int
 	signal(s syscall.Signal)
@@ -97,9 +97,9 @@ type work interface {
 	collect() (end *Ending, empty bool)
 }
 
-// hearSignals begins to hear of children, and becomes deaf to everything else that may be heard:
-// what ends the candidate must not end the guard. Signals that are ignored stay so, for the
-// command's sake.
+// hearSignals returns the channel of SIGCHLD. It also catches the signals that may end the
+// candidate, and drops them: they must not end the guard. Signals that are ignored stay ignored,
+// since the command inherits that.
 func hearSignals() (child <-chan os.Signal) {
 	ofChildren := make(chan os.Signal, 1)
 	signal.Notify(ofChildren, unix.SIGCHLD)
@@ -109,19 +109,18 @@ func hearSignals() (child <-chan os.Signal) {
 			signal.Notify(deaf, s)
 		}
 	}
-	// the command inherits this: a leader is not suspended from the keyboard, where it could not be
-	// resumed
+	// the command inherits this: Ctrl-Z must not stop a leader, since the shell could not resume it
 	signal.Ignore(unix.SIGTSTP)
 	return ofChildren
 }
 
-// Forwarded are the signals that concern the command.
+// Forwarded are the signals that tenure passes on to the command.
 var Forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
 }
 
-// serve obeys the orders that it reads, and returns when there are no more and nothing is left of
-// the command.
+// serve obeys the orders that it reads. It returns when there are no more orders, and neither the
+// command nor a descendant of it is left.
 func (p *process) serve(in io.Reader) {
 	orders := make(chan order)
 	go func() {
@@ -141,7 +140,7 @@ func (p *process) loop() {
 			if ok {
 				p.obey(o)
 			} else {
-				p.bereaved()
+				p.candidateGone()
 			}
 		case <-p.child:
 			p.collect()
@@ -162,7 +161,7 @@ func (p *process) obey(o order) {
 	case o.Left != nil:
 		p.lease.answer(*o.Left)
 		p.start()
-	// a command that would be ended at once is not started
+	// the command waits for its start, and would be ended at once: it is not started
 	case p.pending != nil && (o.Kill || o.Signal != nil && o.Signal.All):
 		p.pending = nil
 		_ = p.reports.send(report{Empty: true})
@@ -173,14 +172,14 @@ func (p *process) obey(o order) {
 	}
 }
 
-// ask: nothing that the candidate says of time counts from later than this.
+// ask asks the candidate for the remaining time, which counts from before this question.
 func (p *process) ask() {
 	_ = p.reports.send(report{Question: p.lease.ask(p.clock.Now())})
 }
 
-// bereaved: the lease will not be renewed any more, so the command should end; it has until the
-// known deadline.
-func (p *process) bereaved() {
+// candidateGone asks the command to end, since the lease will not be renewed any more. The command
+// has time until the known deadline.
+func (p *process) candidateGone() {
 	p.orders, p.orphaned, p.pending = nil, true, nil
 	p.finish()
 }
@@ -193,7 +192,7 @@ func (p *process) forward(f forward) {
 	p.job.signal(syscall.Signal(f.Number))
 }
 
-// start runs the command once it is known until when it may run.
+// start starts the pending command once its deadline is known.
 func (p *process) start() {
 	c := p.pending
 	if c == nil || !p.lease.known || p.job != nil {
@@ -212,7 +211,7 @@ func (p *process) start() {
 	case err == nil:
 		_ = p.reports.send(report{Started: j.process()})
 		return
-	case j != nil: // it runs, but the lines could not be tied
+	case j != nil: // it runs, but without the tripwire
 		p.killing = true
 	}
 	_ = p.reports.send(report{Failed: failedBy(err)})
@@ -222,9 +221,9 @@ func (p *process) start() {
 	}
 }
 
-// arm sets the kernel's timer, for the case that this process is stopped. The kernel has no timer
-// on a clock that is not slewed, so a distant one is set earlier, but later than the next look,
-// which sets it again.
+// arm sets the kernel's timer, for the case that this process is stopped. The kernel's timers run
+// on clocks that may be slewed. So a timer that is far away is set earlier, but after the next call
+// of act, which sets it again.
 func (p *process) arm(now clock.Reading, kill time.Duration) {
 	after := kill + Reserve(p.lease.stop)/2
 	if after > far {
@@ -233,18 +232,18 @@ func (p *process) arm(now clock.Reading, kill time.Duration) {
 	p.kernel.arm(now, after)
 }
 
-// often is how often a guard looks at its clock where timers may stand still while the machine
-// sleeps, and the clock goes on.
+// often is the time between two looks at the clock, on systems where timers may stand still while
+// the machine sleeps, but the clock goes on.
 const often = 200 * time.Millisecond
 
-// far is a time over which it matters that a time daemon may slew a clock: by 8.3 %, one part in
-// this many.
+// Above far it matters that a time daemon may slew a clock, by 8.3 %: one part in slewed.
 const (
 	far    = 100 * time.Millisecond
 	slewed = 12
 )
 
-// act does what is due, and arranges that it is woken, or killed, when the next thing is.
+// act does what is due. It sets one timer that wakes it for the next step, and the kernel's timer
+// that kills this process if it does not run then.
 func (p *process) act() {
 	if p.job == nil {
 		return
@@ -270,7 +269,7 @@ func (p *process) act() {
 	p.timer.Reset(p.soon(next))
 }
 
-// killIn is the time that is left to the running command.
+// killIn returns the time until SIGKILL for the running command or its leftovers.
 func (p *process) killIn(now clock.Reading) time.Duration {
 	left := p.lease.kill(now)
 	if p.leftovers != nil {
@@ -279,7 +278,8 @@ func (p *process) killIn(now clock.Reading) time.Duration {
 	return left
 }
 
-// soon looks at a far deadline before it is due: timers run on a clock that may be slewed.
+// soon returns the time until the next look at the clock. It is before a far deadline, since timers
+// run on a clock that may be slewed.
 func (p *process) soon(left time.Duration) time.Duration {
 	switch {
 	case FindsOrphans:
@@ -302,7 +302,7 @@ func (p *process) finish() {
 	}
 }
 
-// collect hears of the end of the command, and then of the end of all that came of it.
+// collect reports the end of the command, and then the end of all its descendants.
 func (p *process) collect() {
 	if p.job == nil {
 		return
@@ -322,7 +322,7 @@ func (p *process) collect() {
 	}
 }
 
-// tidy ends what the command left behind, which must not act for a former leader.
+// tidy ends the processes that the command left behind: they must not act for a former leader.
 func (p *process) tidy() {
 	p.leftovers = &lease{from: p.clock.Now(), stop: p.lease.stop}
 	p.job.finish()

@@ -18,7 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// world is all that a guard deals with, in virtual time: the candidate, the kernel and the command.
+// world replaces everything that a guard deals with, in virtual time: the candidate, the kernel and
+// the command.
 type world struct {
 	*testing.T
 	began   time.Time
@@ -28,34 +29,34 @@ type world struct {
 	over    chan struct{} // closed when the guard has ended
 
 	mu      sync.Mutex
-	told    []string      // what the guard and the command did, and when
-	timer   time.Duration // when the kernel would kill the guard; 0: never
-	limit   time.Duration // when another candidate may lead, as far as the guard knows
-	members []*member     // of the next command, the command first
+	actions []string      // the actions of the guard and the command, with their times
+	timer   time.Duration // the time at which the kernel would kill the guard; 0: never
+	limit   time.Duration // the earliest time at which another candidate may lead
+	members []*member     // the processes of the next command, the command first
 }
 
 // member is a process of a command.
 type member struct {
 	name   string
-	alive  time.Duration // after which it ends by itself; 0: never
+	alive  time.Duration // it ends by itself after this time; 0: never
 	deaf   bool          // SIGTERM does not end it
-	finish time.Duration // after SIGTERM, unless it is deaf
+	finish time.Duration // the time that it needs after SIGTERM, unless it is deaf
 	asked  bool
 	ended  bool
-	told   bool
+	noted  bool
 }
 
-// inVirtualTime has a test talk to a guard as a candidate would that is late or mistaken.
+// inVirtualTime lets a test send messages to a guard as a late or mistaken candidate would.
 func inVirtualTime(t *testing.T, play func(w *world)) {
 	t.Helper()
 	inWorld(t, func(w *world) {
 		go receive(w.here.reports, func(r report) { w.reports <- r })
-		w.hear(report{Ready: true})
+		w.receive(report{Ready: true})
 		play(w)
 	})
 }
 
-// inWorld runs a guard until the test has ended and nothing is left of the command.
+// inWorld runs a guard until the test has ended and no process of the command is left.
 func inWorld(t *testing.T, play func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,40 +85,42 @@ func inWorld(t *testing.T, play func(w *world)) {
 	})
 }
 
-// say is what the candidate tells the guard.
-func (w *world) say(o order) {
+// send sends an order of the candidate to the guard.
+func (w *world) send(o order) {
 	w.Helper()
 	if err := (&pipe{w: w.here.orders}).send(o); err != nil {
 		w.Fatal(err)
 	}
 }
 
-// hear checks the next report.
-func (w *world) hear(want report) {
+// receive checks the next report.
+func (w *world) receive(want report) {
 	w.Helper()
 	got, _ := json.Marshal(<-w.reports)
 	if text, _ := json.Marshal(want); string(text) != string(got) {
-		w.Fatalf("it reports %s, want %s, after %q", got, text, w.told)
+		w.Fatalf("it reports %s, want %s, after %q", got, text, w.actions)
 	}
 }
 
-// leave has the guard hear the end of its orders.
+// leave closes the orders to the guard.
 func (w *world) leave() { _ = w.here.orders.Close() }
 
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
-func (w *world) note(what string) { w.told = append(w.told, fmt.Sprintf("%v: %s", w.now(), what)) }
+func (w *world) note(what string) {
+	w.actions = append(w.actions, fmt.Sprintf("%v: %s", w.now(), what))
+}
 
-// run has the guard run a command, with so much left when it asks.
+// run makes the guard run a command. The answer to the guard's request says how much is left.
 func (w *world) run(lease, stop time.Duration, members ...*member) {
 	w.Helper()
 	w.next(members...)
-	w.say(order{Run: &Command{}})
+	w.send(order{Run: &Command{}})
 	w.answer(lease, stop)
-	w.hear(started)
+	w.receive(started)
 }
 
-// next are the members of the next command.
+// next sets the members of the next command.
 func (w *world) next(members ...*member) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,11 +131,11 @@ func (w *world) answer(lease, stop time.Duration) {
 	w.Helper()
 	n := w.question()
 	w.promise(lease, stop)
-	w.say(order{Left: &left{n, lease, stop}})
+	w.send(order{Left: &left{n, lease, stop}})
 }
 
-// promise is that nobody else leads until a lease is over that has so much left now, and the
-// command was stopped.
+// promise records that no other candidate leads until the lease is over, which now has this time
+// left, and the command is stopped.
 func (w *world) promise(lease, stop time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,20 +155,20 @@ func (w *world) question() uint64 {
 // then.
 func (w *world) ends(how Ending, want ...string) {
 	w.Helper()
-	w.hear(report{Ended: &how})
-	w.hear(empty)
+	w.receive(report{Ended: &how})
+	w.receive(empty)
 	w.happened(want...)
 }
 
-// happened checks all that was done since it was last checked, and when.
+// happened checks all actions since the last check, with their times.
 func (w *world) happened(want ...string) {
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Equal(w.told, want) {
-		w.Errorf("got  %q\nwant %q", w.told, want)
+	if !slices.Equal(w.actions, want) {
+		w.Errorf("got  %q\nwant %q", w.actions, want)
 	}
-	w.told = nil
+	w.actions = nil
 }
 
 func (w *world) begin(*Command) (work, error) {
@@ -179,14 +182,14 @@ func (w *world) begin(*Command) (work, error) {
 	return w, nil
 }
 
-// arm checks that the kernel's timer leaves half of the reserve for killing, and is due in time
-// even on a clock that is slewed.
+// arm checks that the kernel's timer leaves half of the reserve for killing. The timer must be due
+// in time even on a slewed clock.
 func (w *world) arm(now clock.Reading, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = now.Wall.Sub(w.began) + after
 	if w.timer > w.limit-Reserve(stopIn)/2 || w.timer+after/slewed > w.limit {
-		w.Errorf("at %v the kernel is to kill the guard at %v, and somebody else may lead at %v", w.now(), w.timer, w.limit)
+		w.Errorf("at %v the kernel is set to kill the guard at %v, and another candidate may lead at %v", w.now(), w.timer, w.limit)
 	}
 }
 
@@ -208,7 +211,7 @@ func (w *world) signaled(who string, s syscall.Signal) {
 	w.note(who + " gets " + unix.SignalName(s))
 }
 
-// signalAll ends all if it is SIGKILL.
+// signalAll ends all members if the signal is SIGKILL.
 func (w *world) signalAll(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +228,7 @@ func (w *world) signalAll(s syscall.Signal) {
 	w.childEnds()
 }
 
-// finish asks each of them.
+// finish asks each member to end.
 func (w *world) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,7 +241,7 @@ func (w *world) finish() {
 	}
 }
 
-// ending has a member end by itself.
+// ending lets a member end by itself.
 func (w *world) ending(m *member, after time.Duration) {
 	time.AfterFunc(after, func() {
 		w.mu.Lock()
@@ -263,8 +266,8 @@ func (w *world) collect() (end *Ending, empty bool) {
 	defer w.mu.Unlock()
 	empty = true
 	for i, m := range w.members {
-		if i == 0 && m.ended && !m.told {
-			m.told, end = true, &Ending{Code: 3}
+		if i == 0 && m.ended && !m.noted {
+			m.noted, end = true, &Ending{Code: 3}
 		}
 		empty = empty && m.ended
 	}
@@ -282,36 +285,36 @@ var (
 // stopIn has a reserve of 100 ms.
 const stopIn = 800 * ms
 
-func TestCommandHasTheLeaseAndThenWhatItMayStopIn(t *testing.T) {
+func TestCommandGetsTheLeaseAndThenTheStopTime(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
 		w.ends(forced, "500ms: asked to end", "1.2s: killed")
-		w.run(500*ms, stopIn, &member{name: "command", finish: 100 * ms}) // which counts from now
+		w.run(500*ms, stopIn, &member{name: "command", finish: 100 * ms}) // counted from now
 		w.ends(forced, "1.7s: asked to end", "1.8s: command ends")
 	})
 }
 
-// However late an answer comes, it counts from before the question.
-func TestSlowAnswerGivesNoMoreTime(t *testing.T) {
+// A lease counts from before the request, however late the answer comes.
+func TestSlowAnswerDoesNotExtendTheLease(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
 		time.Sleep(100 * ms)
-		w.say(order{Renewed: true})
+		w.send(order{Renewed: true})
 		n := w.question()
 		w.promise(500*ms, stopIn)
 		time.Sleep(350 * ms)
-		w.say(order{Left: &left{n, 500 * ms, stopIn}})
+		w.send(order{Left: &left{n, 500 * ms, stopIn}})
 		w.ends(forced, "600ms: asked to end", "1.3s: killed")
 	})
 }
 
-// It was stopped, and finds that its term is over when there is little time left to the command.
-func TestCandidateThatResumesLateGivesNoMoreTime(t *testing.T) {
+// The candidate was stopped. It finds that its term is over when the command has little time left.
+func TestCandidateThatResumesLateDoesNotExtendTheLease(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
 		time.Sleep(1000 * ms)
-		w.say(order{Renewed: true})
-		w.say(order{Left: &left{w.question(), 0, stopIn}})
+		w.send(order{Renewed: true})
+		w.send(order{Left: &left{w.question(), 0, stopIn}})
 		w.ends(forced, "500ms: asked to end", "1.2s: killed")
 	})
 }
@@ -325,7 +328,7 @@ func TestCommandOfADeadCandidateIsAskedAtOnceAndKilledInTime(t *testing.T) {
 	})
 }
 
-// Processes that a command leaves behind have as long to end as the command has.
+// Processes that a command leaves behind have the same time to end as the command.
 func TestLeftoversHaveTimeToStopIn(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		first := &member{name: "command", alive: 200 * ms}
@@ -344,9 +347,9 @@ func TestLeftoversHaveNoMoreThanTheLease(t *testing.T) {
 	})
 }
 
-// TestKernelsTimerIsNeverDueBeforeTheGuardIs: a time daemon may slew the clock of the kernel's
-// timer. The guard therefore sets a distant timer early, and sets it again before it fires.
-func TestKernelsTimerIsNeverDueBeforeTheGuardIs(t *testing.T) {
+// A time daemon may slew the clock of the kernel's timer. The guard therefore sets a distant timer
+// early, and sets it again before it fires.
+func TestKernelTimerIsNeverDueBeforeTheGuard(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(time.Hour, stopIn, &member{name: "command", deaf: true})
 		for range 100 {
@@ -361,61 +364,62 @@ func TestKernelsTimerIsNeverDueBeforeTheGuardIs(t *testing.T) {
 	})
 }
 
-// TestGuardHearsWhatIsMeant has conversations of a candidate and a guard of which either is slow.
-func TestGuardHearsWhatIsMeant(t *testing.T) {
+// TestGuardHandlesLateMessages exchanges messages between a candidate and a guard while one of them
+// is slow.
+func TestGuardHandlesLateMessages(t *testing.T) {
 	signal := func(all bool) order { return order{Signal: &forward{int(unix.SIGHUP), all}} }
 	run, exited := order{Run: &Command{}}, report{Ended: &own}
 	for why, talk := range map[string]func(w *world){
-		"an answer to an earlier question starts nothing": func(w *world) {
-			w.say(run)
-			w.hear(report{Question: 1})
-			w.say(order{Renewed: true})
-			w.hear(report{Question: 2})
-			w.say(order{Left: &left{1, time.Hour, stopIn}})
-			w.say(order{Left: &left{2, 0, stopIn}})
-			w.hear(empty)
+		"an answer to an earlier request starts nothing": func(w *world) {
+			w.send(run)
+			w.receive(report{Question: 1})
+			w.send(order{Renewed: true})
+			w.receive(report{Question: 2})
+			w.send(order{Left: &left{1, time.Hour, stopIn}})
+			w.send(order{Left: &left{2, 0, stopIn}})
+			w.receive(empty)
 			w.happened()
 		},
-		"nor does one from another term": func(w *world) {
+		"an answer from another term starts nothing": func(w *world) {
 			w.run(time.Hour, stopIn, &member{name: "command", alive: ms})
-			w.hear(exited)
-			w.hear(empty)
-			w.say(run)
-			w.hear(report{Question: 2})
-			w.say(order{Left: &left{1, time.Hour, stopIn}})
-			w.say(order{Left: &left{2, 0, stopIn}})
-			w.hear(empty)
+			w.receive(exited)
+			w.receive(empty)
+			w.send(run)
+			w.receive(report{Question: 2})
+			w.send(order{Left: &left{1, time.Hour, stopIn}})
+			w.send(order{Left: &left{2, 0, stopIn}})
+			w.receive(empty)
 			w.happened("1ms: command ends")
 		},
-		"what is to be killed before it was begun is not begun": func(w *world) {
-			w.say(run)
-			w.hear(report{Question: 1})
-			w.say(order{Kill: true})
-			w.hear(empty)
-			w.say(order{Left: &left{1, time.Hour, stopIn}})
+		"a command that is killed before its start is not started": func(w *world) {
+			w.send(run)
+			w.receive(report{Question: 1})
+			w.send(order{Kill: true})
+			w.receive(empty)
+			w.send(order{Left: &left{1, time.Hour, stopIn}})
 			w.happened()
 		},
-		"nor is what is asked to end": func(w *world) {
-			w.say(run)
-			w.hear(report{Question: 1})
-			w.say(signal(true))
-			w.hear(empty)
-			w.say(order{Left: &left{1, time.Hour, stopIn}})
+		"a command that is asked to end before its start is not started": func(w *world) {
+			w.send(run)
+			w.receive(report{Question: 1})
+			w.send(signal(true))
+			w.receive(empty)
+			w.send(order{Left: &left{1, time.Hour, stopIn}})
 			w.happened()
 		},
-		"signals and Kill are for what runs": func(w *world) {
-			w.say(signal(true))
-			w.say(signal(false))
-			w.say(order{Kill: true})
+		"signals and Kill reach only a running command": func(w *world) {
+			w.send(signal(true))
+			w.send(signal(false))
+			w.send(order{Kill: true})
 			w.run(time.Hour, stopIn, &member{name: "command"})
-			w.say(signal(true))
-			w.say(signal(false))
-			w.say(order{Kill: true})
+			w.send(signal(true))
+			w.send(signal(false))
+			w.send(order{Kill: true})
 			w.ends(forced, "0s: all gets SIGHUP", "0s: the command gets SIGHUP", "0s: killed")
 		},
-		"nothing is begun for a candidate that is gone": func(w *world) {
-			w.say(run)
-			w.hear(report{Question: 1})
+		"a candidate that is gone starts nothing": func(w *world) {
+			w.send(run)
+			w.receive(report{Question: 1})
 			w.happened()
 		},
 	} {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestSignalsAreForTheCommandAloneOrForAll(t *testing.T) {
+func TestSignalsReachTheCommandAloneOrAllProcesses(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		r := c.run(deafParent, long, long)
@@ -27,7 +27,7 @@ func TestSignalsAreForTheCommandAloneOrForAll(t *testing.T) {
 		}
 		for _, name := range []string{"child", "other"} {
 			if _, is := c.journal.Find(name, "SIGUSR1"); is {
-				t.Errorf("the %s has heard what was for the command alone", name)
+				t.Errorf("the %s received a signal for the command alone", name)
 			}
 		}
 		c.guard.Kill()
@@ -35,7 +35,7 @@ func TestSignalsAreForTheCommandAloneOrForAll(t *testing.T) {
 	})
 }
 
-func TestKillIsAtOnce(t *testing.T) {
+func TestKillIsImmediate(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		r := c.run(deafParent, long, long)
@@ -44,15 +44,15 @@ func TestKillIsAtOnce(t *testing.T) {
 		if _, is := c.journal.Find("command", "SIGTERM"); is {
 			t.Error("it was asked")
 		}
-		r = c.guard.Run(shell("exit 2"), c.lease(long), long) // that was for the first
+		r = c.guard.Run(shell("exit 2"), c.lease(long), long) // the order was for the first command
 		c.started(r)
 		c.ends(r, Ending{Code: 2})
 	})
 }
 
-// A command that a key has stopped could not be continued from there, least of all where the
-// command itself is not stopped: then not even the guard would know.
-func TestNothingIsSuspendedFromTheKeyboard(t *testing.T) {
+// A command that a key has stopped could not be continued from the keyboard, least of all if only
+// other processes of its group are stopped: then the guard does not notice it either.
+func TestKeyboardSuspendsNothing(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		r := c.run(deafParent, long, long)
@@ -69,8 +69,8 @@ func TestNothingIsSuspendedFromTheKeyboard(t *testing.T) {
 	})
 }
 
-// A command may have set that back, with all its children.
-func TestGroupThatIsSuspendedFromTheKeyboardIsContinued(t *testing.T) {
+// A command may have reset the handling of these signals for itself and all its children.
+func TestGroupSuspendedFromTheKeyboardIsContinued(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		perl, err := exec.LookPath("perl") // a shell cannot do that
 		if err != nil {
@@ -91,7 +91,7 @@ func TestGroupThatIsSuspendedFromTheKeyboardIsContinued(t *testing.T) {
 	})
 }
 
-// goOn waits until all act for some time from now.
+// goOn waits until all named processes act after now.
 func (c *candidate) goOn(names ...string) {
 	c.Helper()
 	for _, name := range names {
@@ -100,7 +100,7 @@ func (c *candidate) goOn(names ...string) {
 	}
 }
 
-// One that is stopped would not hear.
+// A stopped process would not receive the signal.
 func TestStoppedCommandIsContinuedWhenAsked(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
@@ -115,7 +115,7 @@ func TestStoppedCommandIsContinuedWhenAsked(t *testing.T) {
 
 // A signal that ends the candidate, or all processes of a terminal or a service, must not end the
 // guard.
-func TestGuardIsDeaf(t *testing.T) {
+func TestGuardIgnoresSignals(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		r := c.run(obedient, long, long)
@@ -144,8 +144,8 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	})
 }
 
-// The guard is in no group of the terminal's foreground, and the command in none of the guard's.
-func TestGroupsAreTheirOwn(t *testing.T) {
+// The guard is in no foreground group of the terminal, and the command is not in the guard's group.
+func TestGuardAndCommandHaveSeparateGroups(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
 		r := c.run(obedient, long, long)

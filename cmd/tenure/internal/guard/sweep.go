@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sweep is for the candidate whose guard has died: it kills what is left of the command, whose
-// process was pid, and returns when nothing is. On Linux the kernel has done so already, except for
-// processes that have left the process group; these are found if Adopt was called before the guard
-// was started. No other guard may exist, and this process must not have started another child
-// since. Processes of another user cannot be killed and are waited for; one second after giveUp was
-// closed Sweep returns false.
+// Sweep is for a candidate whose guard has died. It kills what is left of the command, whose
+// process was pid, and returns true when nothing is left. On Linux the kernel has done so already,
+// except for processes that have left the process group; these are found if Adopt was called before
+// the guard was started. No other guard may exist, and this process must not have started another
+// child since. Processes of another user cannot be killed, so Sweep waits for them. One second
+// after giveUp was closed, it returns false.
 func Sweep(pid int, giveUp <-chan struct{}) bool {
 	var late <-chan time.Time
 	for {
@@ -25,7 +25,7 @@ func Sweep(pid int, giveUp <-chan struct{}) bool {
 		left := descendants(os.Getpid(), others)
 		for _, orphan := range left {
 			_ = unix.Kill(orphan, unix.SIGKILL)
-			_, _ = unix.Wait4(orphan, nil, unix.WNOHANG, nil) // fails for the children of others
+			_, _ = unix.Wait4(orphan, nil, unix.WNOHANG, nil) // fails for other children
 		}
 		if len(left) == 0 && (pid == 0 || errors.Is(unix.Kill(-pid, 0), unix.ESRCH)) {
 			return true

@@ -25,8 +25,8 @@ func descendants(of int, but map[int]bool) []int {
 	return all
 }
 
-// parentOf is 0 for one that has ended. The name of a program may hold anything, but the last
-// parenthesis ends it.
+// parentOf returns the parent of a process, or 0 if the process has ended. The name of a program
+// may hold any character, so it ends at the last parenthesis.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

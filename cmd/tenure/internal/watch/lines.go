@@ -11,16 +11,16 @@ import (
 	"github.com/tenure-go/tenure/internal/units"
 )
 
-// lines are for people, one for each change.
+// lines writes text, one line for each change.
 type lines struct {
 	out io.Writer
 	// trouble and alarms are printed ever less often: a store that is down fails at every attempt.
 	trouble loglimit.Limiter
-	begun   time.Time // when there was any first
+	begun   time.Time // the time of the first
 	name    string
 }
 
-// newLines prints what is watched.
+// newLines prints which election is watched.
 func newLines(o Options) *lines {
 	fmt.Fprintln(o.Out, output.Plain(fmt.Sprintf("Election %q in %v. Ctrl-C ends.", o.Election, o.Place)))
 	return &lines{out: o.Out, name: o.Election}
@@ -42,7 +42,7 @@ func (l *lines) tell(i item) {
 	}
 }
 
-// worry says how often one cause was met since it was told last.
+// worry prints trouble or an alarm. Repeated causes are printed ever less often, with a count.
 func (l *lines) worry(f story.Fact) {
 	if l.begun.IsZero() {
 		l.begun = f.At
@@ -60,7 +60,7 @@ func (l *lines) line(at time.Time, format string, args ...any) {
 	fmt.Fprintf(l.out, "%s  %s\n", at.Local().Format("15:04:05.000"), output.Plain(fmt.Sprintf(format, args...)))
 }
 
-// circumstances are the leader's address, and how long its election took.
+// circumstances returns the leader's address, and how long the failover took.
 func (l *lines) circumstances(i item) string {
 	f, text := i.Fact, ""
 	if f.Address != "" {
@@ -75,7 +75,7 @@ func (l *lines) circumstances(i item) string {
 	case story.Silence:
 		text += fmt.Sprintf(", %s after %s last renewed", took, i.Before.ID)
 		if f.Least >= 0 {
-			text += "; the least is " + units.Seconds(f.Least)
+			text += " (minimum " + units.Seconds(f.Least) + ")"
 		}
 	}
 	return text

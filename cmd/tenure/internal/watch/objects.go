@@ -9,7 +9,8 @@ import (
 	"github.com/tenure-go/tenure/internal/units"
 )
 
-// objects writes one for each thing: the library's events as they are, and others that begin alike.
+// objects writes JSON objects: the library's events unchanged, and others that begin with the same
+// fields.
 type objects struct {
 	out     io.Writer
 	options Options

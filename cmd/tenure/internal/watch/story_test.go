@@ -20,76 +20,76 @@ var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Millisecond) }
 
-// plot is an election as an observer meets it, in milliseconds from noon.
+// plot is the sequence of an election that an observer sees, in milliseconds from noon.
 type plot struct {
 	story.Story
-	told []item
-	seq  int
+	items []item
+	seq   int
 }
 
 func newPlot() *plot { return &plot{} }
 
-// wrote: the store shows a leader's write.
+// wrote adds a write of a leader.
 func (p *plot) wrote(millis int, leader string, term uint64, more string) {
 	p.seq++
 	p.shows(millis, fmt.Sprintf(`{"leaderID":%q,"term":%d,"leaseMillis":2000,"nonce":"%d"%s}`, leader, term, p.seq, more))
 }
 
 func (p *plot) shows(millis int, value string) {
-	p.tells(p.See(driver.Entry{Value: []byte(value)}, true, at(millis)))
+	p.add(p.See(driver.Entry{Value: []byte(value)}, true, at(millis)))
 }
 
-// says: the election tells of it.
-func (p *plot) says(millis int, kind tenure.EventKind, l tenure.Leader, cause error) {
-	p.tells(p.Hear(tenure.Event{
+// event adds an event of the election.
+func (p *plot) event(millis int, kind tenure.EventKind, l tenure.Leader, cause error) {
+	p.add(p.Hear(tenure.Event{
 		Time: at(millis), Kind: kind, Election: "billing", ID: "me", Term: l.Term, Leader: l, Cause: cause,
 	}))
 }
 
-func (p *plot) tells(all []story.Item) {
+func (p *plot) add(all []story.Item) {
 	for _, i := range all {
-		p.told = append(p.told, item{Item: i})
+		p.items = append(p.items, item{Item: i})
 	}
 }
 
 func (p *plot) leads(millis int, id string, term uint64) {
-	p.says(millis, tenure.EventLeader, tenure.Leader{ID: id, Term: term, Incarnation: id}, nil)
+	p.event(millis, tenure.EventLeader, tenure.Leader{ID: id, Term: term, Incarnation: id}, nil)
 }
 
-func (p *plot) nobody(millis int) { p.says(millis, tenure.EventLeader, tenure.Leader{}, nil) }
+func (p *plot) vacant(millis int) { p.event(millis, tenure.EventLeader, tenure.Leader{}, nil) }
 
-// whole has everything in it that can be told.
+// whole returns a plot with every kind of line.
 func whole() *plot {
 	p := newPlot()
 	p.shows(0, "")
-	p.tells(p.Begin(tenure.Status{Known: true}, "billing", "me"))
-	p.told[0].Event.Time, p.told[0].At = at(1), at(1)
+	p.add(p.Begin(tenure.Status{Known: true}, "billing", "me"))
+	p.items[0].Event.Time, p.items[0].At = at(1), at(1)
 	p.wrote(100, "a", 1, "")
-	p.says(102, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Address: "10.0.0.1:80"}, nil)
+	p.event(102, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Address: "10.0.0.1:80"}, nil)
 	p.wrote(700, "a", 1, "")
 	p.shows(1000, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"2","request":{"term":1,"to":"b","by":"ops"}}`)
 	p.wrote(1010, "a", 1, `,"released":true`)
-	p.nobody(1011)
+	p.vacant(1011)
 	p.wrote(1015, "b", 7, "")
 	p.leads(1016, "b", 7)
 	p.wrote(1600, "b", 7, "")
-	p.nobody(3601)
+	p.vacant(3601)
 	p.wrote(3610, "c", 9, "")
 	p.leads(3612, "c", 9)
 	p.shows(4000, "")
-	p.nobody(4001)
+	p.vacant(4001)
 	p.wrote(6000, "d\x1b[31m", 12, "")
 	p.leads(6001, "d\x1b[31m", 12)
-	p.says(6500, tenure.EventTrouble, tenure.Leader{}, errors.New("no\nanswer"))
-	p.says(6600, tenure.EventTrouble, tenure.Leader{}, errors.New("no answer"))
-	p.told = append(p.told, item{
+	p.event(6500, tenure.EventTrouble, tenure.Leader{}, errors.New("no\nanswer"))
+	p.event(6600, tenure.EventTrouble, tenure.Leader{}, errors.New("no answer"))
+	p.items = append(p.items, item{
 		Item: story.Item{Fact: story.Fact{At: at(7000), What: connection, Text: connectionText(false, errors.New("EOF"))}}, cause: errors.New("EOF"),
 	})
-	p.nobody(8001)
-	p.told = append(p.told, item{Item: story.Item{Fact: story.Fact{At: at(9000), What: connection, Text: connectionText(true, nil)}}, up: true})
+	p.vacant(8001)
+	p.items = append(p.items, item{Item: story.Item{Fact: story.Fact{At: at(9000), What: connection, Text: connectionText(true, nil)}}, up: true})
 	p.shows(9100, "other")
-	p.says(9101, tenure.EventAlarm, tenure.Leader{}, tenure.ErrForeign)
-	p.nobody(9102)
+	p.event(9101, tenure.EventAlarm, tenure.Leader{}, tenure.ErrForeign)
+	p.vacant(9102)
 	return p
 }
 
@@ -98,30 +98,30 @@ func TestLines(t *testing.T) {
 	time.Local = time.UTC
 	var out strings.Builder
 	l := newLines(Options{Out: &out, Election: "billing", Place: place("nats://***@host/E")})
-	for _, i := range whole().told {
+	for _, i := range whole().items {
 		l.tell(i)
 	}
 	golden(t, "lines.txt", out.String())
 }
 
-// A store that is down, and an alarm, are printed after 0, 10, 30, 70, 150 and 310 s of trouble at
-// each look.
-func TestLinesTellOfOneCauseEverLessOften(t *testing.T) {
+// Trouble of a store, and an alarm, are printed after 0, 10, 30, 70, 150 and 310 s of trouble at
+// each read.
+func TestRepeatedTroubleIsPrintedLessOften(t *testing.T) {
 	var out strings.Builder
 	l := newLines(Options{Out: &out, Election: "billing", Place: place("nats://h/E")})
 	p := newPlot()
 	for s := range 600 {
-		p.says(1000*s, tenure.EventTrouble, tenure.Leader{}, fmt.Errorf("read tcp 127.0.0.1:%d: no answer", 5000+s))
-		p.says(1000*s, tenure.EventAlarm, tenure.Leader{}, tenure.ErrMalformed)
+		p.event(1000*s, tenure.EventTrouble, tenure.Leader{}, fmt.Errorf("read tcp 127.0.0.1:%d: no answer", 5000+s))
+		p.event(1000*s, tenure.EventAlarm, tenure.Leader{}, tenure.ErrMalformed)
 	}
-	p.says(600_500, tenure.EventTrouble, tenure.Leader{}, errors.New("another"))
-	for _, i := range p.told {
+	p.event(600_500, tenure.EventTrouble, tenure.Leader{}, errors.New("another"))
+	for _, i := range p.items {
 		l.tell(i)
 	}
-	var told []string
+	var printed []string
 	for line := range strings.Lines(out.String()) {
 		if _, trouble, ok := strings.Cut(line, "  trouble"); ok {
-			told = append(told, strings.TrimSpace(trouble))
+			printed = append(printed, strings.TrimSpace(trouble))
 		}
 	}
 	want := []string{
@@ -129,16 +129,16 @@ func TestLinesTellOfOneCauseEverLessOften(t *testing.T) {
 		", 20 times: read tcp 127.0.0.1:5030: no answer", ", 40 times: read tcp 127.0.0.1:5070: no answer",
 		", 80 times: read tcp 127.0.0.1:5150: no answer", ", 160 times: read tcp 127.0.0.1:5310: no answer", ": another",
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("got\n%s", strings.Join(told, "\n"))
+	if !slices.Equal(printed, want) {
+		t.Errorf("got\n%s", strings.Join(printed, "\n"))
 	}
 	if n := strings.Count(out.String(), "  alarm"); n != 6 || !strings.Contains(out.String(), "  alarm, 160 times: ") {
 		t.Errorf("%d lines of alarms:\n%s", n, out.String())
 	}
 }
 
-// A renewal that was seen late makes a failover look shorter than it can be.
-func TestAFailoverWhoseLeastIsNotKnown(t *testing.T) {
+// If a renewal was seen late, a failover looks shorter than it can be.
+func TestFailoverWithoutAKnownMinimum(t *testing.T) {
 	var out strings.Builder
 	i := item{Item: story.Item{Fact: story.Fact{What: story.Elected, Who: "b", Term: 2, Text: story.Silence, Took: 1900 * time.Millisecond, Least: -1}}}
 	i.Before.ID = "a"
@@ -148,20 +148,20 @@ func TestAFailoverWhoseLeastIsNotKnown(t *testing.T) {
 	}
 }
 
-// A malformed record without a lease has none that could run out.
-func TestNobodyLeadsByARecordWithoutALease(t *testing.T) {
+// A malformed record without a lease has no lease that could expire.
+func TestRecordWithoutALeaseShowsNoLeader(t *testing.T) {
 	p := newPlot()
 	p.shows(0, `{"leaderID":"a","term":1,"leaseMillis":0,"nonce":"1"}`)
-	p.nobody(1)
-	if got := p.told[len(p.told)-1].Text; got != "what is there is no sound record" {
-		t.Errorf("nobody leads: %s", got)
+	p.vacant(1)
+	if got := p.items[len(p.items)-1].Text; got != "the stored value is not a valid record" {
+		t.Errorf("without a leader: %s", got)
 	}
 }
 
 func TestObjects(t *testing.T) {
 	var out strings.Builder
 	o := &objects{out: &out, options: Options{Election: "billing", Config: tenure.Config{ID: "me"}}}
-	for _, i := range whole().told {
+	for _, i := range whole().items {
 		o.tell(i)
 	}
 	golden(t, "objects.jsonl", out.String())
@@ -179,14 +179,14 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The facts for the live view: the lease by renewals, and each failover with its time.
+// The live view gets these facts: the lease by its renewals, and each failover with its time.
 func TestFacts(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		plot func(p *plot)
 		want []story.Fact
 	}{
-		{"a renewal is told once, and a request is none", func(p *plot) {
+		{"a renewal is reported once, and a request is not a renewal", func(p *plot) {
 			p.shows(0, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)
 			p.shows(5, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n"}`)
 			p.shows(9, `{"leaderID":"a","term":1,"leaseMillis":2000,"nonce":"n","request":{"term":1}}`)
@@ -198,13 +198,13 @@ func TestFacts(t *testing.T) {
 		{"a leader leads since its record was first seen", func(p *plot) {
 			p.wrote(0, "a", 1, "")
 			p.leads(5, "a", 1)
-			p.says(9, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Incarnation: "a", Address: "x"}, nil)
+			p.event(9, tenure.EventLeader, tenure.Leader{ID: "a", Term: 1, Incarnation: "a", Address: "x"}, nil)
 		}, []story.Fact{
 			{At: at(0), What: story.Renewed, Who: "a", Term: 1, Lease: 2 * time.Second},
 			{At: at(0), What: story.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
 			{At: at(9), What: story.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1, Address: "x"},
 		}},
-		{"a release is told once, and counted from", func(p *plot) {
+		{"a release is reported once, and times count from it", func(p *plot) {
 			p.wrote(0, "a", 1, "")
 			p.leads(0, "a", 1)
 			p.wrote(500, "a", 1, `,"released":true`)
@@ -229,10 +229,10 @@ func TestFacts(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			p := newPlot()
 			c.plot(p)
-			if len(p.told) != len(c.want) {
-				t.Fatalf("told %+v", p.told)
+			if len(p.items) != len(c.want) {
+				t.Fatalf("reported %+v", p.items)
 			}
-			for i, got := range p.told {
+			for i, got := range p.items {
 				if got.Fact != c.want[i] {
 					t.Errorf("got  %+v\nwant %+v", got.Fact, c.want[i])
 				}
@@ -241,7 +241,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-func TestNobodyIsToldOnceAtTheBeginning(t *testing.T) {
+func TestVacancyIsReportedOnceAtTheStart(t *testing.T) {
 	p := newPlot()
 	if got := p.Begin(tenure.Status{Leader: tenure.Leader{ID: "a"}}, "billing", "me"); got != nil {
 		t.Errorf("with a leader: got %+v", got)
@@ -252,12 +252,12 @@ func TestNobodyIsToldOnceAtTheBeginning(t *testing.T) {
 	}
 	q := newPlot()
 	if len(q.Begin(tenure.Status{}, "billing", "me")) != 1 || q.Begin(tenure.Status{}, "billing", "me") != nil {
-		t.Error("told otherwise than once")
+		t.Error("the vacancy is not reported exactly once")
 	}
 }
 
-// A reader that is slow holds up nothing.
-func TestNewsThatNobodyReadsAreDropped(t *testing.T) {
+// A slow reader blocks nothing.
+func TestUnreadFactsAreDropped(t *testing.T) {
 	w := New(Options{Place: place("x")})
 	for range 2 * queued {
 		w.Connection(false, errors.New("x"))

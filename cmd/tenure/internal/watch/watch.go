@@ -1,4 +1,4 @@
-// Package watch reports what happens in an election, to an observer that takes no part in it.
+// Package watch reports the changes of an election, without taking part in it.
 package watch
 
 import (
@@ -19,9 +19,9 @@ import (
 type Options struct {
 	Place    fmt.Stringer // without credentials
 	Election string
-	// Config is an observer's.
+	// Config is that of an observer.
 	Config tenure.Config
-	// Hints are commands for a person to type elsewhere.
+	// Hints are commands to type in another terminal.
 	Hints []string
 
 	Out  io.Writer
@@ -38,10 +38,10 @@ type Watcher struct {
 	news    chan item
 }
 
-// queued is how much may wait for a slow terminal.
+// queued is the number of items that may wait for a slow terminal.
 const queued = 1024
 
-// New returns one that has not begun.
+// New returns a Watcher that has not begun.
 func New(o Options) *Watcher {
 	return &Watcher{options: o, news: make(chan item, queued)}
 }
@@ -66,7 +66,7 @@ func connectionText(up bool, err error) string {
 // connection is a fact about the connection; the live view shows it unchanged.
 const connection story.What = "store"
 
-// item is one thing to tell.
+// item is one thing to report.
 type item struct {
 	story.Item
 	// up and cause are about the connection.
@@ -74,7 +74,7 @@ type item struct {
 	cause error
 }
 
-// fact is what the live view shows of it.
+// fact returns the item as the live view shows it.
 func (i *item) fact() view.Fact {
 	return view.Fact{
 		At: i.At, What: view.What(i.What), Who: i.Who, Term: i.Term, Text: i.Text, Address: i.Address,
@@ -82,14 +82,14 @@ func (i *item) fact() view.Fact {
 	}
 }
 
-// tells passes on what the story says.
+// tells posts the items of the story.
 func (w *Watcher) tells(all []story.Item) {
 	for _, i := range all {
 		w.post(item{Item: i})
 	}
 }
 
-// post drops news that cannot be printed in time.
+// post adds items to the news. It drops those for which there is no room.
 func (w *Watcher) post(all ...item) {
 	for _, i := range all {
 		select {
@@ -99,8 +99,8 @@ func (w *Watcher) post(all ...item) {
 	}
 }
 
-// Run tells until ctx ends, or the user of the live view wants no more, and returns nil then. It
-// returns an error that wraps driver.ErrDenied if the record may not be read.
+// Run reports until ctx ends or the user ends the live view; then it returns nil. It returns an
+// error that wraps driver.ErrDenied if the record may not be read.
 func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,7 +128,8 @@ func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
 	return <-refused
 }
 
-// observe ends with ctx, or with why it is refused.
+// observe follows the election until ctx ends, or until an error such as a refusal, which it
+// returns.
 func observe(ctx context.Context, e *tenure.Election) error {
 	for _, err := range e.Leaders(ctx) {
 		if err != nil {
@@ -151,7 +152,7 @@ func (w *Watcher) tell(ctx context.Context, cancel func()) error {
 	return nil
 }
 
-// each passes on one thing after the other until ctx ends, and then what happened before.
+// each passes on the items until ctx ends, and then those that still wait.
 func (w *Watcher) each(ctx context.Context, tell func(item)) {
 	for ctx.Err() == nil {
 		select {
@@ -165,7 +166,7 @@ func (w *Watcher) each(ctx context.Context, tell func(item)) {
 	}
 }
 
-// show runs the live view. It leaves out what it has no room for. At its end it prints one line
+// show runs the live view. It drops items for which there is no room. At the end it prints one line
 // with the leader.
 func (w *Watcher) show(ctx context.Context, cancel func()) error {
 	o := w.options

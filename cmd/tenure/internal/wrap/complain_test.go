@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The command was deleted: a candidate that is alone finds that once in each lease.
-func TestWhatEachTermBringsAgainIsLoggedEverLessOften(t *testing.T) {
+// The command was deleted. A candidate without rivals finds that once in each lease.
+func TestProblemOfEachTermIsLoggedLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		log := slog.New(slog.NewTextHandler(&out, nil))
@@ -27,7 +27,7 @@ func TestWhatEachTermBringsAgainIsLoggedEverLessOften(t *testing.T) {
 		}
 		w.complain(log, "command not started", "cause", errors.New("permission denied"))
 		if !strings.Contains(out.String(), "permission denied") {
-			t.Error("another cause is not told")
+			t.Error("another cause is not logged")
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
-func TestOwnExitReleasesAndIsReturned(t *testing.T) {
+func TestExitOfTheCommandReleasesAndIsReturned(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.leader(tenure.Config{Lease: long}, guardtest.Worker{For: 100 * ms, Code: 7})
 		s.rival(long)
@@ -22,15 +22,15 @@ func TestOwnExitReleasesAndIsReturned(t *testing.T) {
 	})
 }
 
-func TestEndByASignalIsReturnedAsAShellWould(t *testing.T) {
+func TestEndByASignalIsReturnedAsByAShell(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: "/bin/sh", Args: []string{"sh", "-c", "kill -USR1 $$"}})
 		p.ends(128 + int(syscall.SIGUSR1))
 	})
 }
 
-// unstartable is a file that is found out only when it is to be executed, and how tenure ends by
-// it.
+// unstartable returns files that look executable until the kernel executes them, and the exit code
+// for each.
 func unstartable(t *testing.T) map[string]struct {
 	path string
 	code int
@@ -62,7 +62,7 @@ func TestOnceEndsWithACommandThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// It does not win again at once, and has its turn when the command is there again.
+// It does not win again at once. It has its turn again when the command exists again.
 func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 	t.Parallel()
 	for _, why := range []string{"missing", "no right"} {
@@ -91,8 +91,8 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 	}
 }
 
-// A command receives variables, one of each.
-func TestCommandIsToldWhoLeads(t *testing.T) {
+// A command receives each variable once.
+func TestCommandReceivesTheVariables(t *testing.T) {
 	alone(t, func(s *stage) {
 		for _, name := range told {
 			t.Setenv(strings.TrimSuffix(name, "="), "from outside")

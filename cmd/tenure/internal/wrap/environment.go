@@ -14,8 +14,8 @@ import (
 // told are the variables that are set for the command.
 var told = []string{"TENURE_ELECTION=", "TENURE_ID=", "TENURE_TOKEN="}
 
-// environment is this process's own, without the variables that are set again: some programs use
-// the first of two with one name.
+// environment returns this process's environment, without the variables that are set again: some
+// programs use the first of two variables with the same name.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return slices.ContainsFunc(told, func(name string) bool { return strings.HasPrefix(variable, name) })

@@ -17,9 +17,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 )
 
-// Find returns the file of a command as a shell would, or the exit code for the reason why not. It
-// finds reasons that would keep the system from executing the file as far as possible, before this
-// process seeks leadership.
+// Find returns the file of a command as a shell would, or an error and its exit code. As far as
+// possible it detects, before this process campaigns, that the system cannot execute the file.
 func Find(name string) (path string, code int, err error) {
 	path, err = exec.LookPath(name)
 	switch {
@@ -37,7 +36,8 @@ func Find(name string) (path string, code int, err error) {
 	return path, 0, nil
 }
 
-// explained names the reason why the system cannot execute a command, where that can be found.
+// explained adds to an error the reason why the system cannot execute a command, if Find detects
+// it.
 func explained(path string, e *guard.StartError) *guard.StartError {
 	if e.Passing {
 		return e
@@ -48,9 +48,9 @@ func explained(path string, e *guard.StartError) *guard.StartError {
 	return e
 }
 
-// interpretable looks for the program that the system would have execute a file: that of a script's
-// first line, or the loader of a program with shared libraries. A file that cannot be read may be
-// executed all the same.
+// interpretable returns an error if the interpreter of a file is missing: that of a script's first
+// line, or the loader of a program with shared libraries. It returns nil for a file that cannot be
+// read, as the system may still execute it.
 func interpretable(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -73,10 +73,10 @@ func interpretable(path string) error {
 	return nil
 }
 
-// shebangBytes is how much of the first line counts, on Linux.
+// shebangBytes is the part of the first line that Linux reads.
 const shebangBytes = 256
 
-// shebang is empty for a file that is no script.
+// shebang returns the interpreter of a script, or an empty text for other files.
 func shebang(f *os.File) string {
 	line, _ := bufio.NewReader(io.NewSectionReader(f, 0, shebangBytes)).ReadString('\n')
 	line, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "#!")
@@ -86,7 +86,7 @@ func shebang(f *os.File) string {
 	return ""
 }
 
-// recognized returns an error for a file that Linux would not execute. A shell would take it for a
+// recognized returns an error for a file that Linux would not execute. A shell would run it as a
 // script.
 func recognized(f *os.File) error {
 	head := make([]byte, len(elf.ELFMAG))
@@ -94,16 +94,16 @@ func recognized(f *os.File) error {
 	if runtime.GOOS != "linux" || string(head) == elf.ELFMAG || otherFormats() {
 		return nil
 	}
-	return errors.New("it is no program, and its first line names no interpreter, such as #!/bin/sh")
+	return errors.New("it is not a program, and its first line names no interpreter, such as #!/bin/sh")
 }
 
-// otherFormats reports whether this system was told of some.
+// otherFormats reports whether this system executes other formats of files too (binfmt_misc).
 func otherFormats() bool {
 	entries, _ := os.ReadDir("/proc/sys/fs/binfmt_misc")
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != "register" && e.Name() != "status" })
 }
 
-// loader is empty for a program that needs none, and for anything else.
+// loader returns the loader of a program, or an empty text if it needs none or is no program.
 func loader(f *os.File) string {
 	e, err := elf.NewFile(f)
 	if err != nil {

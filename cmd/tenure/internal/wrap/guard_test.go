@@ -16,10 +16,10 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
-// patient is a lease that is not over within a test, with no pause after a guard has died.
+// patient has a lease that outlasts a test, and no pause after the death of a guard.
 var patient = tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: func(int) time.Duration { return 0 }}}
 
-// following is a wrapper that waits for a rival's end.
+// following starts a wrapper that waits for the end of a rival.
 func (s *stage) following(cfg tenure.Config, o Options) (p, rival *player) {
 	s.Helper()
 	rival = s.rival(long)
@@ -52,7 +52,7 @@ func TestOnceEndsWithTheGuard(t *testing.T) {
 	})
 }
 
-// It was asked to finish, so nothing is to be run again.
+// The command was asked to finish, so it is not run again.
 func TestDeathOfTheGuardWhileTheCommandFinishes(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.leader(tenure.Config{Lease: long, FinishWithin: long}, guardtest.Worker{Deaf: true})
@@ -63,8 +63,8 @@ func TestDeathOfTheGuardWhileTheCommandFinishes(t *testing.T) {
 	})
 }
 
-// The command has ended, and its guard dies while it waits for the processes left behind. The exit
-// code is that of the command all the same.
+// The command has ended. Its guard dies while it waits for the processes left behind. The exit code
+// is still that of the command.
 func TestDeathOfTheGuardAfterTheCommandHasEnded(t *testing.T) {
 	alone(t, func(s *stage) {
 		cfg := patient
@@ -108,8 +108,8 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 	})
 }
 
-// One that hangs is found out before the lease is over, whether or not it takes the order. Others
-// may lead then, and the next term has another guard.
+// A guard that hangs is detected before the lease is over, whether or not it accepts the order.
+// Then other candidates may lead, and the next term has another guard.
 func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 	t.Parallel()
 	for why, size := range map[string]int{"a short order": 0, "one that does not fit into the pipe": 100_000} {
@@ -136,8 +136,7 @@ func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 	}
 }
 
-// A guard that ignores its orders is killed, and the command with it, long before its lease would
-// be over.
+// A guard that ignores its orders is killed with its command, long before its lease would be over.
 func TestStoppedGuardDoesNotKeepTheWrapperFromEnding(t *testing.T) {
 	t.Parallel()
 	for why, finish := range map[string]time.Duration{"at a second signal": long, "when it has had its time": 300 * ms} {
@@ -155,7 +154,7 @@ func TestStoppedGuardDoesNotKeepTheWrapperFromEnding(t *testing.T) {
 	}
 }
 
-// The kernel's timer ends a guard that was stopped, and the command with it.
+// The kernel's timer ends a stopped guard and its command.
 func TestStoppedGuardLosesTheLease(t *testing.T) {
 	if !reaches {
 		t.Skip("there is no such timer")

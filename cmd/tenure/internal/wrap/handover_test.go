@@ -41,7 +41,7 @@ func TestHandOverWaitsForTheCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.elected()
-		awaitFile(t, said, "up\nheard\nfinished\n") // asked once, and waited for
+		awaitFile(t, said, "up\nheard\nfinished\n") // asked once, and awaited
 		rival.handOver("a")
 		awaitFile(t, said, "up\nheard\nfinished\nup\n")
 	})
@@ -58,7 +58,7 @@ func awaitFile(t *testing.T, path, want string) {
 	})
 }
 
-// renewed waits for so many writes.
+// renewed waits for this many writes.
 func (s *stage) renewed(times int) {
 	s.Helper()
 	var last driver.Version
@@ -83,7 +83,7 @@ func TestOnceEndsWithAHandOver(t *testing.T) {
 	})
 }
 
-func TestFirstSignalIsPassedOnAndTheCommandWaitedFor(t *testing.T) {
+func TestFirstSignalIsPassedOnAndTheCommandAwaited(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestFirstSignalIsPassedOnAndTheCommandWaitedFor(t *testing.T) {
 				s.elected()
 				for _, who := range []string{"a", "child"} {
 					if _, ok := s.journal.Find(who, name); !ok {
-						t.Errorf("%s has not heard it", who)
+						t.Errorf("%s has not received it", who)
 					}
 				}
 				if _, ok := s.journal.Find("a", "end"); !ok {
@@ -138,7 +138,7 @@ func TestCommandThatDoesNotFinishIsKilled(t *testing.T) {
 	})
 }
 
-// Two of them go to the running command.
+// The running command receives two of them.
 func TestSignalsArePassedOn(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.leader(tenure.Config{Lease: long}, guardtest.Worker{Children: []guardtest.Worker{{Name: "child"}}})
@@ -148,7 +148,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 			p.wrapper.Hear(signal)
 			s.journal.Await(t, "a", name)
 			if _, is := s.journal.Find("child", name); is {
-				t.Errorf("the child has heard %s, which is for the command alone", name)
+				t.Errorf("the child received %s, which is for the command alone", name)
 			}
 		}
 		if p.wrapper.Context().Err() != nil {
@@ -178,7 +178,7 @@ func TestSignalsEndAWrapperWithoutACommand(t *testing.T) {
 	}
 }
 
-func TestSignalEndsAWrapperThatHasNoCommandAnyMore(t *testing.T) {
+func TestSignalEndsAWrapperAfterItsCommandHasEnded(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.leader(tenure.Config{Lease: long}, guardtest.Worker{})
 		s.rival(long).handOver("rival")
@@ -188,7 +188,8 @@ func TestSignalEndsAWrapperThatHasNoCommandAnyMore(t *testing.T) {
 	})
 }
 
-// A signal may come when leadership is won and the command has not begun. Then it need not.
+// A signal may come when leadership is won and the command has not started. Then the command need
+// not start.
 func TestSignalBeforeTheCommandHasBegun(t *testing.T) {
 	alone(t, func(s *stage) {
 		rival := s.rival(long)

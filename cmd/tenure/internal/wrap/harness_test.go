@@ -21,14 +21,14 @@ import (
 
 const (
 	ms = time.Millisecond
-	// long is a lease that no test outlasts: a candidate that is elected before was let in by a
+	// long is a lease that outlasts every test. A candidate is elected earlier only after a
 	// release.
 	long = 10 * time.Minute
 )
 
 // expiring is for tests in which the leader loses its lease. Timers may be 4 s late, so the command
-// is dead 4 s before another candidate can be elected. A command that acts after that breaks the
-// promise, unless the whole machine stopped for longer.
+// is dead 4 s before another candidate can be elected. A command that acts after the election
+// violates the guarantee, unless the whole machine stopped for longer.
 var expiring = tenure.Config{Lease: 6 * time.Second, Tuning: tenure.Tuning{Renew: 300 * ms, TimerLateness: 4 * time.Second}, StopWithin: 300 * ms}
 
 // stage is an election in one process.
@@ -38,8 +38,7 @@ type stage struct {
 	journal *guardtest.Journal
 }
 
-// alone has a test play in a process of its own, since a wrapper takes in all that comes of its
-// process.
+// alone runs a test in its own process, because a wrapper adopts all orphans of its process.
 func alone(t *testing.T, play func(s *stage)) {
 	t.Helper()
 	guardtest.Alone(t, func(t *testing.T) {
@@ -51,13 +50,13 @@ func alone(t *testing.T, play func(s *stage)) {
 type player struct {
 	*stage
 	name     string
-	store    faults.Store // the way of this one to the store
+	store    faults.Store // this player's access to the store
 	election *tenure.Election
-	wrapper  *Wrapper // of a rival: nil
+	wrapper  *Wrapper // nil for a rival
 	leave    func()
 	log      *guardtest.Output
 
-	done chan struct{} // when Run has returned these
+	done chan struct{} // closed when Run has returned the values below
 	code int
 	err  error
 }
@@ -83,13 +82,13 @@ func (s *stage) player(name string, cfg tenure.Config) *player {
 	return p
 }
 
-// worker is the command of a wrapper, which notes things in its name.
+// worker returns the options of a command that writes the journal under this name.
 func (s *stage) worker(name string, w guardtest.Worker) Options {
 	w.Name, w.Journal = name, s.journal.Path
 	return Options{Path: guardtest.Self(), Args: append([]string{"worker"}, w.Args()...)}
 }
 
-// wrapper is a candidate that runs a command while it leads.
+// wrapper starts a candidate that runs a command while it leads.
 func (s *stage) wrapper(name string, cfg tenure.Config, o Options) *player {
 	s.Helper()
 	p := s.player(name, cfg)
@@ -115,7 +114,7 @@ func (s *stage) wrapper(name string, cfg tenure.Config, o Options) *player {
 	return p
 }
 
-// leader is a wrapper whose command has begun.
+// leader starts a wrapper and waits until its command runs.
 func (s *stage) leader(cfg tenure.Config, w guardtest.Worker) *player {
 	s.Helper()
 	p := s.wrapper("a", cfg, s.worker("a", w))
@@ -123,7 +122,8 @@ func (s *stage) leader(cfg tenure.Config, w guardtest.Worker) *player {
 	return p
 }
 
-// rival is a candidate that notes when it is "elected", and leads until it is asked to leave.
+// rival starts a candidate that notes "elected" in the journal and leads until it is asked to
+// leave.
 func (s *stage) rival(lease time.Duration) *player {
 	s.Helper()
 	p := s.player("rival", tenure.Config{Lease: lease})
@@ -174,7 +174,7 @@ func (p *player) ends(code int) {
 	}
 }
 
-// begins waits until the command has begun so often, and this process knows.
+// begins waits until the command has started this many times, and the wrapper has logged it.
 func (p *player) begins(times int) {
 	p.Helper()
 	wait.Until(p.T, p.name+" begins", func() bool {
@@ -182,7 +182,7 @@ func (p *player) begins(times int) {
 	})
 }
 
-// elected waits until the rival is. When it was, nothing ran that could act for another, see rival.
+// elected waits until the rival is elected, and checks that no other process acts after that.
 func (s *stage) elected() {
 	s.Helper()
 	at := s.journal.Await(s.T, "rival", "elected").At
@@ -194,13 +194,13 @@ func (s *stage) elected() {
 	}
 }
 
-// logs waits until its log says something.
+// logs waits until the log contains a text.
 func (p *player) logs(text string) {
 	p.Helper()
 	wait.Until(p.T, p.name+" logs: "+text, func() bool { return strings.Contains(p.log.String(), text) })
 }
 
-// guard is the process of the present one.
+// guard returns the process ID of the present guard.
 func (p *player) guard() int { return p.wrapper.present().PID() }
 
 func (p *player) signalGuard(s syscall.Signal) {
@@ -210,7 +210,7 @@ func (p *player) signalGuard(s syscall.Signal) {
 	}
 }
 
-// killGuard returns when it is known to be dead.
+// killGuard returns when the wrapper knows that the guard is dead.
 func (p *player) killGuard() {
 	p.Helper()
 	g := p.wrapper.present()
@@ -218,5 +218,5 @@ func (p *player) killGuard() {
 	<-g.Dead()
 }
 
-// noGuard is the command line of none.
+// noGuard returns a command line that cannot start a guard.
 func noGuard() *exec.Cmd { return exec.Command("/nonexistent/guard") }

@@ -36,10 +36,10 @@ func TestCommandIsDeadBeforeAnotherIsElected(t *testing.T) {
 	})
 }
 
-// gentle is a lease that is lost while a test looks on, with much time to stop in.
+// gentle has a lease that is lost during a test, and a long stop time.
 var gentle = tenure.Config{Lease: 33 * time.Second, Tuning: tenure.Tuning{Renew: 300 * ms}, StopWithin: 30 * time.Second}
 
-func TestCommandMayEndInGoodOrderWhenTheLeaseIsLost(t *testing.T) {
+func TestCommandMayShutDownWhenTheLeaseIsLost(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.leader(gentle, guardtest.Worker{Finish: 50 * ms})
 		p.store.Partition()
@@ -48,7 +48,7 @@ func TestCommandMayEndInGoodOrderWhenTheLeaseIsLost(t *testing.T) {
 			t.Error("it has not ended in good order")
 		}
 		p.store.Heal()
-		p.begins(2) // it was not its own end
+		p.begins(2) // the first end was not the command's own
 	})
 }
 
@@ -63,8 +63,8 @@ func TestOnceEndsWithALoss(t *testing.T) {
 	})
 }
 
-// The command has ended by itself, and while the rest of it is being ended the lease is lost. That
-// is no reason to run it again.
+// The command has ended by itself, and its other processes are being ended. If the lease is lost in
+// this time, that is no reason to run the command again.
 func TestLossAfterTheCommandHasEnded(t *testing.T) {
 	alone(t, func(s *stage) {
 		cfg := tenure.Config{Lease: 40 * time.Second, StopWithin: 30 * time.Second, Tuning: tenure.Tuning{Renew: 200 * ms}}
@@ -82,7 +82,7 @@ func TestLossAfterTheCommandHasEnded(t *testing.T) {
 	})
 }
 
-// frozen is a clock that can be made to stand still, as for a process that is not given any time.
+// frozen is a clock that can be stopped, as for a process that gets no time.
 type frozen struct {
 	clock.Clock
 	at atomic.Pointer[clock.Reading]
@@ -98,9 +98,9 @@ func (f *frozen) Now() clock.Reading {
 func (f *frozen) freeze() { now := f.Clock.Now(); f.at.Store(&now) }
 func (f *frozen) thaw()   { f.at.Store(nil) }
 
-// The guard may see the end of the lease before the candidate does. A command that ends then did
-// not end by itself.
-func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
+// The guard may see the end of the lease before the candidate does. If the command ends then, it
+// did not end by itself.
+func TestEndRequestedByTheGuardIsNotAnExitOfTheCommand(t *testing.T) {
 	t.Parallel()
 	for why, once := range map[string]bool{"campaigns again": false, "once": true} {
 		t.Run(why, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestEndThatTheGuardAskedForIsNoOwnOne(t *testing.T) {
 	}
 }
 
-// Several wrappers are cut off from the store, now one and now another.
+// Several wrappers are cut off from the store in turn.
 func TestNeverTwoCommandsAtOnce(t *testing.T) {
 	alone(t, func(s *stage) {
 		players := map[string]*player{}
@@ -154,7 +154,7 @@ func TestNeverTwoCommandsAtOnce(t *testing.T) {
 	})
 }
 
-// nth waits until a command has begun so often, by any candidate.
+// nth waits for the n-th start of a command, by any candidate.
 func (s *stage) nth(n int) (begin guardtest.Note) {
 	s.Helper()
 	wait.Until(s.T, fmt.Sprintf("%d commands begin", n), func() bool {
@@ -171,7 +171,7 @@ func (s *stage) nth(n int) (begin guardtest.Note) {
 	return begin
 }
 
-// inOrder: no act with an older token after the first with a newer one.
+// inOrder checks that no act has an older token after the first act with a newer one.
 func (s *stage) inOrder() {
 	s.Helper()
 	var newest uint64

@@ -68,8 +68,8 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// A process whose command ended soon ends so much later, a healthy one at once, and any at a
-// signal.
+// If its command ended soon, a process ends later by the missing time. With a healthy command, or
+// after a signal, it ends at once.
 func TestLinger(t *testing.T) {
 	for why, c := range map[string]struct {
 		code           int

@@ -2,5 +2,5 @@
 
 package wrap
 
-// reaches: processes that have left the group are found here, and the kernel has a timer.
+// reaches: here the guard finds processes that have left the group, and the kernel has a timer.
 const reaches = true

@@ -13,8 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
-// Restart says after which ends of its own the command is run again while this process goes on
-// leading.
+// Restart says after which ends the command is run again, while this process keeps leading.
 type Restart string
 
 // The kinds of restart.
@@ -24,31 +23,33 @@ const (
 	RestartAlways    Restart = "always"
 )
 
-// Restarts are all kinds.
+// Restarts are all values of Restart.
 var Restarts = []Restart{RestartNever, RestartOnFailure, RestartAlways}
 
-// How a command is treated that fails again and again.
+// The limits for a command that fails repeatedly.
 const (
 	firstPause = time.Second
-	// healthy is a run after which the pauses begin again with the first.
+	// healthy is the length of a run after which the pauses begin again at firstPause.
 	healthy = 10 * time.Second
-	// mostFailures in a row, each soon after the start, and others get their turn.
+	// mostFailures is the number of failures in a row, each before healthy, after which other
+	// candidates get their turn.
 	mostFailures = 5
 )
 
-// How soon after the start of its command this process ends. A supervisor may start it again at
-// once, and then leadership would move with each start.
+// The least time from the start of the command to the end of this process. A supervisor may start
+// this process again at once, and then leadership would move with each start.
 const (
 	leastFailed = 5 * time.Second
-	leastDone   = time.Second // for a command that has done its work
+	leastDone   = time.Second // if the command has ended with code 0
 )
 
-// pause returns the time before the next run, after fewer than mostFailures in a row.
+// pause returns the time before the next run, after so many failures in a row.
 func pause(failures int) time.Duration {
 	return jitter(firstPause << max(failures-1, 0))
 }
 
-// jitter adds up to a quarter, so that machines that fail together do not restart together.
+// jitter adds up to a quarter at random, so that machines that fail together do not restart
+// together.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/4) }
 
 // restarts reports whether the command is to be run again in this term.
@@ -59,7 +60,7 @@ func (w *Wrapper) restarts(r *tour) bool {
 	return w.Restart == RestartAlways || w.Restart == RestartOnFailure && r.code() != 0
 }
 
-// failures counts those in a row that came soon after the start.
+// failures returns the number of failures in a row that came soon after the start.
 func (r *tour) failures(before int) int {
 	if r.code() == 0 || r.lasted >= healthy {
 		return 0
@@ -67,8 +68,8 @@ func (r *tour) failures(before int) int {
 	return before + 1
 }
 
-// rest holds the lease while no command runs. It returns false if the work is to finish in the
-// meantime.
+// rest waits while no command runs and the lease is still renewed. It returns false if the work has
+// to finish before the pause is over.
 func (r *tour) rest(ctx context.Context, d time.Duration) bool {
 	r.log.Warn("the command is restarted after a pause", "pause", d.Round(time.Millisecond))
 	select {
@@ -79,7 +80,7 @@ func (r *tour) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// interrupted is the end of a term in which no command runs just then.
+// interrupted ends a term during a pause between two runs.
 func (w *Wrapper) interrupted() error {
 	if w.Once && w.asked() == 0 {
 		w.end(CodeLost)
@@ -87,19 +88,19 @@ func (w *Wrapper) interrupted() error {
 	return nil
 }
 
-// stepAside gives leadership up for a while, because the command cannot do its work here: it may on
-// another machine.
+// stepAside gives up leadership for a while, because the command cannot do its work on this
+// machine. It may work on another one.
 func (w *Wrapper) stepAside(r *tour) error {
 	if w.Once || w.asked() != 0 {
 		w.endLater(r)
 		return nil
 	}
-	w.complain(r.log, "the command fails on this machine: others get their turn")
+	w.complain(r.log, "the command fails on this machine: other candidates get their turn")
 	return tenure.ErrDecline
 }
 
-// complain logs an error that each term may bring again, ever less often and with a count: a
-// candidate without any other wins one term after the other.
+// complain logs an error that may come again in each term, ever less often and with a count:
+// without other candidates this one wins one term after the other.
 func (w *Wrapper) complain(log *slog.Logger, text string, attrs ...any) {
 	times := w.troubles.Admit(loglimit.Cause(fmt.Sprint(text, attrs), ""), time.Since(w.begun))
 	if times > 1 {
@@ -110,8 +111,8 @@ func (w *Wrapper) complain(log *slog.Logger, text string, attrs ...any) {
 	}
 }
 
-// endLater ends the campaign with the command's exit code, and this process not long before a
-// supervisor should start it again.
+// endLater ends the campaign with the command's exit code. It also sets the time before which
+// Linger does not return.
 func (w *Wrapper) endLater(r *tour) {
 	least := leastDone
 	code := r.code()
@@ -127,16 +128,16 @@ func (w *Wrapper) endLater(r *tour) {
 	w.end(code)
 }
 
-// Linger returns when this process may end. A supervisor that starts it again at once, over and
-// over, would otherwise have leadership move as often. It comes after Run and after the store is
-// closed; a signal ends it.
+// Linger waits until this process may end. Otherwise a supervisor that starts it again at once,
+// over and over, would move leadership as often. Call it after Run and after the store is closed. A
+// signal ends the wait.
 func (w *Wrapper) Linger() {
 	left := time.Until(w.linger)
 	if left <= 0 {
 		return
 	}
-	w.Log.Info("the command ended soon after its start, or was not started: tenure ends later, since it may be started again at once",
-		"later", left.Round(time.Millisecond))
+	w.Log.Info("the command ended soon after its start, or was not started: tenure waits before it exits, so that leadership does not move at each restart by a supervisor",
+		"wait", left.Round(time.Millisecond))
 	select {
 	case <-time.After(left):
 	case <-w.stop.Done():

@@ -27,8 +27,8 @@ func (s *stage) tokens(name string) (all []uint64) {
 	return all
 }
 
-// The next run begins in the same term, with the same token, while another candidate waits in vain,
-// and never beside the remains of the run before.
+// The next run starts in the same term, with the same token, while another candidate waits in vain.
+// It never runs beside processes of the run before.
 func TestRestartKeepsLeadership(t *testing.T) {
 	t.Parallel()
 	for restart, code := range map[Restart]int{RestartOnFailure: 3, RestartAlways: 0} {
@@ -51,7 +51,7 @@ func TestRestartKeepsLeadership(t *testing.T) {
 	}
 }
 
-// alternate checks that nothing of one run acts after the next has begun.
+// alternate checks that no process of one run acts after the next run has started.
 func (s *stage) alternate(name string) {
 	s.Helper()
 	begun := map[int]bool{}
@@ -76,7 +76,8 @@ func TestRestartOnFailureEndsWithACommandThatSucceeds(t *testing.T) {
 	})
 }
 
-// While no command runs a signal ends the wrapper, and a wish is granted, with a release.
+// While no command runs, a signal ends the wrapper, and a hand-over request is granted with a
+// release.
 func TestPauseBetweenRunsEnds(t *testing.T) {
 	t.Parallel()
 	for why, end := range map[string]func(p, rival *player){
@@ -99,7 +100,7 @@ func TestPauseBetweenRunsEnds(t *testing.T) {
 	}
 }
 
-// A lease that is lost in a pause is lost: nothing is run in that term.
+// If the lease is lost in a pause, nothing is run in that term.
 func TestLossInAPauseBetweenRuns(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.restarting(RestartOnFailure, expiring, guardtest.Worker{For: 50 * ms, Code: 3})
@@ -110,8 +111,8 @@ func TestLossInAPauseBetweenRuns(t *testing.T) {
 	})
 }
 
-// Others get their turn when the command fails again and again.
-func TestCommandThatFailsAgainAndAgainStepsAside(t *testing.T) {
+// Other candidates get their turn when the command fails again and again.
+func TestRepeatedlyFailingCommandStepsAside(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.restarting(RestartOnFailure, tenure.Config{Lease: long}, guardtest.Worker{For: 10 * ms, Code: 3})
 		p.begins(1)
@@ -120,6 +121,6 @@ func TestCommandThatFailsAgainAndAgainStepsAside(t *testing.T) {
 		if n := s.journal.Count("a", "begin"); n != mostFailures {
 			t.Errorf("it has begun %d times", n)
 		}
-		p.logs("others get their turn")
+		p.logs("other candidates get their turn")
 	})
 }

@@ -16,8 +16,8 @@ import (
 
 const terminalEnv = "TEST_OF_TENURE_TERMINAL"
 
-// A command may read before the terminal is lent to it, for which the system stops it.
-func TestTerminalIsLentToOneThatReadTooSoon(t *testing.T) {
+// If a command reads before the terminal is lent to it, the system stops the command.
+func TestTerminalIsLentToACommandThatReadTooSoon(t *testing.T) {
 	if os.Getenv(terminalEnv) != "" {
 		lendLate(t)
 		return
@@ -32,7 +32,7 @@ func TestTerminalIsLentToOneThatReadTooSoon(t *testing.T) {
 	w.Await(0, "back")
 }
 
-// lendLate has this process's terminal.
+// lendLate runs with the terminal of this process.
 func lendLate(t *testing.T) {
 	c := exec.Command("/bin/sh", "-c", `read x; echo "command: $x"`)
 	c.Stdin, c.Stdout = os.Stdin, os.Stdout

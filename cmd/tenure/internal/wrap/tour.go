@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 )
 
-// tour is the run of the command in one term.
+// tour is one run of the command, in one term.
 type tour struct {
 	w    *Wrapper
 	term *tenure.Term
@@ -20,22 +20,22 @@ type tour struct {
 	run  *guard.Run
 	pid  int // of the command; 0 until it has started
 	tty  terminal
-	late *time.Timer // rings if nothing was heard of the command
+	late *time.Timer // fires if the guard has not reported anything
 
-	asked  bool              // to finish
-	failed *guard.StartError // to start
-	ended  *guard.Ending     // nil until it has
-	own    bool              // it ended by itself, while this process led
-	empty  bool              // nothing is left of it
+	asked  bool              // the command was asked to finish
+	failed *guard.StartError // the command could not be started; else nil
+	ended  *guard.Ending     // nil until the command has ended
+	own    bool              // the command ended by itself, while this process led
+	empty  bool              // no descendant of the command is left
 	begun  time.Time         // when the run was ordered
-	lasted time.Duration     // from then to the command's end
+	lasted time.Duration     // from begun to the command's end
 }
 
-// follow runs the command and returns when nothing of it is left.
+// follow runs the command, and returns when neither it nor a descendant of it is left.
 func (r *tour) follow(ctx context.Context) {
 	g := r.w.present()
 	r.begun = time.Now()
-	// also if it does not take the order
+	// set before the order, since a guard that hangs may not read that
 	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.abandon(g) })
 	defer r.late.Stop()
 	r.run = g.Run(r.command(), r.term.Remaining, r.w.StopWithin)
@@ -60,34 +60,34 @@ func (r *tour) follow(ctx context.Context) {
 			atOnce = nil
 			g.Kill()
 			defer time.AfterFunc(killWithin, g.Abandon).Stop()
-		case <-hard: // the guard learns it by the last renewal
+		case <-hard: // the guard knows this deadline from the last renewal
 			hard = nil
 			defer time.AfterFunc(r.last(), g.Abandon).Stop()
 		}
 	}
 }
 
-// killWithin is the time for a guard to kill a command at once. A guard that does not is stopped,
-// or hangs, and is killed itself, which ends the command.
+// killWithin is the time for a guard to kill a command at once. A guard that takes longer is
+// stopped or hangs. Then it is killed itself, which ends the command.
 const killWithin = time.Second
 
-// last is the same for the end of a term: later than the guard's own time, and before any other
-// candidate leads.
+// last returns the time after the deadline of a term at which a guard that still runs a command is
+// killed: later than the guard's own SIGKILL, and before any other candidate leads.
 func (r *tour) last() time.Duration {
 	stop := r.w.StopWithin
 	return stop - guard.Reserve(stop)/2
 }
 
-// leastPatience is for a guard that has to say that the term is over already.
+// leastPatience is the least time for a guard to answer, also if the term is over already.
 const leastPatience = 100 * time.Millisecond
 
-// command tells the command the election, the ID and the token.
+// command returns the command, with the election, the ID and the token in its environment.
 func (r *tour) command() guard.Command {
 	return guard.NewCommand(r.w.Path, r.w.Args, append(environment(),
 		"TENURE_ELECTION="+r.term.Election(), "TENURE_ID="+r.w.election.ID(), "TENURE_TOKEN="+token(r.term)))
 }
 
-// nextRenewal is nil when there will be none.
+// nextRenewal returns nil when the term is over.
 func (r *tour) nextRenewal() <-chan struct{} {
 	next := r.term.Renewed()
 	if r.term.Err() != nil {
@@ -96,8 +96,8 @@ func (r *tour) nextRenewal() <-chan struct{} {
 	return next
 }
 
-// ask has the command finish. If the lease is lost the guard does so, which also sees to it that it
-// ends in time.
+// ask asks the command to finish. If the lease is lost, it only logs that: then the guard asks the
+// command, and ends it in time.
 func (r *tour) ask(g *guard.Guard, why error) {
 	if r.term.Err() != nil {
 		r.log.Warn("lost: the command is stopped", "cause", r.term.Err())
@@ -112,8 +112,8 @@ func (r *tour) ask(g *guard.Guard, why error) {
 	g.Signal(s, true)
 }
 
-// abandon gives a guard up that has not even started the command: it hangs or is stopped, and the
-// next term has another.
+// abandon kills a guard that has not even started the command: it hangs or is stopped. The next
+// term gets another one.
 func (r *tour) abandon(g *guard.Guard) {
 	r.log.Error("the guard does not answer: it is killed")
 	g.Abandon()
@@ -139,7 +139,7 @@ func (r *tour) hear(e guard.Event) {
 	}
 }
 
-// code is the command's exit code, 0 if there was no command.
+// code returns the command's exit code, or 0 if there was no command.
 func (r *tour) code() int {
 	if r.ended == nil {
 		return 0
@@ -151,20 +151,20 @@ func (r *tour) code() int {
 // never end, a second signal ends this process, and the lease expires.
 func (r *tour) sweep() {
 	defer time.AfterFunc(killWithin, func() {
-		r.log.Error("what is left of the command cannot be killed, and is waited for", "pid", r.pid)
+		r.log.Error("processes of the command cannot be killed: tenure waits until they end", "pid", r.pid)
 	}).Stop()
 	if !guard.Sweep(r.pid, r.w.atOnce) {
 		r.w.Quit(CodeFailed)
 	}
 }
 
-// finished makes sure that nothing is left. A guard that has died may have left something.
+// finished makes sure that no descendant of the command is left, if the guard has died.
 func (r *tour) finished(g *guard.Guard) {
 	if r.empty {
 		return
 	}
 	<-g.Dead()
-	r.log.Error("guard died", "cause", g.Err())
+	r.log.Error("the guard died: what is left of the command is killed", "cause", g.Err())
 	r.sweep()
 	r.tty.back()
 	if r.ended == nil && r.pid != 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// A process that cannot be killed is waited for, since nothing may be released before it has ended.
-// A second signal ends the wait.
-func TestSecondSignalEndsTheWaitForWhatCannotBeKilled(t *testing.T) {
+// The wrapper waits for a process that cannot be killed, because it must release nothing before
+// that process ends. A second signal ends the wait.
+func TestSecondSignalEndsTheWaitForAnUnkillableProcess(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be two users")
 	}

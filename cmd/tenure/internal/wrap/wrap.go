@@ -18,9 +18,9 @@ import (
 
 // The exit codes of a wrapper, clear of those that commands use.
 const (
-	CodeLost        = 121 // leadership was lost or handed over, and there is to be no second time
+	CodeLost        = 121 // with Once: leadership was lost or handed over
 	CodeFailed      = 125 // no election could be held
-	CodeNotRunnable = 126 // the command is there and cannot be executed
+	CodeNotRunnable = 126 // the command exists but cannot be executed
 	CodeNotFound    = 127
 )
 
@@ -34,12 +34,12 @@ type Options struct {
 	// Restart says after which ends the command is run again in the same term. Its zero value is
 	// RestartNever.
 	Restart Restart
-	// StopWithin is that of the election.
+	// StopWithin is that of the election's Config.
 	StopWithin time.Duration
-	// Guard makes the command line of a guard, one that ends in a call of guard.Main.
+	// Guard returns the command line of a guard, which must call guard.Main.
 	Guard func() *exec.Cmd
 	Log   *slog.Logger
-	// Quit ends this process where it stands: nothing is released.
+	// Quit ends this process at once, without a release.
 	Quit func(code int)
 }
 
@@ -52,21 +52,22 @@ type Wrapper struct {
 	leave context.CancelFunc
 
 	mu      sync.Mutex
-	guard   *guard.Guard   // nil until the first, and dead sometimes
+	guard   *guard.Guard   // nil until the first one; it may be dead
 	running *guard.Guard   // the guard while there is a command
 	signal  syscall.Signal // the signal that asked this process to end, or 0
 	code    int
-	linger  time.Time // this process had better not end before; zero: it may
+	linger  time.Time // Linger waits until then; zero: it does not wait
 
 	stop   context.Context // ends when a signal asks this process to end
 	halt   context.CancelFunc
-	atOnce chan struct{} // closed when a second signal asks for that
+	atOnce chan struct{} // closed when a second signal asks to kill the command
 
 	begun    time.Time
-	troubles loglimit.Limiter // troubles that each term may find again
+	troubles loglimit.Limiter // for errors that may come again in each term
 }
 
-// New starts a guard, so that one is there when leadership is won. Errors say why there is none.
+// New starts a guard, so that there is one when this process is elected. It returns an error if
+// that fails.
 func New(o Options) (*Wrapper, error) {
 	guard.Adopt()
 	w := &Wrapper{Options: o, atOnce: make(chan struct{}), begun: time.Now()}
@@ -76,7 +77,7 @@ func New(o Options) (*Wrapper, error) {
 }
 
 // Run takes part in the election until the command has ended by itself, or a signal was received
-// and the command has ended. It returns the exit code for that, and with CodeFailed the reason.
+// and the command has ended. It returns the exit code, and with CodeFailed the reason.
 func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
 	w.election = e
 	defer guard.KeepSmall(settled)()
@@ -89,8 +90,8 @@ func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
 	return w.code, nil
 }
 
-// settled is the time after which a candidate has started up: reaching the store needs memory that
-// waiting for the end of a lease does not.
+// settled is the time after which a candidate has started up. Connecting to the store needs memory
+// that waiting does not.
 const settled = 5 * time.Second
 
 // Close ends the guard.
@@ -99,10 +100,10 @@ func (w *Wrapper) Close() { w.present().Close() }
 // Context ends when a signal has asked this process to end, or the command has ended.
 func (w *Wrapper) Context() context.Context { return w.ctx }
 
-// Bury is for the first process of a container, which adopts orphans.
+// Bury reaps orphans. Call it in the first process of a container, which adopts them.
 func (w *Wrapper) Bury() { w.present().Bury() }
 
-// ready sees to it that there is a guard.
+// ready starts a guard if there is none, or it is dead.
 func (w *Wrapper) ready() error {
 	if g := w.present(); g != nil && !g.Gone() {
 		return nil
@@ -145,8 +146,8 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 	}
 }
 
-// conclude decides how to go on. Where the wrapper is to end, its campaign is ended first: the
-// lease may be lost at that moment, and then the election would otherwise go on.
+// conclude decides how to go on. If the wrapper has to end, it ends the campaign first. Otherwise
+// the election would go on if the lease were lost at that moment.
 func (w *Wrapper) conclude(r *tour) error {
 	switch {
 	case r.failed != nil && !r.failed.Passing:
@@ -156,7 +157,7 @@ func (w *Wrapper) conclude(r *tour) error {
 	case w.Once:
 		w.end(CodeLost)
 	case !r.asked && r.term.Err() == nil: // the guard has ended it, or has died
-		return tenure.ErrDecline // with a pause, in case guards do so all the time
+		return tenure.ErrDecline // pauses before the next term, in case each guard does that
 	}
 	return nil
 }
@@ -176,23 +177,23 @@ func (w *Wrapper) end(code int) {
 	w.leave()
 }
 
-// asked is the signal that asked this process to end, or 0.
+// asked returns the signal that asked this process to end, or 0.
 func (w *Wrapper) asked() syscall.Signal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.signal
 }
 
-// work notes that there is a command, or with nil that there is none.
+// work notes the guard that runs a command, or with nil that no command runs.
 func (w *Wrapper) work(g *guard.Guard) {
 	w.mu.Lock()
 	w.running = g
 	w.mu.Unlock()
 }
 
-// Hear reacts to a signal: it ends the wrapper, at once if it is the second such signal, or passes
-// the signal on to the command. Without a command, signals that would end a program by default end
-// the wrapper as SIGTERM does.
+// Hear reacts to a signal. SIGTERM and SIGINT end the wrapper; a second one kills the command at
+// once. Other signals go to the command. Without a command, SIGHUP and SIGQUIT end the wrapper as
+// SIGTERM does.
 func (w *Wrapper) Hear(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +205,7 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 			close(w.atOnce)
 		}
 	case ends, w.running == nil && (s == syscall.SIGHUP || s == syscall.SIGQUIT):
-		w.Log.Info("asked to end", "signal", s.String())
+		w.Log.Info("tenure is asked to end", "signal", s.String())
 		w.signal = s
 		w.leave()
 		w.halt()
@@ -213,9 +214,9 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 	}
 }
 
-// LeastStopWithin is enough for a command to hear SIGTERM, and for SIGKILL to be carried out.
+// LeastStopWithin is enough time for a command to receive SIGTERM, and for SIGKILL to take effect.
 const LeastStopWithin = 100 * time.Millisecond
 
-// StopWithin is the default part of a lease that is kept for the command to end in after the lease
-// is lost.
+// StopWithin returns the default of --stop-within: the part of the lease in which the command ends
+// after the lease is lost.
 func StopWithin(lease time.Duration) time.Duration { return min(lease/5, 5*time.Second) }

@@ -62,8 +62,8 @@ func TestStopWithin(t *testing.T) {
 	}
 }
 
-// A program with shared libraries whose loader is missing is explained like a script.
-func TestLoaderThatIsMissing(t *testing.T) {
+// A dynamically linked program whose loader is missing is explained like a script.
+func TestMissingLoader(t *testing.T) {
 	if loader := loaderOf(t, "/bin/sh"); loader == "" {
 		t.Skip("here /bin/sh needs none")
 	} else if _, _, err := Find("/bin/sh"); err != nil {
@@ -94,8 +94,8 @@ func loaderOf(t *testing.T, path string) string {
 	return loader(f)
 }
 
-// A shell would run it, but tenure is none.
-func TestScriptWithoutAFirstLineForTheSystem(t *testing.T) {
+// A shell would run it, but tenure is not a shell.
+func TestScriptWithoutAnInterpreterLine(t *testing.T) {
 	if runtime.GOOS != "linux" || otherFormats() {
 		t.Skip("this system may know other formats")
 	}
@@ -110,9 +110,9 @@ func TestScriptWithoutAFirstLineForTheSystem(t *testing.T) {
 	}
 }
 
-// A script whose interpreter was removed after the first look is there, though the system says that
-// there is no such file.
-func TestInterpreterThatIsRemovedLater(t *testing.T) {
+// A script whose interpreter was removed after the first check exists, although the system reports
+// that there is no such file.
+func TestInterpreterRemovedLater(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "job")
 	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
 		t.Fatal(err)

@@ -1,10 +1,10 @@
-// Command election is nats-kv-leader-elect's demonstration: it starts some workers that elect a
-// leader among them and among those of every other process that runs it, over the bucket
-// DEMO_ELECTION. SIGINT and SIGTERM end it.
+// Command election is nats-kv-leader-elect's demonstration, on package election. It starts some
+// workers. The workers of all such processes elect one leader, in the bucket DEMO_ELECTION. SIGINT
+// and SIGTERM end it.
 //
 //	nats kv add --ttl 31s DEMO_ELECTION
 //	CONTEXT=local election
-//	nats kv del DEMO_ELECTION demo        forces a fail-over
+//	nats kv del DEMO_ELECTION demo        forces a failover
 //
 // Its settings are environment variables:
 //

@@ -23,7 +23,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// beTheCommand has the test binary be the command.
+// beTheCommand makes the test binary the command.
 const beTheCommand = "ELECTION_TEST_BE_THE_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is a server, and a home directory in which the nats command knows it as the contexts local,
+// site is a server, and a home directory in which the nats command knows it by two contexts: local,
 // which is selected, and away.
 type site struct {
 	*testing.T
@@ -76,7 +76,7 @@ func (x *site) context(name, url string) {
 	x.must(os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600))
 }
 
-// bucket makes one with this lease.
+// bucket creates a bucket with this lease.
 func (x *site) bucket(lease time.Duration) nats.KeyValue {
 	x.Helper()
 	kv, err := x.js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucketName, TTL: 3 * lease})
@@ -84,7 +84,7 @@ func (x *site) bucket(lease time.Duration) nats.KeyValue {
 	return kv
 }
 
-// command is a process of its own.
+// command is the command in its own process.
 type command struct {
 	x   *site
 	cmd *exec.Cmd
@@ -118,7 +118,7 @@ func (c *command) said() string {
 	return c.lines.String()
 }
 
-// says waits until it has printed a match.
+// says waits until the command has printed a match.
 func (c *command) says(pattern string) []string {
 	c.x.Helper()
 	var found []string
@@ -132,7 +132,7 @@ func (c *command) says(pattern string) []string {
 	return found
 }
 
-// ends waits for its end.
+// ends waits for the end of the command.
 func (c *command) ends() error {
 	c.x.Helper()
 	done := make(chan error, 1)
@@ -146,14 +146,14 @@ func (c *command) ends() error {
 	}
 }
 
-// released is a record that the first candidate needs not wait for.
+// released is a record that the first candidate need not wait for.
 const released = `{"leaderID":"gone","term":1,"leaseMillis":1000,"incarnation":"i","seq":1,"nonce":"n","released":true}`
 
-// TestCommand: a leader, a fail-over that is forced as the documentation says, and an orderly end.
+// TestCommand: a leader, a fail-over that is forced as the documentation says, and a graceful end.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
-	kv := x.bucket(30 * time.Second) // which a leader keeps on a slow machine
+	kv := x.bucket(30 * time.Second) // long enough for a leader on a slow machine
 	_, err := kv.Create("other", []byte(released))
 	x.must(err)
 	c := x.start("CONTEXT=local", "NOSPLAY=1", "KEY=other", "WORKERS=3")
@@ -183,8 +183,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCommandByItself: the behavior without any setting.
-func TestCommandByItself(t *testing.T) {
+// TestCommandWithoutSettings shows the behavior without any setting.
+func TestCommandWithoutSettings(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
 	kv := x.bucket(time.Second)
@@ -198,7 +198,7 @@ func TestCommandByItself(t *testing.T) {
 	x.must(err)
 }
 
-func TestCommandSaysWhatIsWrong(t *testing.T) {
+func TestCommandReportsErrors(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
 	for _, c := range []struct {
@@ -226,8 +226,8 @@ func TestCommandSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestCommandAmongOldOnes: a leader of nats-kv-leader-elect's that has crashed.
-func TestCommandAmongOldOnes(t *testing.T) {
+// TestCommandAmongOldCandidates: a leader of nats-kv-leader-elect has crashed.
+func TestCommandAmongOldCandidates(t *testing.T) {
 	t.Parallel()
 	x := newSite(t)
 	_, err := x.bucket(time.Second).Create("demo", []byte("worker 1"))

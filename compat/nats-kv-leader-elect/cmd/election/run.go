@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 )
 
-// bucketName is nats-kv-leader-elect's.
+// bucketName is the same as in nats-kv-leader-elect's demonstration.
 const bucketName = "DEMO_ELECTION"
 
 // settings are the values in the environment.
@@ -46,7 +46,7 @@ func read(env func(string) string) (settings, error) {
 	return s, nil
 }
 
-// run takes part until a signal comes, which is no error.
+// run takes part until a signal comes, which is not an error.
 func run(env func(string) string) error {
 	s, err := read(env)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 )
 
-// pace is that of a leader's work.
+// pace is the interval of a leader's work.
 const pace = time.Second
 
 // worker is one candidate.

@@ -21,19 +21,19 @@ func Bubble(t *testing.T, test func(t *testing.T)) {
 }
 
 // Prepare must be called outside of a bubble before the first server starts in one, and then in
-// each.
+// each bubble.
 func Prepare(t testing.TB) {
 	register()
 	dropPools()
 	t.Cleanup(dropPools)
 }
 
-// register starts the clock that all servers of a process share, outside of the bubbles in which
-// they come and go.
+// register starts the clock that all servers of a process share. It must not start in a bubble,
+// since it outlives the bubble.
 var register = sync.OnceFunc(ats.Register)
 
-// dropPools drops the timers that the client library keeps for later: those of one bubble are of no
-// use in another. Objects in a sync.Pool survive one collection and not two.
+// dropPools drops the timers that the client library keeps for later: a timer of one bubble must
+// not be used in another. Objects in a sync.Pool survive one garbage collection, but not two.
 func dropPools() {
 	runtime.GC()
 	runtime.GC()
@@ -58,7 +58,7 @@ func Start(t testing.TB, o *server.Options) *server.Server {
 	return s
 }
 
-// Connect makes a connection to the server.
+// Connect connects to the server, and closes the connection after the test.
 func Connect(t testing.TB, s *server.Server, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect("", append(opts, nats.InProcessServer(s))...)

@@ -1,5 +1,6 @@
-// Command neli takes part in the election of a leader among all that are started with the same
-// group and topic, and says twice a second that it leads while it does. SIGINT and SIGTERM end it.
+// Command neli shows an election by package neli. All processes that are started with the same
+// group and topic elect a leader, which logs twice a second that it leads. SIGINT and SIGTERM end
+// it.
 //
 //	go run ./cmd/neli -kafka localhost:9092 -group goneli.group -topic goneli.topic
 package main

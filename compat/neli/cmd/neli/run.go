@@ -33,7 +33,7 @@ func options(args []string) (neli.Config, error) {
 	}, nil
 }
 
-// run takes part until a signal comes, which is no error, or this process can never lead.
+// run takes part until a signal comes, which is not an error, or until this process can never lead.
 func run(args []string) error {
 	cfg, err := options(args)
 	if errors.Is(err, flag.ErrHelp) {

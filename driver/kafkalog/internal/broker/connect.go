@@ -7,7 +7,7 @@ import (
 )
 
 // errOthers names the options that would change the kind of a client.
-var errOthers = errors.New("leave kgo.ConsumerGroup and kgo.TransactionalID out: where one is needed it is set by other means")
+var errOthers = errors.New("leave out kgo.ConsumerGroup and kgo.TransactionalID: this package sets them itself where it needs them")
 
 // Connect makes a client with a user's options of a connection, and with others that the user
 // cannot change.

@@ -25,7 +25,8 @@ func TestAPIPrefix(t *testing.T) {
 	}
 }
 
-// A client that is not admitted again should report why. The server's text classifies nothing.
+// If a client is not admitted again, the error has the server's reason. The text does not decide
+// the kind of the error.
 func TestOfflineQuotesTheServer(t *testing.T) {
 	last := nats.ErrAuthorization
 	err := offline(nats.RECONNECTING, last)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLastAnswer: while others like it are answered a request may wait, since thousands of
+// TestLastAnswer: while other such requests are answered, a request may wait: thousands of
 // elections wait for each other.
 func TestLastAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,17 +10,17 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestSettings: the options that say where to connect and as which user are kept. The handlers are
-// not, because they would get events of a connection that the program does not know.
+// TestSettings: the own connection keeps the options for the servers and the user. It does not keep
+// the handlers, because they would get events of a connection that the program does not know.
 func TestSettings(t *testing.T) {
-	tells := func(*nats.Conn) {}
+	handler := func(*nats.Conn) {}
 	of := nats.GetDefaultOptions()
 	for _, set := range []nats.Option{
 		nats.Name("billing"), nats.UserInfo("user", "x"), nats.CustomInboxPrefix("_MINE"), nats.Timeout(7 * time.Second),
 		nats.Secure(&tls.Config{ServerName: "store", MinVersion: tls.VersionTLS13}), nats.DontRandomize(),
-		nats.ClosedHandler(tells), nats.ConnectHandler(tells), nats.ReconnectHandler(tells), nats.LameDuckModeHandler(tells),
-		nats.DiscoveredServersHandler(tells), nats.DisconnectErrHandler(func(*nats.Conn, error) {}),
-		nats.DisconnectHandler(tells), nats.ReconnectErrHandler(func(*nats.Conn, error) {}),
+		nats.ClosedHandler(handler), nats.ConnectHandler(handler), nats.ReconnectHandler(handler), nats.LameDuckModeHandler(handler),
+		nats.DiscoveredServersHandler(handler), nats.DisconnectErrHandler(func(*nats.Conn, error) {}),
+		nats.DisconnectHandler(handler), nats.ReconnectErrHandler(func(*nats.Conn, error) {}),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), nats.RetryOnFailedConnect(true), nats.NoReconnect(),
 		nats.UserJWT(func() (string, error) { return "", nil }, func([]byte) ([]byte, error) { return nil, nil }),
 	} {

@@ -55,8 +55,8 @@ func tooLong(connected time.Time, outages ...outage) bool {
 }
 
 // unable reports whether a server answers that it cannot carry out the request now: it has no
-// leader, or an earlier write is under way. The answer to a write is short, and any other shows
-// data in base64 only.
+// leader, or an earlier write is under way. It searches the text, which is safe: the answer to a
+// write holds no data, and other answers hold data only in base64.
 func unable(answer []byte, p Purpose) bool {
 	says := func(text string) bool { return bytes.Contains(answer, []byte(text)) }
 	return says(`"code":503`) || p == Write && (says(`"err_code":10164`) || says(`"err_code":10158`))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestOutage: an old failure has nothing to do with the next one, and a new connection gets its own
+// TestOutage: an old failure does not count for the next one, and a new connection gets its own
 // time.
 func TestOutage(t *testing.T) { synctest.Test(t, outages) }
 

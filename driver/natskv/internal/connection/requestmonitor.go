@@ -66,7 +66,7 @@ func (c *Conn) monitor(
 		end:        cancel,
 		wait:       firstLook,
 	}
-	r.supervisor.attend(r)
+	r.supervisor.register(r)
 	r.mu.Lock() // the timer must not fire before it is stored
 	r.timer = time.AfterFunc(r.wait, r.look)
 	r.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *Conn) monitor(
 }
 
 func (r *requestMonitor) stop() {
-	r.supervisor.leave(r)
+	r.supervisor.unregister(r)
 	r.mu.Lock()
 	r.over = true
 	r.timer.Stop()

@@ -33,8 +33,8 @@ func TestOldRefusal(t *testing.T) {
 	}
 }
 
-// TestEndAfterAWrite: a connection that ends because the user has expired may have carried the
-// write before.
+// TestEndAfterAWrite: a connection that ends because its user has expired may have sent the write
+// before.
 func TestEndAfterAWrite(t *testing.T) {
 	for write, want := range map[bool]bool{true: false, false: true} {
 		r := &requestMonitor{write: write}
@@ -44,8 +44,8 @@ func TestEndAfterAWrite(t *testing.T) {
 	}
 }
 
-// TestReconnected: a connection may be back before a look, and bring an answer. That answer may
-// come from another server, of another cluster.
+// TestReconnected: a connection may be back before a check, and bring an answer. That answer may
+// come from another server, even of another cluster.
 func TestReconnected(t *testing.T) {
 	nc := natstest.Connect(t, natstest.StartServer(t, natstest.WithoutJetStream).ClientURL())
 	r := &requestMonitor{nc: nc, number: nc.Stats().Reconnects}
@@ -61,7 +61,7 @@ func TestReconnected(t *testing.T) {
 		}
 		r.number++
 		if err := c.look(); !errors.Is(err, ErrLost) {
-			t.Errorf("%s, with another connection than that of the request: %v; want to hear that it was lost", c.when, err)
+			t.Errorf("%s, with another connection than that of the request: %v; want an error that it was lost", c.when, err)
 		}
 		r.number--
 	}

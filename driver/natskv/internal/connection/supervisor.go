@@ -96,8 +96,8 @@ func (s *supervisor) close() {
 	s.tasks.Wait()
 }
 
-// attend makes a request receive each refusal that may be its own, until leave.
-func (s *supervisor) attend(r *requestMonitor) {
+// register makes a request receive each refusal that may be its own, until unregister.
+func (s *supervisor) register(r *requestMonitor) {
 	if s == nil {
 		return
 	}
@@ -111,7 +111,7 @@ func (s *supervisor) attend(r *requestMonitor) {
 	}
 }
 
-func (s *supervisor) leave(r *requestMonitor) {
+func (s *supervisor) unregister(r *requestMonitor) {
 	if s == nil {
 		return
 	}

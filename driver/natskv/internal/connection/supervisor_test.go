@@ -16,7 +16,7 @@ import (
 // question is a subject on which the servers of these tests answer.
 const question = "question"
 
-// startServer runs a server on which every question is answered after a while.
+// startServer runs a server that answers every request after a delay.
 func startServer(t *testing.T, after time.Duration) (url string) {
 	t.Helper()
 	s := natstest.StartServer(t, natstest.WithoutJetStream)
@@ -50,7 +50,7 @@ func own(t *testing.T, given *nats.Conn, opts ...nats.Option) *Conn {
 	return c
 }
 
-// twoWays returns an own connection that knows two ways to one server, and uses the first.
+// twoWays returns an own connection that knows two addresses of one server, and uses the first.
 func twoWays(t *testing.T, opts ...nats.Option) (c *Conn, first *natstest.Proxy, lost *natstest.Errors) {
 	t.Helper()
 	given, first := natstest.TwoWays(t, startServer(t, 0))
@@ -62,9 +62,9 @@ func twoWays(t *testing.T, opts ...nats.Option) (c *Conn, first *natstest.Proxy,
 	return c, first, lost
 }
 
-// TestStranded: a server that has lost the rest of its cluster gives signs of life, and nothing
-// else. The store leaves it, sooner if the server reports the reason.
-func TestStranded(t *testing.T) {
+// TestStrandedServerIsLeft: a server that has lost the rest of its cluster only gives signs of
+// life. The store leaves it, and leaves it earlier if the server reports the reason.
+func TestStrandedServerIsLeft(t *testing.T) {
 	answer := func(text string) *nats.Msg { return &nats.Msg{Data: []byte(text)} }
 	silent := func(s *supervisor, p Purpose) {
 		s.unanswered(time.Now().Add(-suspicious), p, context.DeadlineExceeded)
@@ -76,7 +76,7 @@ func TestStranded(t *testing.T) {
 	}{
 		{"a write without an answer", func(s *supervisor) { silent(s, Write) }, silentFor},
 		{"a read without an answer", func(s *supervisor) { silent(s, Read) }, silentFor},
-		{"nobody listens", func(s *supervisor) { s.unanswered(time.Now(), Read, nats.ErrNoResponders) }, explainedFor},
+		{"no responder", func(s *supervisor) { s.unanswered(time.Now(), Read, nats.ErrNoResponders) }, explainedFor},
 		{"not available", func(s *supervisor) { s.answered(answer(`{"error":{"code":503,"err_code":10008}}`), Read) }, explainedFor},
 		{"the last write is under way", func(s *supervisor) { s.answered(answer(`{"error":{"code":400,"err_code":10164}}`), Write) }, explainedFor},
 		{"writes fail and reads succeed", func(s *supervisor) {
@@ -126,7 +126,7 @@ func stranded(t *testing.T, vain func(s *supervisor), after time.Duration) {
 		s.tasks.Wait()
 	}
 	failed(explainedFor / 2)
-	// After which all is well.
+	// After that all is well.
 	s.answered(&nats.Msg{Data: []byte(`{"stream":"KV_B","seq":1}`)}, Write)
 	anew := time.Now().Add(-suspicious)
 	vain(s)
@@ -150,8 +150,8 @@ func stranded(t *testing.T, vain func(s *supervisor), after time.Duration) {
 	wait.Until(t, "it moves on", func() bool { return len(lost.All()) > 0 && reaches(t, c) })
 }
 
-// TestReconnectsAreRare: where another connection does not help, reconnects must not become the
-// trouble. There are about as many in the next minute as in the first seconds.
+// TestReconnectsAreRare: where another connection does not help, reconnects must not make things
+// worse. There are about as many in the next minute as in the first seconds.
 func TestReconnectsAreRare(t *testing.T) { synctest.Test(t, reconnectsAreRare) }
 
 func reconnectsAreRare(t *testing.T) {
@@ -174,7 +174,7 @@ func reconnectsAreRare(t *testing.T) {
 	}
 }
 
-// TestFarServer: a sign of life from a server that is far away takes long.
+// TestFarServer: a sign of life from a distant server takes long.
 func TestFarServer(t *testing.T) {
 	s := &supervisor{roundTrip: 700 * time.Millisecond}
 	if d := s.atLeast(pongWithin); d != 2800*time.Millisecond {
@@ -185,7 +185,7 @@ func TestFarServer(t *testing.T) {
 	}
 }
 
-// TestPings: a follower sends no requests, and must find out all the same.
+// TestPings: a follower sends no requests, and must notice a silent server all the same.
 func TestPings(t *testing.T) { natstest.InBubble(t, pings) }
 
 func pings(t *testing.T) {
@@ -223,8 +223,8 @@ func slowAnswers(t *testing.T) {
 	}
 }
 
-// TestBusyServer: a pong may have to wait behind thousands of answers, and a server that sends
-// those is alive.
+// TestBusyServer: a pong may have to wait behind thousands of answers. A server that sends those is
+// alive.
 func TestBusyServer(t *testing.T) { natstest.InBubble(t, busyServer) }
 
 func busyServer(t *testing.T) {
@@ -232,7 +232,7 @@ func busyServer(t *testing.T) {
 	first.Cut()
 	s := c.supervisor
 	s.mu.Lock()
-	s.busy, s.roundTrip = true, pongWithin/2 // so that it has patience for a while
+	s.busy, s.roundTrip = true, pongWithin/2 // so that it waits for a while
 	s.mu.Unlock()
 	asked := make(chan struct{})
 	s.tasks.Go(func() { s.ask(); close(asked) })
@@ -248,14 +248,14 @@ func busyServer(t *testing.T) {
 	if n := len(lost.All()); n > 0 || s.busy || !s.replaced.IsZero() {
 		t.Errorf("%d losses, busy %v, replaced %v; want the connection to be kept", n, s.busy, s.replaced)
 	}
-	wait.Until(t, "silence is no life", func() bool {
+	wait.Until(t, "a silent server counts as lost", func() bool {
 		s.doubt()
 		return len(lost.All()) > 0 && reaches(t, c)
 	})
 }
 
-// TestCallersEnds: a caller that had little time, or left, proves nothing about the connection.
-func TestCallersEnds(t *testing.T) { natstest.InBubble(t, callersEnds) }
+// A caller with little time, or one that left, proves nothing about the connection.
+func TestImpatientCallersRaiseNoDoubt(t *testing.T) { natstest.InBubble(t, callersEnds) }
 
 func callersEnds(t *testing.T) {
 	c, first, lost := twoWays(t, natstest.Unpinged)
@@ -276,8 +276,8 @@ func callersEnds(t *testing.T) {
 	}
 }
 
-// TestWriteIsNotSentOverAnotherConnection: the caller has checked where the connection of one
-// number leads, so a write must not go over the next.
+// TestWriteIsNotSentOverAnotherConnection: the caller has checked the server of one connection, so
+// its write must not go over the next connection.
 func TestWriteIsNotSentOverAnotherConnection(t *testing.T) {
 	c := own(t, natstest.Connect(t, startServer(t, 0)))
 	for number, want := range map[uint64]error{c.Number(): nil, c.Number() + 1: ErrLost} {

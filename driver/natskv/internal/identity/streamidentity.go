@@ -13,14 +13,15 @@ var ErrTwoClusters = errors.New("there are two buckets of this name")
 // ClockSkew is how far the clocks of two servers of one cluster may be apart.
 const ClockSkew = time.Minute
 
-// Stream is the identity of the stream that a store has met: the time at which it was created,
-// since no two streams are created at the same nanosecond. Its zero value has met none.
+// Stream is the identity of the stream that a store uses: the time at which it was created, since
+// no two streams are created at the same nanosecond. The zero value is for a store that has not
+// seen a stream yet.
 type Stream struct {
 	mu         sync.Mutex
-	created    time.Time // zero: none was met yet
+	created    time.Time // zero: none was seen yet
 	seen       time.Time // when it was last there, by the clock of its server
 	at         time.Time // the same by the clock of this machine
-	connection uint64    // over which it was met, by its number
+	connection uint64    // the number of the connection over which it was seen
 
 	confirming sync.Mutex // held while the store checks where a new connection leads
 }
@@ -59,8 +60,8 @@ func earlier(a, b time.Time) time.Time {
 // Stamp writes a time for people.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Met returns when the last stream that was met was created, and whether it was met over the
-// connection with this number. The time is zero if none was met.
+// Met returns when the last stream that the store saw was created, and whether the store saw it
+// over the connection with this number. The time is zero if the store saw none.
 func (s *Stream) Met(connection uint64) (created time.Time, here bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +86,7 @@ func (s *Stream) Confirm(connection func() uint64, look func() (time.Time, error
 		}
 	}
 	if !was.IsZero() && !created.Equal(was) {
-		return errors.New("the bucket was recreated, so that what the write expects may be another's")
+		return errors.New("the bucket was recreated, so the version that the write expects may belong to another record")
 	}
 	return nil
 }

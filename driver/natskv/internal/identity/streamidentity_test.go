@@ -24,7 +24,7 @@ func TestStream(t *testing.T) {
 		{"an older one", []visit{info(0, 100), info(-500, 200)}, true, "both were there at 0"},
 		{"by a nanosecond", []visit{info(0, 1000), {at(0).Add(1), at(1001)}}, true, "time is the name"},
 		{"an older answer", []visit{info(0, 1000), info(0, 10), info(500, 1100)}, true, "what was seen once was seen"},
-		{"anew, then the old one", []visit{info(0, 100), info(200, 300), info(0, 400)}, true, "it was put back, or is elsewhere"},
+		{"a new one, then the old one", []visit{info(0, 100), info(200, 300), info(0, 400)}, true, "it was put back, or is elsewhere"},
 		{"old servers", []visit{{}, {}}, false, "they do not say"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

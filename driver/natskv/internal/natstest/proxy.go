@@ -1,6 +1,7 @@
 package natstest
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"strconv"
@@ -17,6 +18,8 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	mute  bool
+	drop  []byte        // text of the message to lose; nil: none
+	lost  chan struct{} // closed when it is lost
 	conns []net.Conn
 }
 
@@ -94,13 +97,30 @@ type answers struct {
 }
 
 func (a answers) Write(b []byte) (int, error) {
-	a.p.mu.Lock()
-	mute := a.p.mute
-	a.p.mu.Unlock()
-	if mute {
+	if a.p.withholds(b) {
 		return len(b), nil
 	}
 	return a.Conn.Write(b)
+}
+
+func (p *Proxy) withholds(b []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.drop != nil && bytes.Contains(b, p.drop) {
+		p.drop = nil
+		close(p.lost)
+		return true
+	}
+	return p.mute
+}
+
+// Lose loses the next message from the server that contains the text, and what the server sends
+// together with it. The channel is closed when the message is lost.
+func (p *Proxy) Lose(text string) (lost <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop, p.lost = []byte(text), make(chan struct{})
+	return p.lost
 }
 
 // Cut loses all messages from the server until heal is called. Heal also ends the connections,

@@ -2,12 +2,12 @@ package natstest
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -24,7 +24,7 @@ func StartServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	o := ServerOptions(t.TempDir())
 	if onSockets && !Virtual() {
-		o.DontListen, o.Host, o.Port = false, "127.0.0.1", FreePort(t)
+		o.DontListen, o.Host, o.Port = false, ports.Host, FreePort(t)
 	}
 	for _, c := range change {
 		c(o)
@@ -33,13 +33,15 @@ func StartServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var faults serverFaults
+	s.SetLogger(&faults, false, false)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
 	if !s.ReadyForConnections(wait.Left()) {
-		t.Fatal("the server does not start")
+		t.Fatalf("the server does not start: %q", faults.all())
 	}
 	if o.DontListen {
 		inside.put(t, Host(t, s.ClientURL()), s.InProcessConn)
@@ -47,26 +49,45 @@ func StartServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 	return s
 }
 
+// serverFaults keeps the errors that a server logs, which say why it does not start.
+type serverFaults struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (f *serverFaults) all() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.lines)
+}
+
+// Errorf keeps an error.
+func (f *serverFaults) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.lines) < 20 {
+		f.lines = append(f.lines, fmt.Sprintf(format, args...))
+	}
+}
+
+// Fatalf keeps an error that ends the start.
+func (f *serverFaults) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
+
+// Noticef, Warnf, Debugf and Tracef drop what is no error.
+func (f *serverFaults) Noticef(string, ...any) {}
+func (f *serverFaults) Warnf(string, ...any)   {}
+func (f *serverFaults) Debugf(string, ...any)  {}
+func (f *serverFaults) Tracef(string, ...any)  {}
+
 // WithoutJetStream is for servers that a test itself plays.
 func WithoutJetStream(o *server.Options) { o.JetStream = false }
 
-// lastPort is the last port that FreePort tried. It begins anywhere, so that another run of these
-// tests has others.
-var lastPort atomic.Int64
-
-func init() { lastPort.Store(rand.Int64N(10_000)) }
-
-// FreePort returns a free port from 10000 to 19999, below those that systems give to clients and to
-// programs that take any port: a server that is restarted finds its own port free.
+// FreePort returns a port of 127.0.0.1 for a server that may be restarted.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	for range 10_000 {
-		port := 10_000 + int(lastPort.Add(1)%10_000)
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
-			_ = l.Close()
-			return port
-		}
+	all, err := ports.Free(1)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return 0
+	return all[0]
 }

@@ -6,22 +6,22 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// settle is how often a question is asked again that has not the answer that is waited for.
+// settle is the time between two attempts of a request that has not yet succeeded.
 const settle = 50 * time.Millisecond
 
-// client is one of the super user, which gives up on a silent broker soon.
+// client returns a client of the super user, which soon gives up on a silent broker.
 func (c *Cluster) client() (*kgo.Client, error) {
 	return kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.DialTimeout(time.Second),
 		kgo.RequestTimeoutOverhead(2*time.Second), kgo.RetryTimeout(5*time.Second), kgo.MetadataMinAge(settle))
 }
 
-// until asks, with a client, until there is no error or the context ends.
+// until calls ask with a client until there is no error or the context ends.
 func (c *Cluster) until(ctx context.Context, what string, ask func(*kgo.Client) error) error {
 	client, err := c.client()
 	if err != nil {
@@ -44,10 +44,10 @@ func (c *Cluster) until(ctx context.Context, what string, ask func(*kgo.Client) 
 	}
 }
 
-// endedEarly is the fault of a broker that should run and has ended.
+// endedEarly returns an error if a broker should run and has ended.
 func (c *Cluster) endedEarly() error {
 	for _, b := range c.brokers {
-		if b.wanted() && !b.runs() {
+		if b.shouldRun() && !b.runs() {
 			return b.fault("ended by itself")
 		}
 	}
@@ -73,7 +73,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	})
 }
 
-// joined waits until the cluster counts a broker among its members.
+// joined waits until a broker is a member of the cluster.
 func (c *Cluster) joined(ctx context.Context, b *broker) error {
 	return c.until(ctx, fmt.Sprintf("broker %d does not join", b.n), func(*kgo.Client) error {
 		return c.members(ctx, b)
@@ -90,8 +90,8 @@ func (c *Cluster) Complete(ctx context.Context) error {
 	})
 }
 
-// members waits until each of these brokers itself names all of them as members: the answers of
-// others may be old.
+// members returns an error unless each of these brokers names all of them as members. Answers of
+// other brokers may be old.
 func (c *Cluster) members(ctx context.Context, wanted ...*broker) error {
 	for _, b := range wanted {
 		there, err := c.membersBy(ctx, b)
@@ -107,7 +107,7 @@ func (c *Cluster) members(ctx context.Context, wanted ...*broker) error {
 	return nil
 }
 
-// membersBy are those by the word of one broker.
+// membersBy returns the members that one broker names.
 func (c *Cluster) membersBy(ctx context.Context, b *broker) (map[int]bool, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(ports.Address(c.layout.Plain[b.n-1])), kgo.DialTimeout(time.Second),
 		kgo.RequestTimeoutOverhead(2*time.Second))
@@ -143,7 +143,7 @@ func complete(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
-// metadata asks any broker about some topics, or about all of them if there are none given.
+// metadata asks any broker about some topics, or about all topics if none are given.
 func metadata(ctx context.Context, client *kgo.Client, topics []kmsg.MetadataRequestTopic) (*kmsg.MetadataResponse, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = topics

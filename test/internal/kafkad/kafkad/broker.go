@@ -23,9 +23,9 @@ type broker struct {
 	detached bool
 
 	mu      sync.Mutex
-	meant   bool // to run
+	wanted  bool // started, and not ended by a signal
 	process *os.Process
-	ended   chan struct{} // closed when the process has; nil where it is no child of this one
+	ended   chan struct{} // closed when the process has ended; nil if it is not a child of this one
 }
 
 func (b *broker) properties() string { return filepath.Join(b.dir, "server.properties") }
@@ -42,7 +42,7 @@ func (b *broker) format(ctx context.Context, l layout) error {
 	if err := os.WriteFile(b.properties(), []byte(l.properties(b.n, filepath.Join(b.dir, "data"))), 0o600); err != nil {
 		return err
 	}
-	// an id may begin with "-"
+	// The equals sign is needed because an id may begin with "-".
 	cmd := b.run(ctx, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "kafka.tools.StorageTool", "format", "--cluster-id="+l.ID, "--config", b.properties())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("format broker %d: %w: %s", b.n, err, tail(out))
@@ -50,7 +50,7 @@ func (b *broker) format(ctx context.Context, l layout) error {
 	return nil
 }
 
-// start runs it, and returns before it answers.
+// start starts the process, and does not wait until it answers.
 func (b *broker) start() error {
 	if b.runs() {
 		return fmt.Errorf("broker %d runs already", b.n)
@@ -59,7 +59,7 @@ func (b *broker) start() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }() // the process has its own
+	defer func() { _ = out.Close() }() // the process has its own descriptor
 	cmd := b.run(context.Background(), "-Xms128m", "-Xmx384m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		"kafka.Kafka", b.properties())
@@ -80,14 +80,14 @@ func (b *broker) adopt(cmd *exec.Cmd) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ended := make(chan struct{})
-	b.process, b.ended, b.meant = cmd.Process, ended, true
+	b.process, b.ended, b.wanted = cmd.Process, ended, true
 	go func() {
 		_ = cmd.Wait()
 		close(ended)
 	}()
 }
 
-// find looks for the process that another one has started.
+// find looks for a process that another process has started.
 func (b *broker) find() {
 	written, err := os.ReadFile(b.pidFile())
 	if err != nil {
@@ -100,8 +100,8 @@ func (b *broker) find() {
 	b.process, _ = os.FindProcess(pid)
 }
 
-// now returns the process, nil if there was none, and the channel that tells its end.
-func (b *broker) now() (*os.Process, chan struct{}) {
+// current returns the process, nil if there was none, and the channel that is closed at its end.
+func (b *broker) current() (*os.Process, chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.process, b.ended
@@ -109,7 +109,7 @@ func (b *broker) now() (*os.Process, chan struct{}) {
 
 // runs reports whether the process has not ended. A paused one runs.
 func (b *broker) runs() bool {
-	process, ended := b.now()
+	process, ended := b.current()
 	switch {
 	case process == nil:
 		return false
@@ -124,18 +124,18 @@ func (b *broker) runs() bool {
 	}
 }
 
-// wanted reports whether the process should run: it was started and got no signal.
-func (b *broker) wanted() bool {
+// shouldRun reports whether the process was started and got no signal from this package.
+func (b *broker) shouldRun() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.meant
+	return b.wanted
 }
 
 // signal sends a signal to the process.
 func (b *broker) signal(sig os.Signal) error {
-	process, _ := b.now()
+	process, _ := b.current()
 	b.mu.Lock()
-	b.meant = false
+	b.wanted = false
 	b.mu.Unlock()
 	if process == nil || !b.runs() {
 		return fmt.Errorf("broker %d: %w", b.n, os.ErrProcessDone)
@@ -158,7 +158,7 @@ func (b *broker) end(ctx context.Context, sig os.Signal) error {
 	return nil
 }
 
-// fault is an error with the last words of the broker.
+// fault returns an error with the end of the broker's log.
 func (b *broker) fault(what string) error {
 	said, _ := os.ReadFile(b.log())
 	return fmt.Errorf("broker %d %s: %s", b.n, what, tail(said))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// patience is how long brokers may take to answer, or to end. Only a hang takes longer, on a busy
-// machine too.
+// patience is the time limit for brokers to answer or to end. Even on a busy machine, only a broker
+// that hangs takes longer.
 const patience = 10 * time.Minute
 
 // Signal sends a signal to a broker and returns at once.
@@ -21,18 +21,17 @@ func (c *Cluster) Signal(n int, sig os.Signal) error {
 	return b.signal(sig)
 }
 
-// Kill ends a broker as SIGKILL does, also a paused one. It returns when the process is gone.
+// Kill ends a broker by SIGKILL, also a paused one. It returns when the process is gone.
 func (c *Cluster) Kill(n int) error { return c.end(n, os.Kill) }
 
-// Stop ends a broker as an operator does, by SIGTERM: it hands over its partitions and leaves. It
-// returns when the process is gone.
+// Stop ends a broker by SIGTERM, as an operator does: the broker hands over its partitions and
+// leaves. Stop returns when the process is gone.
 func (c *Cluster) Stop(n int) error { return c.end(n, syscall.SIGTERM) }
 
-// Pause stops a broker as SIGSTOP does: it stays connected and silent. On Windows it is not
-// supported.
+// Pause stops a broker by SIGSTOP: it stays connected and silent. On Windows it is not supported.
 func (c *Cluster) Pause(n int) error { return c.pausing(n, pause) }
 
-// Resume lets a paused broker go on.
+// Resume continues a paused broker.
 func (c *Cluster) Resume(n int) error { return c.pausing(n, resume) }
 
 func (c *Cluster) pausing(n int, do func(*os.Process) error) error {
@@ -40,7 +39,7 @@ func (c *Cluster) pausing(n int, do func(*os.Process) error) error {
 	if err != nil {
 		return err
 	}
-	process, _ := b.now()
+	process, _ := b.current()
 	if process == nil {
 		return os.ErrProcessDone
 	}
@@ -57,8 +56,8 @@ func (c *Cluster) end(n int, sig os.Signal) error {
 	return b.end(ctx, sig)
 }
 
-// Start starts a broker again, on its files, and returns when the cluster counts it among its
-// members again.
+// Start starts a broker again, on its files. It returns when the broker is a member of the cluster
+// again.
 func (c *Cluster) Start(n int) error {
 	b, err := c.broker(n)
 	if err != nil {
@@ -79,7 +78,7 @@ func (c *Cluster) End() error {
 	return c.each(func(b *broker) error { return b.end(ctx, os.Kill) })
 }
 
-// Heal lets paused brokers go on, starts those that ended, and returns when all copies of all
+// Heal continues paused brokers and starts those that ended. It returns when all copies of all
 // partitions are complete.
 func (c *Cluster) Heal(ctx context.Context) error {
 	var errs []error

@@ -12,13 +12,13 @@ import (
 	"sync"
 )
 
-// kafkaVersion is that of the brokers, as pom.xml has it.
+// kafkaVersion is the version of the brokers in pom.xml.
 const kafkaVersion = "4.3.1"
 
 //go:embed pom.xml
 var pom []byte
 
-// cache is where the brokers' program is kept: TENURE_TOOLS, or a directory of the user's cache.
+// cache returns the directory for the brokers' program: TENURE_TOOLS, or one in the user's cache.
 func cache() (string, error) {
 	if dir := os.Getenv("TENURE_TOOLS"); dir != "" {
 		return filepath.Abs(dir)
@@ -30,7 +30,7 @@ func cache() (string, error) {
 	return filepath.Join(dir, "tenure", "kafkad"), nil
 }
 
-// installing lets one installation of this process work at a time.
+// installing is held during an installation, so that there is one at a time in this process.
 var installing sync.Mutex
 
 // Install fetches the brokers' program unless it is there, through Maven, and returns the directory
@@ -52,7 +52,8 @@ func Install(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// fill fetches beside the place and moves the result there, so that the place is always whole.
+// fill fetches into a temporary directory and then renames it to dir, so that dir is always
+// complete.
 func fill(ctx context.Context, base, dir string) error {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return err
@@ -79,5 +80,5 @@ func fill(ctx context.Context, base, dir string) error {
 	return nil
 }
 
-// tail is the end of an output, where the reason stands.
+// tail returns the end of an output, which has the reason of a failure.
 func tail(out []byte) []byte { return out[max(0, len(out)-2000):] }

@@ -1,10 +1,10 @@
-// Package kafkad runs a cluster of three Apache Kafka brokers, as processes of their own, which can
-// be paused, killed and started again on their files.
+// Package kafkad runs a cluster of three Apache Kafka brokers, each in a process of its own. Tests
+// can pause them, kill them, and start them again on their files.
 //
-// The program is fetched at the first need through Maven, at the version that pom.xml fixes, into
-// TENURE_TOOLS or else a directory of the user's cache; it needs Java 17 or newer. The brokers
-// listen on free ports of 127.0.0.1 alone. They keep three copies of each topic and need two for a
-// write; together they take about 1 GB of memory and ten seconds to start. By hand: `go run
+// If the brokers' program is missing, Maven fetches the version in pom.xml into TENURE_TOOLS, or
+// else into a directory of the user's cache. It needs Java 17 or newer. The brokers listen only on
+// free ports of 127.0.0.1. They keep three copies of each topic and need two for a write. Together
+// they take about 1 GB of memory, and ten seconds to start. To run them by hand: `go run
 // ./test/internal/kafkad up DIR`.
 package kafkad
 
@@ -21,24 +21,24 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// Brokers is how many there are. They are numbered from 1, which is also their id in the cluster.
+// Brokers is the number of brokers. They are numbered from 1, which is also their id in the
+// cluster.
 const Brokers = 3
 
-// Cluster is three brokers over one directory. Its methods may be called from many goroutines, but
-// those that change the same broker one after another.
+// Cluster is three brokers over one directory. Its methods may be called concurrently, except those
+// that change the same broker.
 type Cluster struct {
 	dir     string
 	layout  layout
 	brokers [Brokers]*broker
 }
 
-// Up makes a cluster in a directory, removes the files of earlier ones, and starts it. It returns
-// when topics can be created, with an error that names a missing program, or the last words of a
-// broker. End ends the brokers; if detached is set they go on when this process ends, and Load
-// finds them.
+// Up starts a new cluster in a directory, and removes the files of earlier ones there. It returns
+// when topics can be created. An error names a missing program, or has the end of a broker's log.
+// End ends the brokers. If detached is set, they go on when this process ends, and Load finds them.
 func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
 	jars, err := Install(ctx)
 	if err != nil {
@@ -59,8 +59,8 @@ func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
 	}
 }
 
-// tries is how often the brokers are started, when another process has taken one of their ports or
-// one of them has ended by itself, as they do on a machine that is too busy.
+// tries is how often Up starts the brokers if another process has taken a port, or if a broker has
+// ended by itself, as on a busy machine.
 const tries = 3
 
 // crowded reports whether a broker found one of its ports taken.
@@ -158,7 +158,7 @@ func Load(ctx context.Context, dir string) (*Cluster, error) {
 	return c, nil
 }
 
-// each does something with all brokers at once.
+// each calls do for all brokers at the same time, and waits.
 func (c *Cluster) each(do func(*broker) error) error {
 	var all sync.WaitGroup
 	var errs [Brokers]error
@@ -169,7 +169,7 @@ func (c *Cluster) each(do func(*broker) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// broker returns one by its number.
+// broker returns the broker with a number.
 func (c *Cluster) broker(n int) (*broker, error) {
 	if n < 1 || n > Brokers {
 		return nil, fmt.Errorf("there is no broker %d: they are 1 to %d", n, Brokers)
@@ -177,10 +177,10 @@ func (c *Cluster) broker(n int) (*broker, error) {
 	return c.brokers[n-1], nil
 }
 
-// Seeds are where the super user connects, without encryption or password.
+// Seeds returns the addresses for the super user, without encryption or password.
 func (c *Cluster) Seeds() []string { return addresses(c.layout.Plain) }
 
-// SASLSeeds are where the users connect, with SASL/PLAIN.
+// SASLSeeds returns the addresses for the other users, with SASL/PLAIN.
 func (c *Cluster) SASLSeeds() []string { return addresses(c.layout.SASL) }
 
 func addresses(on [Brokers]int) []string {

@@ -101,7 +101,7 @@ func (c *Cluster) Prefer(ctx context.Context, topic string, broker int) error {
 	})
 }
 
-// Restore lets the preferred brokers lead the first partitions of these topics, as brokers do by
+// Restore makes the preferred brokers lead the first partitions of these topics, as brokers do by
 // themselves every five minutes.
 func (c *Cluster) Restore(ctx context.Context, topics ...string) error {
 	req := kmsg.NewPtrElectLeadersRequest()

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// isOurs reports whether there is such a process. This system does not show its owner.
+// isOurs reports whether the process runs. This system does not show its command line.
 func isOurs(pid int, _ string) bool {
 	process, err := os.FindProcess(pid)
 	return err == nil && process.Signal(syscall.Signal(0)) == nil

@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// Users of the listeners with SASL/PLAIN; the password of each is its name. They have no rights but
-// those given by Allow.
+// The users of the listeners with SASL/PLAIN. The password of each is its name. They have only the
+// rights that Allow gives.
 const (
 	Candidate = "candidate"
 	Observer  = "observer"
 	Stranger  = "stranger"
 )
 
-// layout is where a cluster listens. It is kept in the cluster's directory.
+// layout holds the ports of a cluster. It is kept in a file in the cluster's directory.
 type layout struct {
 	ID      string
 	Plain   [Brokers]int // for the super user, and among the brokers
@@ -35,8 +35,9 @@ func newLayout(id string) (layout, error) {
 	return l, nil
 }
 
-// properties configure broker n, from 1, with its data in a directory. Sessions are shorter than
-// Kafka's default of 9 s, so that tests need not wait so long for the next leader of a partition.
+// properties returns the configuration of broker n, counted from 1, with its data in a directory.
+// Sessions are shorter than Kafka's default of 9 s, so that tests wait less for the next leader of
+// a partition.
 func (l layout) properties(n int, data string) string {
 	var voters []string
 	for i, port := range l.Control {

@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Allow gives a user rights to one topic, group or other resource, and returns when all brokers
-// know them.
+// Allow gives a user rights to one topic, group or other resource. It returns when all brokers know
+// the rights.
 func (c *Cluster) Allow(t testing.TB, user string, kind kmsg.ACLResourceType, name string, rights ...kmsg.ACLOperation) {
 	t.Helper()
 	req := kmsg.NewPtrCreateACLsRequest()
@@ -36,7 +36,7 @@ func (c *Cluster) Allow(t testing.TB, user string, kind kmsg.ACLResourceType, na
 	c.heard(t, user, func(has int) bool { return has >= len(rights) }, &name)
 }
 
-// Revoke takes all rights from a user, and returns when all brokers have heard of it.
+// Revoke takes all rights from a user. It returns when all brokers know that.
 func (c *Cluster) Revoke(t testing.TB, user string) {
 	t.Helper()
 	principal := "User:" + user
@@ -52,7 +52,8 @@ func (c *Cluster) Revoke(t testing.TB, user string) {
 	c.heard(t, user, func(has int) bool { return has == 0 }, nil)
 }
 
-// heard waits until every member knows enough rights of a user, to the named resource or to all.
+// heard waits until enough accepts the number of rights that each broker knows of a user: to the
+// named resource, or to all if name is nil.
 func (c *Cluster) heard(t testing.TB, user string, enough func(int) bool, name *string) {
 	t.Helper()
 	principal := "User:" + user

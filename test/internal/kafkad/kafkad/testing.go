@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// installPatience is how long the brokers' program may take to be fetched.
+// installPatience is the time limit for fetching the brokers' program and starting the brokers.
 const installPatience = 10 * time.Minute
 
 func up(dir string) (*Cluster, error) {
@@ -30,9 +30,9 @@ var shared struct {
 }
 
 // Shared starts one cluster for all tests of a package, with Main as their TestMain, and fails the
-// test if a program is missing. Tests that call it have the build tag integration: the brokers'
-// program is fetched at the first need. At the end of each test its faults are mended, and waited
-// for: tests with faults are not parallel ones, which follow when these are over.
+// test if a program is missing. Tests that call it have the build tag integration, because it
+// fetches the brokers' program if that is missing. The end of each test waits until its faults are
+// repaired. So tests with faults must not be parallel; parallel tests run after them.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	shared.once.Do(func() {
@@ -47,15 +47,15 @@ func Shared(t testing.TB) *Cluster {
 		shared.c.show(t)
 		if err := shared.c.healed(); err != nil {
 			t.Error(err)
-			// later tests need not wait for them again
+			// Later tests fail at once instead of waiting again.
 			shared.err = fmt.Errorf("the brokers are not whole since %s: %w", t.Name(), err)
 		}
 	})
 	return shared.c
 }
 
-// healed is Heal, and once more if that was in vain: a broker ends by itself if the others are not
-// there soon enough when it starts.
+// healed calls Heal, and again if that fails: a broker ends by itself if the others are not up soon
+// enough after its start.
 func (c *Cluster) healed() (err error) {
 	for range 2 {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -77,7 +77,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// show logs the last words of all brokers, if the test failed.
+// show logs the end of each broker's log, if the test failed.
 func (c *Cluster) show(t testing.TB) {
 	if !t.Failed() {
 		return
@@ -88,7 +88,7 @@ func (c *Cluster) show(t testing.TB) {
 	}
 }
 
-// do is a question of a test.
+// do repeats a request until it succeeds, and fails the test if it does not.
 func (c *Cluster) do(t testing.TB, what string, ask func(context.Context, *kgo.Client) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -98,7 +98,7 @@ func (c *Cluster) do(t testing.TB, what string, ask func(context.Context, *kgo.C
 	}
 }
 
-// Leader is the number of the broker that leads a partition. It waits until there is one.
+// Leader returns the number of the broker that leads a partition. It waits until there is one.
 func (c *Cluster) Leader(t testing.TB, topic string, partition int) (leader int) {
 	t.Helper()
 	c.do(t, "no leader of "+topic, func(ctx context.Context, client *kgo.Client) (err error) {
@@ -108,8 +108,8 @@ func (c *Cluster) Leader(t testing.TB, topic string, partition int) (leader int)
 	return leader
 }
 
-// Coordinator is the number of the broker that coordinates a consumer group. It waits until there
-// is one.
+// Coordinator returns the number of the broker that coordinates a consumer group. It waits until
+// there is one.
 func (c *Cluster) Coordinator(t testing.TB, group string) (coordinator int) {
 	t.Helper()
 	c.do(t, "no coordinator of "+group, func(ctx context.Context, client *kgo.Client) (err error) {
@@ -119,8 +119,8 @@ func (c *Cluster) Coordinator(t testing.TB, group string) (coordinator int) {
 	return coordinator
 }
 
-// CreateTopic makes a topic with one partition, three copies and these settings besides the
-// brokers' own.
+// CreateTopic creates a topic with one partition, three copies, and these settings in addition to
+// the brokers' own.
 func (c *Cluster) CreateTopic(t testing.TB, topic string, settings map[string]string) {
 	t.Helper()
 	c.do(t, "create "+topic, func(ctx context.Context, client *kgo.Client) error { return createTopic(ctx, client, topic, settings) })

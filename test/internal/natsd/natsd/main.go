@@ -1,10 +1,9 @@
 // Command natsd runs three NATS servers on 127.0.0.1 as a cluster, with JetStream and file storage,
-// for use by hand. It prints their addresses, and ends them when it is interrupted:
+// for use by hand. It prints their addresses, and ends the servers when it is interrupted:
 //
 //	go run ./test/internal/natsd/natsd [-dir DIR]
 //
-// In the meantime each line that it reads acts on one of them, or prints the leader of a stream,
-// for example
+// Each line of its input acts on one of the servers, or prints the leader of a stream, for example
 //
 //	pause n1
 //	leader KV_ELECTIONS
@@ -72,7 +71,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	}
 }
 
-// read passes on lines. The end of the input is silence.
+// read returns a channel of the lines. At the end of the input the channel stays open.
 func read(in io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -83,7 +82,7 @@ func read(in io.Reader) <-chan string {
 	return lines
 }
 
-// patience is how long an answer of the cluster is waited for.
+// patience is the time limit for an answer of the cluster.
 const patience = 20 * time.Second
 
 func ready(ctx context.Context, c *natsd.Cluster) error {
@@ -100,7 +99,7 @@ func describe(out io.Writer, c *natsd.Cluster) {
 	fmt.Fprintln(out, "lines: stop|kill|start|pause|resume|part|heal SERVER, leader STREAM; interrupt to end")
 }
 
-// commands are the commands of a line, with their arguments.
+// commands holds the commands that a line may have.
 var commands = map[string]func(ctx context.Context, c *natsd.Cluster, with string, out io.Writer) error{
 	"stop":   onServer((*natsd.Server).Stop),
 	"start":  onServer((*natsd.Server).Start),

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Client is a client of one of the URLs, or of a way to it, with all rights and no retries.
+// Client returns a client of one of the URLs, or of a relay to it, with all rights and no retries.
 func Client(url string, change ...func(*s3.Options)) *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(url), UsePathStyle: true, Region: Region,
@@ -30,7 +30,7 @@ func As(access, secret string) func(*s3.Options) {
 	return func(o *s3.Options) { o.Credentials = credentials.NewStaticCredentialsProvider(access, secret, "") }
 }
 
-// CreateBucket makes a bucket.
+// CreateBucket creates a bucket.
 func (s *Server) CreateBucket(ctx context.Context, name string) error {
 	_, err := Client(s.URLs()[0]).CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
 	return err
@@ -47,8 +47,9 @@ func (s *Server) answers(ctx context.Context) error {
 	return nil
 }
 
-// answers waits until the process answers questions that it must look up: some listen long before
-// they know anything, and MinIO knows its own user before it knows that it has no other.
+// answers waits until the process answers requests that need its data. Some servers listen long
+// before they have read it, and MinIO finds its own user before it can say that another one is
+// unknown.
 func (p *process) answers(ctx context.Context) error {
 	known, unknown := Client(p.url()), Client(p.url(), As("nobody", Secret))
 	for {
@@ -68,15 +69,15 @@ func (p *process) answers(ctx context.Context) error {
 	}
 }
 
-// decided reports whether an answer is other than that the server cannot say yet.
+// decided reports whether the server has answered, other than by an error of its own.
 func decided(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	return err == nil || errors.As(err, &answer) && answer.HTTPStatusCode() < http.StatusInternalServerError
 }
 
-// Skewed lets a client sign with a time of day that is wrong.
+// Skewed makes a client sign with a wrong time of day.
 func Skewed(by time.Duration) func(*s3.Options) {
-	// as S3 does
+	// S3 requires this.
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	return func(o *s3.Options) { o.HTTPSignerV4 = skewed{signer, by} }
 }
@@ -86,7 +87,7 @@ type skewed struct {
 	by time.Duration
 }
 
-// SignHTTP signs at another time.
+// SignHTTP signs with the wrong time.
 func (s skewed) SignHTTP(ctx context.Context, c aws.Credentials, r *http.Request,
 	hash, service, region string, at time.Time, opts ...func(*v4.SignerOptions)) error {
 	return s.HTTPSignerV4.SignHTTP(ctx, c, r, hash, service, region, at.Add(s.by), opts...)

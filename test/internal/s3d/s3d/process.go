@@ -18,7 +18,7 @@ type process struct {
 	place   place
 	command []string
 	cmd     *exec.Cmd
-	ended   chan struct{} // closed when the process has
+	ended   chan struct{} // closed when the process has ended
 }
 
 func newProcess(ctx context.Context, g program, p place) (*process, error) {
@@ -36,18 +36,18 @@ func newProcess(ctx context.Context, g program, p place) (*process, error) {
 
 func (p *process) url() string { return "http://" + p.place.address }
 
-// log is the file of the process's output.
+// log returns the path of the file with the process's output.
 func (p *process) log() string {
 	return filepath.Join(p.place.dir, fmt.Sprintf("%s-%d.log", p.program.tool.name, p.place.port))
 }
 
-// start runs it and waits until something listens.
+// start starts the process and waits until it listens.
 func (p *process) start(ctx context.Context) error {
 	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }() // the process has its own
+	defer func() { _ = out.Close() }() // the process has its own descriptor
 	p.cmd = exec.Command(p.command[0], p.command[1:]...)
 	p.cmd.Dir, p.cmd.Env = p.place.dir, append(os.Environ(), p.program.environ(p.place)...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
@@ -80,13 +80,13 @@ func (p *process) listens(ctx context.Context) error {
 	}
 }
 
-// fault is an error with the last words of the process.
+// fault returns an error with the end of the log of the process.
 func (p *process) fault(what string) error {
 	said, _ := os.ReadFile(p.log())
 	return fmt.Errorf("%s at %s %s: %s", p.program.tool.name, p.place.address, what, tail(said))
 }
 
-// kill is SIGKILL, also for a process that is paused. It returns when the process is gone.
+// kill ends the process by SIGKILL, also a paused one. It returns when the process is gone.
 func (p *process) kill() {
 	if p.cmd == nil || p.cmd.Process == nil {
 		return

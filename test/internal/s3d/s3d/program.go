@@ -4,22 +4,22 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// program is how one process of an arrangement is started.
+// program says how to start one process of a kind.
 type program struct {
 	tool tool
-	// hidden: clients do not talk to it.
+	// hidden is set if clients do not talk to the process.
 	hidden  bool
 	prepare func(place) error
 	args    func(place) []string
 	environ func(place) []string
 }
 
-// place is where a process runs.
+// place holds the directory and addresses of a process.
 type place struct {
-	dir     string // of the arrangement
+	dir     string // of all processes of the Server
 	port    int
 	address string
 	// behind is the URL of the process before this one, if there is one.
@@ -64,7 +64,7 @@ var minioOverFiles = program{
 var rcloneOverFiles = program{
 	tool: rclone,
 	args: func(p place) []string {
-		// Without a cache of directories, removed ones are gone at once.
+		// With a cache of directories, removed ones would still be listed for a while.
 		return []string{"serve", "s3", "--addr", p.address, "--auth-key", Access + "," + Secret, "--dir-cache-time", "0", p.data()}
 	},
 	environ: func(p place) []string { return []string{"RCLONE_CONFIG=" + filepath.Join(p.dir, "rclone.conf")} },

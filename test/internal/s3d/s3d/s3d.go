@@ -1,10 +1,10 @@
-// Package s3d runs servers that speak S3, as processes of their own, which can be paused, killed
-// and started again on their files.
+// Package s3d runs servers that speak S3, as processes of their own. Tests can pause them, kill
+// them, and start them again on their files.
 //
-// They are programs of others, installed at the first need by the package manager of their
-// language, at versions that are fixed here, into TENURE_TOOLS or else a directory of the user's
-// cache. They listen on 127.0.0.1 alone and end with this process. By hand: `go run
-// ./test/internal/s3d versity`.
+// The servers are programs of other projects. If one is missing, the package manager of its
+// language installs a fixed version into TENURE_TOOLS, or else into a directory of the user's
+// cache. The servers listen only on 127.0.0.1 and end with this process. To run one by hand: `go
+// run ./test/internal/s3d versity`.
 package s3d
 
 import (
@@ -13,14 +13,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// patience is how long an arrangement may take to answer once it is installed: only a hang takes
-// that long.
+// patience is the time limit for the servers of a kind to answer when they are installed. Only a
+// server that hangs takes longer.
 const patience = 5 * time.Minute
 
-// Server is an arrangement of server processes that runs.
+// Server is one server, or several that work together, in running processes.
 type Server struct {
 	Kind Kind
 
@@ -28,10 +28,10 @@ type Server struct {
 	stub      *stub
 }
 
-// Open installs the programs of a kind, which takes minutes the first time, and starts it over a
-// directory, which must be absolute. Port is that of the first process that clients talk to; zero
-// takes a free one. The caller ends it by Stop. It returns when the servers answer, with an error
-// that names a missing program, or the last words of a server.
+// Open installs the programs of a kind, which takes minutes the first time, and starts them over a
+// directory. The path must be absolute. Port is the port of the first process that clients talk to;
+// 0 takes a free one. Open returns when the servers answer. An error names a missing program, or
+// has the end of a server's log. Stop ends the servers.
 func Open(ctx context.Context, k Kind, dir string, port int) (*Server, error) {
 	s := &Server{Kind: k}
 	if k == Stub {
@@ -51,7 +51,7 @@ func Open(ctx context.Context, k Kind, dir string, port int) (*Server, error) {
 	return s, nil
 }
 
-// add starts one more process. The wish for a port is the first's that clients talk to.
+// add starts one more process. Wish is the port of the first process that clients talk to.
 func (s *Server) add(ctx context.Context, g program, dir string, wish *int) error {
 	p := place{dir: dir}
 	if n := len(s.processes); n > 0 {
@@ -64,7 +64,7 @@ func (s *Server) add(ctx context.Context, g program, dir string, wish *int) erro
 		return s.run(ctx, g, p)
 	}
 	var err error
-	for range 3 { // another process may take the port in between
+	for range 3 { // another process may take the port before this one does
 		var free []int
 		if free, err = ports.Free(1); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (s *Server) run(ctx context.Context, g program, p place) error {
 	return nil
 }
 
-// URLs are where clients connect: one, or one for each process of Versity2.
+// URLs returns the URLs for clients: one, or one for each process of Versity2.
 func (s *Server) URLs() []string {
 	if s.stub != nil {
 		return []string{s.stub.url()}
@@ -109,7 +109,7 @@ func (s *Server) URLs() []string {
 	return all
 }
 
-// front is the processes that clients talk to.
+// front returns the processes that clients talk to.
 func (s *Server) front() []*process {
 	var all []*process
 	for _, p := range s.processes {
@@ -120,7 +120,7 @@ func (s *Server) front() []*process {
 	return all
 }
 
-// Stop ends everything; the servers' files stay in the directory.
+// Stop ends all servers. Their files stay in the directory.
 func (s *Server) Stop() {
 	for _, p := range s.processes {
 		p.kill()
@@ -130,7 +130,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Kill ends the process at a URL as SIGKILL does.
+// Kill ends the process at a URL by SIGKILL.
 func (s *Server) Kill(url string) error {
 	return s.with(url, func(p *process) error {
 		p.kill()
@@ -150,14 +150,14 @@ func (s *Server) Restart(ctx context.Context, url string) error {
 	})
 }
 
-// Pause stops the process at a URL as SIGSTOP does: it stays connected and silent. On Windows it is
-// not supported.
+// Pause stops the process at a URL by SIGSTOP: it stays connected and silent. On Windows it is not
+// supported.
 func (s *Server) Pause(url string) error { return s.with(url, (*process).pause) }
 
-// Resume lets it go on.
+// Resume continues the process at a URL.
 func (s *Server) Resume(url string) error { return s.with(url, (*process).resume) }
 
-// with finds the process at a URL. The stub has none.
+// with calls do for the process at a URL. The stub has no process.
 func (s *Server) with(url string, do func(*process) error) error {
 	for _, p := range s.front() {
 		if p.url() == url {

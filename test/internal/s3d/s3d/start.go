@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// installPatience is how long the tools of one kind may take to be fetched and compiled.
+// installPatience is the time limit for fetching and compiling the tools of one kind.
 const installPatience = 20 * time.Minute
 
-// Start runs a kind for the length of a test, in a directory of its own. A server that cannot be
-// had fails the test.
+// Start runs servers of a kind for the length of a test, in a directory of its own. The test fails
+// if a server cannot be installed or started.
 func Start(t testing.TB, k Kind) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), installPatience)
@@ -25,7 +25,7 @@ func Start(t testing.TB, k Kind) *Server {
 	return s
 }
 
-// Bucket makes a fresh bucket for a test.
+// Bucket creates a new bucket for a test.
 func (s *Server) Bucket(t testing.TB) string {
 	t.Helper()
 	name := "b" + strings.ToLower(rand.Text()[:12])

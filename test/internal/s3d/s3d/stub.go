@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tenure-go/tenure/test/internal/ports"
+	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// stub keeps and returns objects under any condition and for any user: the least that a program can
-// do and be taken for S3.
+// stub stores and returns objects for any user and ignores all conditions. It is the simplest
+// server that a client takes for S3.
 type stub struct {
 	server   http.Server
 	listener net.Listener

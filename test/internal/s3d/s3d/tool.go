@@ -12,14 +12,16 @@ import (
 	"sync"
 )
 
-// tool is a program of others, installed once for each version.
+// tool is a program of another project. It is installed once for each version.
 type tool struct {
 	name, version string
-	// run is the command in the directory of the installation; its first part may be on the path.
+	// run is the command that starts the program. Its first part is a file below DIR, or on the
+	// path.
 	run []string
 	// install is the command that fills an empty directory.
 	install []string
-	// environ is added for it; DIR stands for the directory.
+	// environ is added to the environment of install. In all three, DIR stands for the directory of
+	// the installation.
 	environ []string
 	needs   string
 }
@@ -45,7 +47,7 @@ func goTool(name, path, version string) tool {
 	}
 }
 
-// cache is where tools are kept: TENURE_TOOLS, or a directory of the user's cache.
+// cache returns the directory for tools: TENURE_TOOLS, or one in the user's cache.
 func cache() (string, error) {
 	if dir := os.Getenv("TENURE_TOOLS"); dir != "" {
 		return filepath.Abs(dir)
@@ -57,8 +59,8 @@ func cache() (string, error) {
 	return filepath.Join(dir, "tenure", "s3d"), nil
 }
 
-// Install installs the programs of kinds, so that starting them takes seconds. A check calls it
-// before tests with a limit.
+// Install installs the programs of kinds, so that starting them takes only seconds. Checks call it
+// before tests that have a time limit.
 func Install(ctx context.Context, kinds ...Kind) error {
 	for _, k := range kinds {
 		for _, g := range k.layout() {
@@ -70,8 +72,8 @@ func Install(ctx context.Context, kinds ...Kind) error {
 	return nil
 }
 
-// installing lets one installation of this process work at a time: each takes all processors
-// anyway.
+// installing is held during an installation, so that there is one at a time in this process: each
+// uses all processors.
 var installing sync.Mutex
 
 // ready installs the tool unless it is there, and returns the command that runs it.
@@ -92,7 +94,7 @@ func (t tool) ready(ctx context.Context) ([]string, error) {
 	return inside(dir, t.run), nil
 }
 
-// fill installs beside the place and moves the result there, so that the place is always whole.
+// fill installs into a temporary directory and renames it to dir, so that dir is always complete.
 func (t tool) fill(ctx context.Context, base, dir string) error {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return err
@@ -125,5 +127,5 @@ func inside(dir string, command []string) []string {
 	return all
 }
 
-// tail is the end of an output, where the reason stands.
+// tail returns the end of an output, which has the reason of a failure.
 func tail(out []byte) []byte { return out[max(0, len(out)-2000):] }

@@ -6,22 +6,22 @@ import (
 	"path/filepath"
 )
 
-// Credentials that the servers know.
+// The credentials of all servers.
 const (
-	// Access and Secret are those of a user with all rights.
+	// Access and Secret belong to a user with all rights.
 	Access = "tenure"
 	Secret = "tenure-secret"
-	// Stranger and StrangerSecret are those of a user of versitygw without rights to other users'
+	// Stranger and StrangerSecret belong to a user of versitygw without rights to other users'
 	// buckets.
 	Stranger       = "stranger"
 	StrangerSecret = "stranger-secret"
-	// Region is the one that all servers are in.
+	// Region is the region of all servers.
 	Region = "eu-test-1"
 
-	azureKey = "dGVudXJlLXNlY3JldA==" // base64, as that protocol wants it
+	azureKey = "dGVudXJlLXNlY3JldA==" // base64, as Azure's protocol requires
 )
 
-// writeUsers adds the stranger to the file of versitygw.
+// writeUsers adds the user Stranger to the file of versitygw.
 func writeUsers(p place) error {
 	type account struct {
 		Access string `json:"access"`
