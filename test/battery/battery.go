@@ -18,17 +18,17 @@ type battery struct {
 	ctx context.Context
 	options
 	log    io.Writer
-	dir    string // everything that is written
-	bin    string // where the binaries are
+	dir    string // for all files
+	bin    string // the directory of the binaries
 	tenure string
 	worker string
 
-	mu     sync.Mutex // guards the fields below, and keeps lines that are logged together
+	mu     sync.Mutex // guards the fields below, and keeps the log lines of one run together
 	rand   *rand.Rand
 	broken map[*flaw]*broken
 }
 
-// open builds the programs.
+// open creates the directories of a battery and builds the programs.
 func open(ctx context.Context, o options, log io.Writer) (*battery, error) {
 	b := &battery{ctx: ctx, options: o, log: log, rand: rand.New(rand.NewPCG(o.seed, 0)), broken: map[*flaw]*broken{}}
 	fmt.Fprintf(log, "seed %d, lease %v\n", o.seed, o.lease)
@@ -47,7 +47,7 @@ func (b *battery) build() (err error) {
 	if err := os.MkdirAll(b.bin, 0o700); err != nil {
 		return err
 	}
-	// The kernel shows the paths of running programs whole and without links in them.
+	// The kernel shows the paths of running programs without symbolic links.
 	if b.bin, err = filepath.EvalSymlinks(b.bin); err != nil {
 		return err
 	}
@@ -67,14 +67,14 @@ func (b *battery) close() {
 	}
 }
 
-// generator is a source of random numbers for one run.
+// generator returns a source of random numbers for one run.
 func (b *battery) generator() *rand.Rand {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return rand.New(rand.NewPCG(b.seed, b.rand.Uint64()))
 }
 
-// pick is a number of repetitions, or a time.
+// pick returns a number of repetitions, or a time: one for a quick run, or one for a full run.
 func pick[T int | time.Duration](b *battery, quick, full T) T {
 	if b.quick {
 		return quick
@@ -82,7 +82,7 @@ func pick[T int | time.Duration](b *battery, quick, full T) T {
 	return full
 }
 
-// players is how many runs are played side by side.
+// players returns how many runs are played at the same time.
 func (b *battery) players() int {
 	if b.side > 0 {
 		return b.side
@@ -90,8 +90,8 @@ func (b *battery) players() int {
 	return pick(b, 8, 4)
 }
 
-// bound is how long after a fault the next worker may begin.
-// Databases are polled, and up to a lease may pass between two reads.
+// bound returns the longest time from a fault to the next worker. It is longer for databases: they
+// are polled, and up to a lease may pass between two reads.
 func (b *battery) bound() time.Duration {
 	bound := b.lease*3/2 + time.Second/2
 	if b.store != "nats" {
@@ -100,8 +100,8 @@ func (b *battery) bound() time.Duration {
 	return bound
 }
 
-// environment is this process's own without the variables that set tenure's flags, and with the
-// mark of a stage.
+// environment returns the environment of this process without the variables that set tenure's
+// flags, and with the mark of a stage.
 func environment(mark string, more ...string) []string {
 	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TENURE_") })
 	return append(append(own, markVariable+"="+mark), more...)

@@ -18,7 +18,7 @@ func bareStage(t *testing.T) *stage {
 	return &stage{b: b, lease: time.Second, mark: t.Name()}
 }
 
-// TestFlaws: each is of the source as it is, and each row has the control that it should have.
+// TestFlaws: the text that each flaw replaces is in the source, and each row has its control.
 func TestFlaws(t *testing.T) {
 	named := map[*flaw]bool{}
 	for _, r := range rows() {
@@ -44,7 +44,7 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-// TestLate: the bound counts from the fault, and a late worker breaks no promise.
+// TestLate: the bound counts from the fault, and a late worker violates no guarantee.
 func TestLate(t *testing.T) {
 	s := bareStage(t)
 	s.watch = &watch{}
@@ -59,7 +59,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestVerdicts: the outcomes that fail a row.
+// TestVerdicts: these outcomes fail a row.
 func TestVerdicts(t *testing.T) {
 	stale, regressed := witness.Verdict{Stale: 1}, witness.Verdict{Regressed: 1}
 	for _, c := range []struct {
@@ -86,8 +86,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDisturbed: a machine that stands still excuses late events and those that the loss of a lease
-// may break, and nothing else.
+// TestDisturbed: a stall of the machine excuses late events and those that the loss of a lease may
+// cause, and nothing else.
 func TestDisturbed(t *testing.T) {
 	const lease = time.Second
 	stale := witness.Verdict{Stale: 1}
@@ -106,7 +106,9 @@ func TestDisturbed(t *testing.T) {
 		{"a promise for the last time", outcome{wrong: wrong, stood: lease}, true, excused},
 		{"an error for the last time", outcome{errs: []error{errors.New("x")}, stood: lease}, true, failed},
 		{"an act, and it stood still", outcome{acts: stale, stood: lease}, false, failed},
-		{"a process, and it stood still", outcome{wrong: wrong, orphans: 1, stood: lease}, false, failed},
+		{"a process", outcome{wrong: wrong, orphans: 1, stood: lease / 10}, false, failed},
+		{"a process, and it stood still", outcome{wrong: wrong, orphans: 1, stood: lease}, false, disturbed},
+		{"a process for the last time", outcome{wrong: wrong, orphans: 1, stood: lease}, true, failed},
 	} {
 		j := &job{}
 		said, again := j.take(c.o, lease, c.final)
@@ -116,7 +118,7 @@ func TestDisturbed(t *testing.T) {
 	}
 }
 
-// TestControls: a control is played again until its flaw shows, and passes if it does.
+// TestControls: a control is run again until its flaw shows. It passes if the flaw shows.
 func TestControls(t *testing.T) {
 	stale := witness.Verdict{Stale: 1}
 	j := &job{flaw: releasedEarly}
@@ -158,7 +160,25 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestEvidence: the evidence of a run that failed.
+// TestNextWorkerIsNotAwaitedFromTheDead: a candidate whose command was killed runs on for a while,
+// and ends without leading again.
+func TestNextWorkerIsNotAwaitedFromTheDead(t *testing.T) {
+	s := bareStage(t)
+	s.watch = &watch{changed: make(chan struct{})}
+	s.candidates = []*candidate{{ended: make(chan struct{})}, {ended: make(chan struct{})}}
+	done := make(chan error)
+	go func() {
+		_, err := s.nextOfRunning(reign{})
+		done <- err
+	}()
+	close(s.candidates[1].ended)
+	close(s.candidates[0].ended)
+	if err := <-done; err == nil {
+		t.Error("there is a next worker")
+	}
+}
+
+// TestEvidence checks the evidence of a run that failed.
 func TestEvidence(t *testing.T) {
 	s := bareStage(t)
 	s.dir = t.TempDir()
@@ -166,7 +186,7 @@ func TestEvidence(t *testing.T) {
 	if err := os.WriteFile(s.candidates[0].log(), []byte(strings.Repeat("x", tailBytes)+"\nthe last line\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.tell("c1: a fault")
+	s.note("c1: a fault")
 	s.watch = &watch{records: []witness.Record{{What: witness.Began, PID: 5}, {What: witness.Act, PID: 5}, {What: witness.Act, PID: 5, At: 2e9}}}
 	got := s.evidence(outcome{errs: []error{errors.New("an error")}})
 	for _, want := range []string{"error: an error", "c1: a fault", "process 5 of 0: began", "act, and 1 more of 0 until 2.0000", "the last line"} {
@@ -179,7 +199,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestTables: rows, controls and figures have a table each.
+// TestTables: rows, controls and figures each have a table.
 func TestTables(t *testing.T) {
 	var out strings.Builder
 	seen := outcome{runs: 1, figures: []figure{{"a measure", "1 MB", "2 MB", figures.Held}}}

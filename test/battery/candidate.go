@@ -14,20 +14,20 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// candidate is one `tenure run` of a stage, with a relay of its own between it and the server. It
-// can be started again.
+// candidate is one `tenure run` of a stage, with a relay of its own to the server. It can be
+// started again.
 type candidate struct {
 	stage  *stage
 	number int
 	tenure string // the binary
 	relay  *relay.Relay
 	cmd    *exec.Cmd
-	ended  chan struct{} // closed when tenure has
+	ended  chan struct{} // closed when tenure has ended
 }
 
 func (c *candidate) id() string { return fmt.Sprintf("c%d", c.number) }
 
-// log is the file of its processes' output, over all its starts.
+// log returns the path of the file with the output of all processes of all starts.
 func (c *candidate) log() string { return filepath.Join(c.stage.dir, c.id()+".log") }
 
 func (c *candidate) start() error {
@@ -60,7 +60,7 @@ func (c *candidate) args() []string {
 	return append(args, c.stage.row.worker...)
 }
 
-// address leads to the server, by way of the candidate's relay.
+// address returns the value of --store that leads to the server through the candidate's relay.
 func (c *candidate) address() string {
 	if c.relay == nil {
 		return ""
@@ -70,7 +70,7 @@ func (c *candidate) address() string {
 
 func (c *candidate) pid() int { return c.cmd.Process.Pid }
 
-// guard is the process that guards the command, which tenure has started.
+// guard returns the guard process that tenure has started.
 func (c *candidate) guard() (int, error) {
 	all, err := processesOf(c.stage.mark)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *candidate) guard() (int, error) {
 
 var errNoGuard = errors.New("there is no guard")
 
-// command is the process that a guard of the candidate has started, 0 if none runs.
+// command returns the process that a guard of the candidate has started, or 0 if none runs.
 func (c *candidate) command() (int, error) {
 	all, err := processesOf(c.stage.mark)
 	for _, p := range all {
@@ -97,7 +97,7 @@ func (c *candidate) command() (int, error) {
 	return 0, err
 }
 
-// signal sends tenure a signal, which goes nowhere if it has ended.
+// signal sends tenure a signal. It does nothing if tenure has ended.
 func (c *candidate) signal(s os.Signal) error {
 	if err := c.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -105,7 +105,7 @@ func (c *candidate) signal(s os.Signal) error {
 	return nil
 }
 
-// stop asks tenure to end in good order.
+// stop sends tenure SIGTERM, for an orderly end.
 func (c *candidate) stop() error { return c.signal(syscall.SIGTERM) }
 
 func (c *candidate) running() bool {
@@ -127,7 +127,7 @@ func (c *candidate) exit(ctx context.Context) (int, error) {
 	}
 }
 
-// kill is SIGKILL to any process. It is no error that it is gone.
+// kill sends SIGKILL to any process. It returns no error if the process is gone.
 func kill(pid int) error {
 	p, err := os.FindProcess(pid)
 	if err == nil {

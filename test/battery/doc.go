@@ -3,32 +3,33 @@
 //
 //	go run ./test/battery                  every row once, and ten minutes of random faults
 //	go run ./test/battery -runs 20         every row twenty times
-//	go run ./test/battery -quick           every row once, but those that only measure, all side by
-//	                                       side, and a few seconds of random faults: less than three
-//	                                       minutes
+//	go run ./test/battery -quick           every row once, without those that only measure, at the
+//	                                       same time, and a few seconds of random faults: less than
+//	                                       three minutes
+//	go run ./test/battery -store postgres  on PostgreSQL; mariadb and sqlite are also possible
 //	go run ./test/battery -row 'crash.*'   the rows that this expression matches as a whole; -rows
 //	                                       lists them
-//	go run ./test/battery -timeout 20m     give up after this time; an event that has not happened by
-//	                                       then counts as failed
-//	go run ./test/battery -markdown        the tables as docs/ holds them
-//	go run ./test/battery -keep DIR        keep journals, logs and binaries, in a new directory in
-//	                                       this one
+//	go run ./test/battery -timeout 20m     give up after this time; an event that has not happened
+//	                                       by then counts as failed
+//	go run ./test/battery -markdown        the tables as in docs/results
+//	go run ./test/battery -keep DIR        keep journals, logs, binaries in a new directory in DIR
 //
-// Each run has a NATS server of its own and three candidates: the tenure command, built from here,
-// each through a TCP relay of its own. They run a worker that writes each of its acts into one
-// file, with CLOCK_MONOTONIC and its token. internal/witness judges that file, by the times and by
-// the order in the file, in which a resource would have received the acts. docs/testing.md defines
-// its format.
+// Each run has a server of its own, NATS by default, and three candidates: tenure commands, built
+// from this source, each with a TCP relay of its own. A candidate that leads runs a worker. The
+// worker writes each of its acts into one file, with CLOCK_MONOTONIC and its token.
+// internal/witness judges that file twice: by the times, and by the order in the file, in which a
+// resource would have received the acts. docs/testing.md defines the format.
 //
-// A row passes if no act with an older token follows the first one with a newer token, if tokens
-// grow, if no process of another candidate is left when a new worker begins, or when a tenure has
-// ended, and if there is a next worker at all. The time until it begins is shown, with a verdict,
-// and fails nothing. Each row that could pass by luck has controls: the same with a tenure that has
-// a flaw planted in its source, where a fault must show.
+// A row passes if no act with an older token follows the first act with a newer token, if tokens
+// grow, if no process of an older worker is left when a new worker begins or when its tenure has
+// ended, and if a next worker begins at all. The time until the next worker is shown with a
+// verdict, but never fails the row. Each row that could pass by luck has controls: the same row
+// with a tenure that has a flaw planted in its source. There a fault must show.
 //
-// It exits 1 if any row does not pass, or a control does, and prints the end of that journal and
-// the logs of all its processes. Only -timeout ends a run that goes on too long. If the machine
-// stood still for more than a tenth of the lease, a leader may have lost the lease by that. A run
-// in which another promise than those on acts, tokens and processes was broken then is played
-// again, up to eight times, and in the end counts as late.
+// The exit code is 1 if a row fails, or if a control shows no fault. Then the command prints the
+// end of the journal and the logs of all processes. Only -timeout ends a run that takes too long.
+//
+// If the machine stands still for more than a tenth of the lease, a leader can lose its lease
+// without a fault of tenure. If such a run is safe (acts, tokens, processes) but breaks another
+// promise, it is repeated, up to eight times. After that it counts as late.
 package main

@@ -11,30 +11,31 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
-// How much of the journal and of each log is shown.
+// The limits of the shown parts of the journal and of each log.
 const (
 	tailRecords = 60
 	tailBytes   = 8 << 10
 )
 
-// evidence is everything that helps to find out why a run failed: the faults and their effects, the
-// end of the journal, and the end of each log.
+// evidence returns a text that helps to find out why a run failed. The end says most, since long
+// logs are often cut off at the beginning: first the end of each log, then the end of the journal,
+// then the faults and their effects.
 func (s *stage) evidence(o outcome) string {
 	var text strings.Builder
-	for _, err := range o.errs {
-		fmt.Fprintln(&text, "  error:", err)
-	}
-	s.mu.Lock()
-	told := slices.Clone(s.told)
-	s.mu.Unlock()
-	fmt.Fprintf(&text, "  what happened, in seconds of CLOCK_MONOTONIC:\n    %s\n", strings.Join(told, "\n    "))
-	if s.watch != nil {
-		fmt.Fprintf(&text, "  by time: %v\n", witness.ByTime(s.watch.records))
-		fmt.Fprintf(&text, "  by order: %v\n", witness.ByOrder(s.watch.records))
-		fmt.Fprintf(&text, "  the journal ends with:\n%s", summary(s.watch.records))
-	}
 	for _, c := range s.candidates {
 		fmt.Fprintf(&text, "  %s says:\n    %s\n", c.id(), strings.ReplaceAll(tail(c.log()), "\n", "\n    "))
+	}
+	if s.watch != nil {
+		fmt.Fprintf(&text, "  the journal ends with:\n%s", summary(s.watch.records))
+		fmt.Fprintf(&text, "  by time: %v\n", witness.ByTime(s.watch.records))
+		fmt.Fprintf(&text, "  by order: %v\n", witness.ByOrder(s.watch.records))
+	}
+	s.mu.Lock()
+	notes := slices.Clone(s.notes)
+	s.mu.Unlock()
+	fmt.Fprintf(&text, "  what happened, in seconds of CLOCK_MONOTONIC:\n    %s\n", strings.Join(notes, "\n    "))
+	for _, err := range o.errs {
+		fmt.Fprintln(&text, "  error:", err)
 	}
 	fmt.Fprintf(&text, "  files: %s\n", s.dir)
 	return text.String()
@@ -61,7 +62,7 @@ func summary(records []witness.Record) string {
 	return strings.Join(lines[max(0, len(lines)-tailRecords):], "\n") + "\n"
 }
 
-// tail is the end of a file, in whole lines.
+// tail returns the end of a file, in whole lines.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// fault strikes a leader, or the server of all.
+// fault is a fault of one candidate, or of the server.
 type fault struct {
 	name string
-	// begin returns the function that ends it, to call after so many leases; nil: it has no end.
+	// begin injects the fault. It returns the function that ends it, or nil if the fault has no
+	// end. lasts is the time before the end, in leases.
 	begin func(*candidate) (end func() error, err error)
 	lasts float64
-	// outage: no candidate can be elected before its end.
+	// outage is set if no candidate can be elected before the end.
 	outage bool
 }
 
@@ -24,7 +25,7 @@ func (s *stage) inject(f fault) error {
 	if err != nil {
 		return err
 	}
-	at := s.tell("%s: %s", c.id(), f.name)
+	at := s.note("%s: %s", c.id(), f.name)
 	end, err := f.begin(c)
 	if err != nil {
 		return err
@@ -45,17 +46,17 @@ func (s *stage) inject(f fault) error {
 		s.sleep(time.Until(over))
 		_, err = s.relieve(c, end)
 	}
-	s.sleep(s.lease / 2) // a process that comes back now may do something wrong
+	s.sleep(s.lease / 2) // a process that continues now may still act
 	return err
 }
 
-// relieve ends a fault and returns when.
+// relieve ends a fault and returns the time.
 func (s *stage) relieve(c *candidate, end func() error) (int64, error) {
-	at := s.tell("%s: the end of that", c.id())
+	at := s.note("%s: the end of that", c.id())
 	return at, end()
 }
 
-// timed keeps how long after a fault the old worker acted, and the next one began.
+// timed records how long after a fault the old worker acted, and when the next one began.
 func (s *stage) timed(at int64, old, next reign) {
 	last, first := s.watch.lastActOf(old), next.began
 	s.timely(at, next)
@@ -66,19 +67,19 @@ func (s *stage) timed(at int64, old, next reign) {
 	s.seen.idle = append(s.seen.idle, time.Duration(first-last))
 }
 
-// thawing is the time for the command to stop: enough that tenure goes on before its end, and that
-// a guard which counts it again then lets the command live until another leads, also where both are
-// late.
+// thawing is the time for the command to stop. It is so long that tenure continues before its end.
+// A guard that then counts the whole time again lets the command live until another candidate
+// leads. So the flaw shows even if both processes are late.
 const thawing = 800 * time.Millisecond
 
-// thaw stops tenure until the guard by itself has asked the command to stop, and a part of the
-// command's time for that has passed. The state that tenure finds then must not lengthen it.
+// thaw stops tenure until the guard has asked the command to stop by itself, and a part of the time
+// for that has passed. When tenure continues, it must not lengthen that time.
 func (s *stage) thaw() error {
 	c, old, err := s.leader()
 	if err != nil {
 		return err
 	}
-	at := s.tell("%s: %s", c.id(), freeze.name)
+	at := s.note("%s: %s", c.id(), freeze.name)
 	end, err := freeze.begin(c)
 	if err != nil {
 		return err

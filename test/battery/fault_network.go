@@ -21,7 +21,7 @@ var (
 		})}
 )
 
-// loses is a fault after which connections begin again.
+// loses returns a fault that loses bytes. Its end closes the connections, so that new ones begin.
 func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
 	return between(func(c *candidate) func() error {
 		how(c.relay)
@@ -29,7 +29,7 @@ func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
 	})
 }
 
-// between is a fault of the network between a candidate and the server.
+// between returns a fault of the network between a candidate and the server.
 func between(begin func(*candidate) (end func() error)) func(*candidate) (func() error, error) {
 	return func(c *candidate) (func() error, error) {
 		if c.relay == nil {
@@ -39,7 +39,7 @@ func between(begin func(*candidate) (end func() error)) func(*candidate) (func()
 	}
 }
 
-// The faults of the server, which strike all candidates.
+// The faults of the server. They affect all candidates.
 var (
 	outage = fault{name: "the server is killed, and started again after 1.5 leases", lasts: 1.5, outage: true,
 		begin: func(c *candidate) (func() error, error) {

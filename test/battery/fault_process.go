@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// The faults of processes. Those that strike two do so in either order.
+// The faults of processes. Those of two processes begin in either order.
 var (
 	crash       = fault{name: "tenure is killed", begin: func(c *candidate) (func() error, error) { return nil, kill(c.pid()) }}
 	crashBoth   = fault{name: "tenure and its guard are killed at once", begin: killBoth}
@@ -17,12 +17,12 @@ var (
 	freezeGuard = fault{name: "the guard is stopped", lasts: 2, begin: freezes((*candidate).guards)}
 	crashFreeze = fault{name: "the guard is stopped and tenure killed", lasts: 2, begin: together(freezeGuard, crash)}
 	freezeCrash = fault{name: "tenure is stopped and the guard killed", lasts: 2, begin: together(freeze, crashGuard)}
-	// Only the kernel is left that could act.
+	// Only the kernel can still stop the command.
 	freezeGuardLost = fault{name: "the guard is stopped, and everything to and from the server is swallowed", lasts: 2.5,
 		begin: together(freezeGuard, blackhole)}
 )
 
-// together begins two faults. It undoes the first one if there is anything to undo.
+// together begins two faults. Its end ends both, as far as they have an end.
 func together(first, second fault) func(*candidate) (func() error, error) {
 	return func(c *candidate) (func() error, error) {
 		end, err := first.begin(c)
@@ -50,7 +50,7 @@ func killGuard(c *candidate) (func() error, error) {
 	return nil, kill(guard)
 }
 
-// killBoth stops the second, so that it can do nothing between the end of the first and its own.
+// killBoth stops the second process first, so that it cannot act after the end of the first one.
 func killBoth(c *candidate) (func() error, error) {
 	pids, err := c.both()
 	if err != nil {
@@ -78,7 +78,7 @@ func each(pids []int, do func(pid int) error) error {
 	return nil
 }
 
-// pause and resume are for processes that may have ended by then.
+// pause and resume return no error if the process has ended.
 func pause(pid int) error  { return unlessGone(machine.Pause(pid)) }
 func resume(pid int) error { return unlessGone(machine.Resume(pid)) }
 
@@ -96,7 +96,7 @@ func (c *candidate) guards() ([]int, error) {
 	return []int{pid}, err
 }
 
-// both are tenure and its guard in either order.
+// both returns tenure and its guard in a random order.
 func (c *candidate) both() ([]int, error) {
 	guard, err := c.guard()
 	if c.stage.even() {

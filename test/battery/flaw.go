@@ -11,27 +11,27 @@ import (
 	"github.com/tenure-go/tenure/internal/overlay"
 )
 
-// flaw is a mistake on purpose: a change to the source of tenure, with which a row must fail.
+// flaw is a planted mistake: a change to the source of tenure that makes a row fail.
 type flaw struct {
 	name string
-	left string // the part that is left out, or done otherwise
+	left string // the part that is left out or changed
 	edit []overlay.Edit
-	// shows reports whether an outcome gives it away.
+	// shows reports whether the flaw shows in an outcome.
 	shows func(outcome) bool
 }
 
-// The outcomes that show a flaw.
+// These functions are values of flaw.shows.
 func overlaps(o outcome) bool  { return o.acts.Stale > 0 }
 func regresses(o outcome) bool { return o.acts.Regressed > 0 }
 
-// broken is a tenure with a flaw, which is built once.
+// broken is a binary of tenure with a flaw. It is built once.
 type broken struct {
 	once   sync.Once
 	binary string
 	err    error
 }
 
-// binary is tenure, with a flaw if one is given.
+// binary returns the path of a tenure with the flaw, or without one if f is nil.
 func (b *battery) binary(f *flaw) (string, error) {
 	if f == nil {
 		return b.tenure, nil
@@ -63,7 +63,7 @@ func (f *flaw) build(b *battery) (string, error) {
 	return build(b.ctx, dir, "tenure", tenurePackage, "-overlay", list)
 }
 
-// source is where the source of tenure is.
+// source returns the directory with the source of tenure.
 var source = sync.OnceValues(func() (string, error) {
 	top, err := exec.Command("go", "list", "-f", "{{.Dir}}", tenurePackage).Output()
 	return strings.TrimSpace(string(top)), err

@@ -10,14 +10,14 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// The limits of a follower: memory in bytes, and the part of a core.
+// The limits of a follower: memory in bytes, and the share of a core.
 const (
 	// The aim is 15 MB. The driver of SQLite adds 0.7 MB to 14.5 MB.
 	mostMemory = 16e6
 	mostCPU    = 0.01
 )
 
-// usage is the usage of a process: memory in bytes, and the processor's time until now.
+// usage is the usage of a process: memory in bytes, and processor time until now.
 type usage struct {
 	resident, proportional, anonymous uint64
 	cpu                               time.Duration
@@ -27,9 +27,9 @@ func (u usage) plus(v usage) usage {
 	return usage{u.resident + v.resident, u.proportional + v.proportional, u.anonymous + v.anonymous, u.cpu + v.cpu}
 }
 
-// footprint measures tenure and guard of a follower. It is started from a copy of the binary:
-// otherwise it would share the pages of that with the other candidates, which in production are on
-// other machines.
+// footprint measures tenure and guard of a follower. The follower runs a copy of the binary.
+// Otherwise it would share pages with the other candidates, which in production run on other
+// machines.
 func (s *stage) footprint() error {
 	binary := filepath.Join(s.dir, "tenure")
 	if err := copyFile(binary, s.tenure); err != nil {
@@ -38,7 +38,7 @@ func (s *stage) footprint() error {
 	if err := s.hire(binary); err != nil {
 		return err
 	}
-	s.sleep(5 * time.Second) // the memory of starting has been released
+	s.sleep(5 * time.Second) // until the memory of the start is released
 	window := pick(s.b, 10*time.Second, time.Minute)
 	before, err := s.follower()
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *stage) weigh(before, after usage, window time.Duration) {
 	s.figure(fmt.Sprintf("processor, of one core over %v", window), fmt.Sprintf("%.2f %%", cpu*100), "1 %", figures.Within(cpu <= mostCPU))
 }
 
-// follower returns the usage of the candidate that was hired last.
+// follower returns the usage of the candidate that was added last.
 func (s *stage) follower() (usage, error) {
 	c := s.candidates[len(s.candidates)-1]
 	guard, err := c.guard()

@@ -78,7 +78,7 @@ func list(out io.Writer, chosen []row) {
 	}
 }
 
-// playAll prints the tables after any outcome.
+// playAll plays the rows and prints the tables, also after failures.
 func playAll(ctx context.Context, o options, chosen []row, out, log io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
@@ -90,6 +90,7 @@ func playAll(ctx context.Context, o options, chosen []row, out, log io.Writer) i
 	defer b.close()
 	r := b.play(chosen)
 	r.print(out, o.markdown)
+	r.explain(log) // last, so that the end of a long log has it
 	if ctx.Err() != nil {
 		fmt.Fprintln(log, "error: not finished:", ctx.Err())
 		return exitFailed

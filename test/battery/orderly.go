@@ -11,13 +11,13 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// resign asks the leader's tenure to stop (SIGTERM), and waits for the next worker.
-func (s *stage) resign() error {
+// stopLeader asks the leader's tenure to stop (SIGTERM), and waits for the next worker.
+func (s *stage) stopLeader() error {
 	c, old, err := s.leader()
 	if err != nil {
 		return err
 	}
-	at, err := s.retire(c)
+	at, err := s.stopAndCheck(c)
 	if err != nil {
 		return err
 	}
@@ -28,35 +28,36 @@ func (s *stage) resign() error {
 	return err
 }
 
-// resignUnheard is the same while the leader cannot reach the server, so that its release is lost.
-func (s *stage) resignUnheard() error {
+// stopLeaderUnheard stops the leader while it cannot reach the server, so that its release is lost.
+func (s *stage) stopLeaderUnheard() error {
 	c, _, err := s.leader()
 	if err != nil {
 		return err
 	}
-	s.tell("%s: %s", c.id(), blackhole.name)
+	s.note("%s: %s", c.id(), blackhole.name)
 	end, err := blackhole.begin(c)
 	if err != nil {
 		return err
 	}
 	s.sleep(s.some(s.lease / 2))
-	return errors.Join(s.resign(), end())
+	return errors.Join(s.stopLeader(), end())
 }
 
-// retire asks a tenure that leads to stop, and waits until it has.
-func (s *stage) retire(c *candidate) (at int64, err error) {
+// stopAndCheck asks a tenure that leads to stop, and waits until it has ended.
+func (s *stage) stopAndCheck(c *candidate) (at int64, err error) {
 	guard, err := c.guard()
 	if err != nil {
 		return 0, err
 	}
-	at = s.tell("%s: is asked to stop", c.id())
+	at = s.note("%s: is asked to stop", c.id())
 	if err := c.stop(); err != nil {
 		return at, err
 	}
 	return at, s.ends(c, guard, s.row.code)
 }
 
-// ends waits until a tenure has ended by itself, and checks the processes that it leaves behind.
+// ends waits until a tenure has ended by itself. It checks the exit code and the remaining
+// processes.
 func (s *stage) ends(c *candidate, guard, want int) error {
 	ctx, cancel := s.patience()
 	defer cancel()
@@ -64,14 +65,15 @@ func (s *stage) ends(c *candidate, guard, want int) error {
 	if err != nil {
 		return err
 	}
-	s.tell("%s: has ended with exit code %d", c.id(), code)
+	s.note("%s: has ended with exit code %d", c.id(), code)
 	if code != want {
 		s.wrong("tenure of %s ended with exit code %d, not %d", c.id(), code, want)
 	}
-	return s.vanish(c, guard)
+	return s.checkLeftovers(c, guard)
 }
 
-// finale lets all remaining candidates lead in turn, after any fault, and stop.
+// finale lets all remaining candidates lead in turn, after any fault, and stop. A candidate whose
+// command has ended runs on for a while before it ends, too, and does not lead again.
 func (s *stage) finale() error {
 	for {
 		c, old, err := s.leader()
@@ -83,17 +85,35 @@ func (s *stage) finale() error {
 			return err
 		}
 		at := machine.Now()
-		if c.running() { // it may have lost the lease on a busy machine, and have ended since
-			if at, err = s.retire(c); err != nil || left == 1 {
+		if c.running() { // on a busy machine it may have lost the lease and ended
+			if at, err = s.stopAndCheck(c); err != nil || left == 1 {
 				return err
 			}
 		}
-		next, err := s.next(old)
-		if err != nil {
+		next, err := s.nextOfRunning(old)
+		switch {
+		case err == nil:
+			s.timely(at, next)
+		case s.running() > 0:
 			return fmt.Errorf("when %s had left: %w", c.id(), err)
 		}
-		s.timely(at, next)
 	}
+}
+
+// nextOfRunning waits for the reign after another, as long as a candidate runs.
+func (s *stage) nextOfRunning(old reign) (reign, error) {
+	ctx, cancel := context.WithCancel(s.b.ctx)
+	defer cancel()
+	go func() {
+		for _, c := range s.candidates {
+			select {
+			case <-c.ended:
+			case <-ctx.Done():
+			}
+		}
+		cancel()
+	}()
+	return s.watch.await(ctx, old)
 }
 
 func (s *stage) running() int {
@@ -106,13 +126,17 @@ func (s *stage) running() int {
 	return n
 }
 
-// exits lets each worker come to the end of its life, one after another.
+// exits waits until the worker of each candidate has ended by itself, one after another.
 func (s *stage) exits() error {
 	guards := map[*candidate]int{}
-	c, old, err := s.leader()
+	old, err := s.next(reign{}) // the first, which may have ended by now
+	if err != nil {
+		return err
+	}
+	c, err := s.candidate(old)
 	for err == nil {
 		guard, none := c.guard()
-		if none != nil && !errors.Is(none, errNoGuard) { // on a busy machine its life may be over
+		if none != nil && !errors.Is(none, errNoGuard) { // the worker may have ended
 			return none
 		}
 		guards[c] = guard
@@ -135,8 +159,8 @@ func (s *stage) exits() error {
 	return err
 }
 
-// murder kills the command itself, which is an end like any other.
-func (s *stage) murder() error {
+// killCommand kills the command itself. For tenure that is an end of the command like any other.
+func (s *stage) killCommand() error {
 	s.settle()
 	c, old, err := s.leader()
 	if err != nil {
@@ -146,7 +170,7 @@ func (s *stage) murder() error {
 	if err != nil {
 		return err
 	}
-	at := s.tell("%s: its command is killed", c.id())
+	at := s.note("%s: its command is killed", c.id())
 	if err := kill(old.root); err != nil {
 		return err
 	}
@@ -160,10 +184,10 @@ func (s *stage) murder() error {
 	return err
 }
 
-// handOvers asks for one in favor of a candidate, and for one in favor of any.
+// handOvers asks for a hand-over to a named candidate, and then for one to any candidate.
 func (s *stage) handOvers() error {
 	for _, named := range []bool{true, false} {
-		s.settle() // the last leader sits out a head start
+		s.settle() // the last leader waits for a head start first
 		c, _, err := s.leader()
 		if err != nil {
 			return err
@@ -183,13 +207,13 @@ func (s *stage) handOvers() error {
 	return nil
 }
 
-// after is another candidate.
+// after returns the next candidate by number.
 func (s *stage) after(c *candidate) *candidate { return s.candidates[c.number%len(s.candidates)] }
 
-// handOver asks the leader, and returns the leader after that.
+// handOver asks the leader to hand over, and returns the next leader.
 func (s *stage) handOver(c *candidate, to string) (*candidate, error) {
 	old, _ := s.watch.last()
-	at := s.tell("%s: is asked to hand over to %q", c.id(), to)
+	at := s.note("%s: is asked to hand over to %q", c.id(), to)
 	if err := s.askToHandOver(s.b.ctx, to); err != nil {
 		return nil, err
 	}
@@ -202,15 +226,15 @@ func (s *stage) handOver(c *candidate, to string) (*candidate, error) {
 	return took, err
 }
 
-// spare stops the guard of a follower, and has the leader hand over to it: it must find out, and
-// let others lead or find another guard.
-func (s *stage) spare() error {
+// handOverToFrozen stops the guard of a follower, and asks the leader to hand over to that
+// follower. The follower must notice that, and let others lead or start another guard.
+func (s *stage) handOverToFrozen() error {
 	c, _, err := s.leader()
 	if err != nil {
 		return err
 	}
 	to := s.after(c)
-	s.tell("%s: %s", to.id(), freezeGuard.name)
+	s.note("%s: %s", to.id(), freezeGuard.name)
 	thaw, err := freezeGuard.begin(to)
 	if err != nil {
 		return err
@@ -219,7 +243,7 @@ func (s *stage) spare() error {
 	return errors.Join(err, thaw())
 }
 
-// askToHandOver runs the command that asks, as an operator that is no candidate.
+// askToHandOver runs tenure hand-over, as an operator does.
 func (s *stage) askToHandOver(ctx context.Context, to string) error {
 	args := []string{"hand-over", "--store", s.server.store(s.server.Address()), "--election", election}
 	if to != "" {
@@ -234,7 +258,7 @@ func (s *stage) askToHandOver(ctx context.Context, to string) error {
 	return nil
 }
 
-// timely notes whether a worker began in time.
+// timely records a worker that began too late.
 func (s *stage) timely(at int64, next reign) {
 	if took := time.Duration(next.began - at); took > s.bound() {
 		s.late("the next worker began after %v, later than %v", took, s.bound())

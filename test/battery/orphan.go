@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// inspect looks, when a new worker begins, for processes of older ones: by then all of them must be
-// gone, also idle ones.
+// inspect looks for processes of older workers when a new worker begins. All of them must be gone
+// by then, also idle ones.
 func (s *stage) inspect(r reign) {
 	all, err := processesOf(s.mark)
 	if err != nil {
 		s.wrong("cannot look for processes: %v", err)
 	}
-	s.tell("c%d runs its worker: token %d, process %d", r.candidate, r.token, r.root)
+	s.note("c%d runs its worker: token %d, process %d", r.candidate, r.token, r.root)
 	for _, p := range all {
 		if p.older(r.token) {
 			s.orphan(p, "when the worker with token %d had begun", r.token)
@@ -27,12 +27,12 @@ func (s *stage) orphan(p process, format string, args ...any) {
 	s.seen.orphans++
 }
 
-// leaving is how soon a guard should end after its tenure. It has nothing left to do then.
+// leaving is how soon a guard should end after its tenure. It has no work left then.
 const leaving = 2 * time.Second
 
-// vanish looks, when a tenure has ended without being killed, for its processes. No worker may be
-// left, and its guard, unless it had none, must end.
-func (s *stage) vanish(c *candidate, guard int) error {
+// checkLeftovers looks for processes of a tenure that has ended without being killed. No worker may
+// be left. The guard must end, if there was one.
+func (s *stage) checkLeftovers(c *candidate, guard int) error {
 	for began := time.Now(); ; s.sleep(glance) {
 		all, err := processesOf(s.mark)
 		if err != nil {
@@ -59,7 +59,7 @@ func (s *stage) vanish(c *candidate, guard int) error {
 	}
 }
 
-// empty looks for remaining processes when all have ended normally.
+// empty looks for remaining processes when all candidates have ended normally.
 func (s *stage) empty() error {
 	all, err := processesOf(s.mark)
 	for _, p := range all {

@@ -12,24 +12,24 @@ type outcome struct {
 	runs int
 	// acts is the verdict on the journal.
 	acts witness.Verdict
-	// last is from a fault to the last act of the struck candidate, next to the first act of the
-	// next worker, idle from the one to the other.
+	// last is the time from a fault to the last act of the old worker, next the time to the first
+	// act of the next worker, and idle the time between the two acts.
 	last, next, idle figures.Dist
-	orphans          int      // processes left over
-	wrong            []string // promises broken other than by acts, orphans among them
+	orphans          int      // remaining processes
+	wrong            []string // broken promises except those of acts; orphans are included
 	late             []string // events that took longer than they should
 	figures          []figure
-	errs             []error       // that something could not be played
-	stood            time.Duration // how long the machine stood still at a time
+	errs             []error       // of runs that could not be played
+	stood            time.Duration // the longest time for which a processor stood still
 }
 
-// figure is a measure beside those that all rows have.
+// figure is a measure that only some rows have.
 type figure struct {
 	what, value, bound string
 	verdict            figures.Verdict
 }
 
-// plus is the outcome of both.
+// plus returns the sum of two outcomes.
 func (o outcome) plus(p outcome) outcome {
 	return outcome{
 		acts:    o.acts.Plus(p.acts),
@@ -46,7 +46,7 @@ func (o outcome) plus(p outcome) outcome {
 	}
 }
 
-// verdict is the worst there is to say.
+// verdict returns the worst verdict on any part of the outcome.
 func (o outcome) verdict() figures.Verdict {
 	v := figures.Safe(o.acts.Safe() && len(o.wrong) == 0)
 	v = max(v, figures.Within(len(o.late) == 0))
@@ -59,19 +59,20 @@ func (o outcome) verdict() figures.Verdict {
 	return v
 }
 
-// disturbed reports whether the machine stood still for so long that a lease may have expired, or
-// that times say nothing. That does not excuse acts, tokens and processes that are left.
+// disturbed reports whether the run was safe, but a processor stood still for so long that a lease
+// may have expired, or that a guard and its command on that processor did nothing. Nothing excuses
+// faults of acts and tokens. Processes that remain are excused only if another run leaves none.
 func (o outcome) disturbed(lease time.Duration) bool {
-	return o.acts.Safe() && o.orphans == 0 && o.stood > lease/10
+	return o.acts.Safe() && o.stood > lease/10
 }
 
-// excused is an outcome of a machine that stood still: a leader that loses the lease by that leads
-// no longer, and may break a leader's promises.
+// excused returns the outcome with broken promises counted as late. If the machine stood still, a
+// leader may have lost its lease, and could not keep the promises of a leader.
 func (o outcome) excused() outcome {
 	o.late, o.wrong = append(o.late, o.wrong...), nil
 	return o
 }
 
 // passed reports whether every promise was kept. Bounds on time depend on other work of the
-// machine, and are shown only.
+// machine, so a missed bound does not fail a row.
 func (o outcome) passed() bool { return o.verdict() <= figures.Missed }

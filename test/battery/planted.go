@@ -2,7 +2,7 @@ package main
 
 import "github.com/tenure-go/tenure/internal/overlay"
 
-// The files that the flaws are planted in.
+// The files in which the flaws are planted.
 const (
 	guardProcess = "internal/guard/process.go"
 	guardLease   = "internal/guard/lease.go"
@@ -16,7 +16,7 @@ const (
 
 // Edits that several flaws have in common.
 var (
-	// The guard does what it is told and nothing at its own times.
+	// The guard obeys tenure, but does nothing at its own deadlines.
 	noDeadline = overlay.Edit{File: guardProcess, Old: "	if p.job == nil {\n		return\n	}\n	now := p.clock.Now()",
 		New: "	if p.job == nil || !p.killing && p.leftovers == nil {\n		return\n	}\n	now := p.clock.Now()"}
 	noBereavement = overlay.Edit{File: guardProcess, Old: "	p.orders, p.orphaned, p.pending = nil, true, nil\n	p.finish()",
@@ -25,13 +25,13 @@ var (
 	noParent   = overlay.Edit{File: guardLines, Old: "{ attr.Pdeathsig = unix.SIGKILL }", New: "{}"}
 	noTripwire = overlay.Edit{File: guardLines, Old: "	fd := uintptr(l.trip)\n", New: "	if group > 0 {\n		return nil\n	}\n	fd := uintptr(l.trip)\n"}
 	noSweep    = overlay.Edit{File: wrapTour, Old: "	r.sweep()\n", New: ""}
-	// Tenure does not make sure of the guard.
+	// Tenure does not kill a guard that is late.
 	noAbandon = overlay.Edit{File: wrapTour, Old: "			defer time.AfterFunc(r.last(), g.Abandon).Stop()\n", New: ""}
 )
 
-// The flaws, each with what it shows in the rows that name it.
+// The flaws, each with the function that detects it in the rows that name it.
 var (
-	noGuard = &flaw{"no-guard", "a guard: nobody acts when tenure dies or is stopped, nor the kernel when both do",
+	noGuard = &flaw{"no-guard", "the guard: no process stops the command when tenure dies or is stopped, nor does the kernel when both do",
 		[]overlay.Edit{noDeadline, noBereavement, noTimer, noParent, noTripwire}, overlaps}
 	noKernelTimer = &flaw{"no-kernel-timer", "the kernel's timer, which kills a guard that is stopped", []overlay.Edit{noTimer}, overlaps}
 	noLastLines   = &flaw{"no-last-lines", "the death of the command when its guard dies: by its parent-death signal, by the tripwire, and by tenure",

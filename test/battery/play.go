@@ -11,15 +11,16 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// job is played a number of times: a row, as it is or as a control, with a flaw.
+// job is a row, or its control with a flaw. It is played a number of times.
 type job struct {
 	row   row
-	flaw  *flaw // nil: as it is
+	flaw  *flaw // nil unless the job is a control
 	runs  int
 	begun int
 	seen  outcome
-	// disturbed is how many runs were played again.
+	// disturbed is the number of runs that were repeated.
 	disturbed int
+	evidence  string // of the runs that failed or were repeated, as text
 }
 
 func (j *job) name() string {
@@ -29,7 +30,7 @@ func (j *job) name() string {
 	return j.row.name
 }
 
-// passed: with a flaw something must show.
+// passed reports whether the row passed, or whether the flaw of a control showed.
 func (j *job) passed() bool {
 	if j.flaw != nil {
 		return j.flaw.shows(j.seen)
@@ -37,11 +38,11 @@ func (j *job) passed() bool {
 	return j.seen.passed()
 }
 
-// play plays rows and their controls, as many side by side as may be, and then those that want to
-// be alone.
+// play plays rows and their controls, several at the same time, and then those that must run alone.
 func (b *battery) play(chosen []row) *results {
 	res := &results{battery: b, jobs: b.jobs(chosen)}
-	// before the measurements: it keeps the machine busy. Errors are reported when it is played.
+	// Builds keep the machine busy, so they come before the measurements. If one fails, the job
+	// reports the error.
 	for _, j := range res.jobs {
 		_, _ = b.binary(j.flaw)
 	}
@@ -83,11 +84,11 @@ func (b *battery) jobs(chosen []row) []*job {
 	return all
 }
 
-// alone reports whether nothing else may be played beside a job: in a quick run everything may,
-// since its figures matter less.
+// alone reports whether a job must run alone. In a quick run no job must, because figures matter
+// less.
 func (b *battery) alone(j *job) bool { return j.row.alone && !b.quick }
 
-// sideBySide plays the jobs that may be played so.
+// sideBySide plays the jobs that may run at the same time.
 func (b *battery) sideBySide(jobs []*job) {
 	todo := make(chan *job)
 	var players sync.WaitGroup
@@ -109,12 +110,13 @@ func (b *battery) sideBySide(jobs []*job) {
 	players.Wait()
 }
 
-// tries is how often a run may be played: a control until its flaw shows, since some faults come at
-// a random moment that is not always a bad one, and some flaws show for a tenth of a second, in
-// which a busy machine may do nothing; any other until the machine lets it be judged.
+// tries is how often a run is played at most. A control is repeated until its flaw shows: some
+// faults come at a random moment that may be harmless, and some flaws show only for a tenth of a
+// second, in which a busy machine may do nothing. Another run is repeated if a processor stood
+// still.
 const tries = 8
 
-// perform plays a job once.
+// perform plays a job once, and repeats it if necessary.
 func (b *battery) perform(j *job) {
 	for try := 1; b.ctx.Err() == nil; try++ {
 		b.mu.Lock()
@@ -123,7 +125,7 @@ func (b *battery) perform(j *job) {
 		b.mu.Unlock()
 		o, evidence := b.trial(j, fmt.Sprintf("%s-%d", j.name(), n))
 		if errors.Is(b.ctx.Err(), context.Canceled) && o.acts.Safe() {
-			return // a part of a run says nothing
+			return // an interrupted run proves nothing
 		}
 		b.mu.Lock()
 		said, again := j.take(o, b.lease, try == tries || b.ctx.Err() != nil)
@@ -132,7 +134,7 @@ func (b *battery) perform(j *job) {
 			fmt.Fprintln(b.log, "  late:", l)
 		}
 		if said != fine && said != shows {
-			fmt.Fprint(b.log, evidence)
+			j.evidence += fmt.Sprintf("%s, run %d: %s\n%s", j.name(), n, said, evidence)
 		}
 		b.mu.Unlock()
 		if !again {
@@ -147,13 +149,13 @@ const (
 	failed    = "FAILED"
 	shows     = "its flaw shows"
 	hides     = "its flaw does NOT show"
-	disturbed = "the machine stood still for so long that the lease may have been lost by that: played again"
-	excused   = "the machine stood still for too long each time: only acts, tokens and what is left over are judged"
+	disturbed = "a processor stood still for so long that the lease may have been lost by that: played again"
+	excused   = "a processor stood still for too long each time: only acts, tokens and what is left over are judged"
 )
 
-// take adds a run to a job, says how it ended, and whether it is to be played again. Of one that
-// was disturbed only that counts which the machine cannot be blamed for. That something came late
-// fails nothing, and is no reason to play again.
+// take adds the outcome of a run to a job. It returns the verdict, and whether to repeat the run.
+// Of a disturbed run that is repeated, only the acts count. A late event neither fails a run nor
+// repeats it.
 func (j *job) take(o outcome, lease time.Duration, final bool) (said string, again bool) {
 	switch {
 	case j.flaw != nil:
@@ -169,7 +171,7 @@ func (j *job) take(o outcome, lease time.Duration, final bool) (said string, aga
 		j.seen.acts = j.seen.acts.Plus(o.acts)
 		j.disturbed++
 		return disturbed, true
-	case o.disturbed(lease) && o.excused().passed():
+	case o.disturbed(lease) && o.orphans == 0 && o.excused().passed():
 		j.seen = j.seen.plus(o.excused())
 		return excused, false
 	}
@@ -177,7 +179,8 @@ func (j *job) take(o outcome, lease time.Duration, final bool) (said string, aga
 	return failed, false
 }
 
-// trial plays a job once and leaves nothing behind but files. The evidence is for people.
+// trial plays a job once and leaves no processes behind. It returns the outcome, and the evidence
+// as text.
 func (b *battery) trial(j *job, name string) (outcome, string) {
 	binary, err := b.binary(j.flaw)
 	if err != nil {
@@ -191,7 +194,7 @@ func (b *battery) trial(j *job, name string) (outcome, string) {
 	switch {
 	case err != nil:
 	case j.flaw != nil:
-		s.sleep(s.lease / 4) // a process that should have ended may go on
+		s.sleep(s.lease / 4) // a process that should have ended may still act
 	default:
 		if err = s.finale(); err == nil {
 			err = s.empty()

@@ -14,14 +14,14 @@ import (
 
 func TestMain(m *testing.M) {
 	natsd.Main()
-	if err := flag.Set("test.parallel", "4"); err != nil { // rows wait far more than they work
+	if err := flag.Set("test.parallel", "4"); err != nil { // rows mostly wait
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// TestPlay keeps the battery itself from rotting: one row of each sort, or with -short one. The
-// rest, and the controls, are for the command.
+// TestPlay checks the battery itself: one row of each sort, or one row with -short. The command
+// runs the rest and the controls.
 func TestPlay(t *testing.T) {
 	names := []string{"crash-both", "blackhole", "stop"}
 	if testing.Short() {
@@ -42,7 +42,7 @@ func TestPlay(t *testing.T) {
 			j := &job{row: chosen[0], runs: 1}
 			b.perform(j)
 			if o := j.seen; !j.passed() || o.acts.Terms < crew {
-				t.Errorf("%+v", o)
+				t.Errorf("%+v\n%s", o, j.evidence)
 			}
 		})
 	}

@@ -5,20 +5,20 @@ import (
 	"strconv"
 )
 
-// markVariable is in the environment of every process of a stage, so that all of them can be found,
-// with any parent, and in any group or session.
+// markVariable is in the environment of every process of a stage. So the battery finds all of them,
+// whatever their parent, group or session is.
 const markVariable = "TENURE_BATTERY"
 
-// process is one process of a stage as the system shows it.
+// process holds what the system shows of one process of a stage.
 type process struct {
 	pid, parent int
 	state       byte
-	exe         string // the file, if it can be told
+	exe         string // the path of the program, if known
 	args        []string
-	id, token   string // the values that tenure passed, for workers
+	id, token   string // the values that tenure passed to a worker
 }
 
-// runs reports whether there is still something of it that could act: a zombie is a name on a list.
+// runs reports whether the process can still act. A zombie cannot.
 func (p process) runs() bool { return p.state != 'Z' && p.state != 'X' }
 
 func (p process) String() string {
@@ -29,7 +29,7 @@ func (p process) String() string {
 	return s
 }
 
-// older reports whether the process was given a lower token.
+// older reports whether the process received a lower token.
 func (p process) older(token uint64) bool {
 	own, err := strconv.ParseUint(p.token, 10, 64)
 	return err == nil && own < token

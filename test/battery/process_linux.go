@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// processesOf finds all running processes with the mark. One that ends at that moment may be
+// processesOf returns all running processes with the mark. A process that is just ending may be
 // missing.
 func processesOf(mark string) ([]process, error) {
 	entries, err := os.ReadDir("/proc")
@@ -26,7 +26,7 @@ func processesOf(mark string) ([]process, error) {
 	return all, nil
 }
 
-// look reads the facts about a process, if it has the mark.
+// look returns a process if it has the mark.
 func look(pid int, mark string) (process, bool) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	environ, err := os.ReadFile(filepath.Join(dir, "environ"))
@@ -48,7 +48,8 @@ func look(pid int, mark string) (process, bool) {
 	return p, p.readStat(dir)
 }
 
-// readStat reports whether the process is still there. Its name, in brackets, may hold anything.
+// readStat reports whether the process still exists. Its name, in brackets, may have any
+// characters.
 func (p *process) readStat(dir string) bool {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {

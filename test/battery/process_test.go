@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// sleeper runs an idle process, with the mark of a stage, and the variables that tenure would set.
+// sleeper runs an idle process with the mark of a stage and the variables that tenure would set.
 func sleeper(t *testing.T, mark string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "infinity")
@@ -36,8 +36,8 @@ func marked(t *testing.T, mark string) []process {
 	return all
 }
 
-// TestOrphans: a process of an older worker is found when a newer begins, though it is idle, and a
-// process of a tenure when that has ended.
+// TestOrphans: a process of an older worker is found when a newer worker starts, even if it is
+// idle. A process of a tenure that has ended is found, too.
 func TestOrphans(t *testing.T) {
 	for _, c := range []struct {
 		name, why string
@@ -46,7 +46,7 @@ func TestOrphans(t *testing.T) {
 	}{
 		{"older", "it has a lower token", []string{"TENURE_TOKEN=6", "TENURE_ID=c1"}, 1},
 		{"present", "it is the one that began", []string{"TENURE_TOKEN=7", "TENURE_ID=c1"}, 0},
-		{"guard", "it was told no token", nil, 0},
+		{"guard", "it got no token", nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := bareStage(t)
@@ -62,7 +62,7 @@ func TestOrphans(t *testing.T) {
 		s := bareStage(t)
 		sleeper(t, s.mark, "TENURE_TOKEN=7", "TENURE_ID=c2")
 		for number, want := range map[int]int{1: 0, 2: 1} {
-			if err := s.vanish(&candidate{stage: s, number: number}, 0); err != nil || s.seen.orphans != want {
+			if err := s.checkLeftovers(&candidate{stage: s, number: number}, 0); err != nil || s.seen.orphans != want {
 				t.Errorf("%d orphans of c%d, want %d, %v", s.seen.orphans, number, want, err)
 			}
 			s.seen = outcome{}
@@ -74,19 +74,19 @@ func TestOrphans(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		// It becomes a zombie, as no process waits for it, and does not count as a process.
+		// It becomes a zombie, because no process waits for it, and does not count as a process.
 		wait.Until(t, "its end", func() bool { return len(marked(t, s.mark)) == 0 })
 	})
 }
 
-// TestStrike: no process is left of a stage.
+// TestStrike: no process of a stage is left.
 func TestStrike(t *testing.T) {
 	s := bareStage(t)
 	cmd := sleeper(t, s.mark)
 	if err := machine.Pause(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	s.strike()
+	s.killAll()
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
 		t.Errorf("it ended with %v", err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// random lets faults strike each candidate and the server, each in its own rhythm and so several at
-// a time, and then checks that all recover.
+// random injects faults into each candidate and the server at independent times, so several faults
+// overlap. Then it checks that a candidate leads again.
 func (s *stage) random() error {
 	d := s.b.length
 	switch {
@@ -25,10 +25,10 @@ func (s *stage) random() error {
 	errs := make([]error, len(s.candidates)+1)
 	var all sync.WaitGroup
 	for i, c := range s.candidates {
-		all.Go(func() { errs[i] = s.torment(ctx, c) })
+		all.Go(func() { errs[i] = s.faultCandidate(ctx, c) })
 	}
-	all.Go(func() { errs[crew] = s.disturb(ctx) })
-	all.Go(func() { s.meddle(ctx) })
+	all.Go(func() { errs[crew] = s.faultServer(ctx) })
+	all.Go(func() { s.askForHandOvers(ctx) })
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -36,15 +36,16 @@ func (s *stage) random() error {
 	return s.recovered(d)
 }
 
-// torment lets faults strike a candidate, leader or not, which is started again when it has ended.
-func (s *stage) torment(ctx context.Context, c *candidate) error {
+// faultCandidate injects faults into a candidate, leader or not, and starts it again when it has
+// ended.
+func (s *stage) faultCandidate(ctx context.Context, c *candidate) error {
 	faults := []fault{crash, crashBoth, crashGuard, freeze, freezeBoth, freezeGuard, crashFreeze, freezeCrash, freezeGuardLost,
-		blackhole, mute, cut, delay, asked, bereaved}
+		blackhole, mute, cut, delay, asked, commandKilled}
 	for s.wait(ctx, s.lease/2+s.some(3*s.lease/2)) {
 		f := faults[s.some(time.Duration(len(faults)-1))]
-		s.tell("%s: %s", c.id(), f.name)
+		s.note("%s: %s", c.id(), f.name)
 		end, err := f.begin(c)
-		if errors.Is(err, errNoGuard) { // it was killed just now, or there is no command
+		if errors.Is(err, errNoGuard) { // the guard was just killed, or no command runs
 			continue
 		}
 		if err != nil {
@@ -56,17 +57,17 @@ func (s *stage) torment(ctx context.Context, c *candidate) error {
 				return err
 			}
 		}
-		if err := s.revive(ctx, c); err != nil {
+		if err := s.startAgain(ctx, c); err != nil {
 			return err
 		}
 	}
-	return s.revive(s.b.ctx, c)
+	return s.startAgain(s.b.ctx, c)
 }
 
-// asked is the end in good order, bereaved that of the command. Neither is undone.
+// asked is an orderly end of tenure. commandKilled is the death of the command. Neither has an end.
 var (
-	asked    = fault{name: "is asked to stop", begin: func(c *candidate) (func() error, error) { return nil, c.stop() }}
-	bereaved = fault{name: "its command is killed", begin: func(c *candidate) (func() error, error) {
+	asked         = fault{name: "is asked to stop", begin: func(c *candidate) (func() error, error) { return nil, c.stop() }}
+	commandKilled = fault{name: "its command is killed", begin: func(c *candidate) (func() error, error) {
 		pid, err := c.command()
 		if err != nil || pid == 0 {
 			return nil, err
@@ -75,18 +76,18 @@ var (
 	}}
 )
 
-// revive starts a tenure again that has ended.
-func (s *stage) revive(ctx context.Context, c *candidate) error {
+// startAgain starts a tenure again if it has ended.
+func (s *stage) startAgain(ctx context.Context, c *candidate) error {
 	s.wait(ctx, s.some(s.lease))
 	if c.running() {
 		return nil
 	}
-	s.tell("%s: is started again", c.id())
+	s.note("%s: is started again", c.id())
 	return c.start()
 }
 
-// disturb stops or restarts the server now and then.
-func (s *stage) disturb(ctx context.Context) error {
+// faultServer pauses or restarts the server now and then.
+func (s *stage) faultServer(ctx context.Context) error {
 	for s.wait(ctx, 2*s.lease+s.some(8*s.lease)) {
 		f := outage
 		if s.even() {
@@ -96,9 +97,9 @@ func (s *stage) disturb(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.tell("the server: %s, but for less time", f.name)
+		s.note("the server: %s, but for less time", f.name)
 		s.wait(ctx, s.some(3*s.lease/2))
-		s.tell("the server: the end of that")
+		s.note("the server: the end of that")
 		if err := end(); err != nil {
 			return err
 		}
@@ -106,18 +107,18 @@ func (s *stage) disturb(ctx context.Context) error {
 	return nil
 }
 
-// meddle asks for hand-overs. The asking process may meet any of the faults, so its outcome does
-// not matter.
-func (s *stage) meddle(ctx context.Context) {
+// askForHandOvers asks for hand-overs now and then. Faults can affect the asking process, so its
+// outcome does not matter.
+func (s *stage) askForHandOvers(ctx context.Context) {
 	for s.wait(ctx, s.lease+s.some(6*s.lease)) {
 		asking, cancel := context.WithTimeout(ctx, s.lease)
 		err := s.askToHandOver(asking, "")
 		cancel()
-		s.tell("somebody asks for a hand-over: %v", err)
+		s.note("an operator asks for a hand-over: %v", err)
 	}
 }
 
-// wait reports whether the time has passed before the context ended.
+// wait waits for a time, and returns false if the context ends first.
 func (s *stage) wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -129,18 +130,43 @@ func (s *stage) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// recovered: when the faults are over a candidate must lead within the bound, and there must have
-// been faults.
+// recovered checks that a worker acts within the bound after the end of the faults, and that there
+// were enough changes of leader.
 func (s *stage) recovered(d time.Duration) error {
-	healed := s.tell("all faults are over")
-	at, err := s.watch.awaitAct(s.b.ctx, healed)
+	healed := s.note("all faults are over")
+	at, err := s.actAfter(healed)
 	if err != nil {
 		return err
 	}
 	if took := time.Duration(at - healed); took > s.bound() {
-		s.late("somebody worked again %v after the end of all faults, later than %v", took, s.bound())
+		s.late("a worker acted again %v after the end of all faults, later than %v", took, s.bound())
 	}
 	begun, least := s.watch.mark(), int(d/(8*s.lease))
 	s.figure("workers that began in "+d.String(), fmt.Sprint(begun), fmt.Sprintf("at least %d", least), figures.Within(begun >= least))
 	return nil
+}
+
+// actAfter waits for an act after a moment. Meanwhile it starts each tenure again that ends: after
+// the end of its command, a tenure runs on for a while.
+func (s *stage) actAfter(moment int64) (int64, error) {
+	ctx, cancel := context.WithCancelCause(s.b.ctx)
+	var all sync.WaitGroup
+	for _, c := range s.candidates {
+		all.Go(func() {
+			if _, err := c.exit(ctx); err != nil {
+				return
+			}
+			s.note("%s: is started again", c.id())
+			if err := c.start(); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	at, err := s.watch.awaitAct(ctx, moment)
+	if err != nil {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	cancel(nil)
+	all.Wait()
+	return at, err
 }

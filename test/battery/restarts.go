@@ -7,9 +7,10 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// restarts restarts the server again and again: at once, which no leader may notice, and then after
-// a while. How long an outage a leader outlives depends on when it begins: a renewal is tried when
-// a third of the lease is over, and then a few times until the deadline.
+// restarts restarts the server again and again, first at once and then after a while. The leader
+// must survive the restarts at once. Whether it survives a longer outage depends on the begin of
+// the outage: a renewal is tried when a third of the lease is over, and then a few times until the
+// deadline.
 func (s *stage) restarts() error {
 	for _, lot := range []struct {
 		what    string
@@ -34,18 +35,18 @@ func (s *stage) restarts() error {
 	return nil
 }
 
-// restartTimes restarts it n times, and returns how often another worker began, and how long there
-// was no server.
+// restartTimes restarts the server n times. It returns how often another worker began, and how long
+// the server was down.
 func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figures.Dist, err error) {
 	s.settle()
 	before := s.watch.mark()
 	for i := range n {
-		s.tell("the server is restarted, %d of %d", i+1, n)
+		s.note("the server is restarted, %d of %d", i+1, n)
 		took, err := s.restart(s.some(most))
 		if err != nil {
 			return 0, nil, err
 		}
-		s.tell("the server is back")
+		s.note("the server is back")
 		down = append(down, took)
 		s.sleep(s.lease/2 + s.some(s.lease/2))
 	}
@@ -53,8 +54,8 @@ func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figur
 	return s.watch.mark() - before, down, nil
 }
 
-// restart kills the server and starts it again, on its files and port, after a while at least. It
-// returns how long there was none.
+// restart kills the server and starts it again on its files and port, not before the time after. It
+// returns how long the server was down.
 func (s *stage) restart(after time.Duration) (time.Duration, error) {
 	began := time.Now()
 	if err := s.server.Kill(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
-// results are the outcomes of the rows.
+// results holds the outcomes of the rows.
 type results struct {
 	battery *battery
 	jobs    []*job
@@ -47,6 +47,13 @@ func (r *results) print(out io.Writer, markdown bool) {
 	}
 }
 
+// explain writes the evidence of the runs that failed or were repeated.
+func (r *results) explain(log io.Writer) {
+	for _, j := range r.jobs {
+		fmt.Fprint(log, j.evidence)
+	}
+}
+
 func (r *results) rows() [][]string {
 	var lines [][]string
 	for _, j := range r.jobs {
@@ -75,7 +82,7 @@ func (r *results) controls() [][]string {
 	return lines
 }
 
-// shown lists the faults of an outcome.
+// shown returns a text that lists the faults of an outcome.
 func shown(o outcome) string {
 	s := fmt.Sprintf("%d of %d acts of an older token", o.acts.Stale, o.acts.Acts)
 	if o.acts.Overlap > 0 {
@@ -108,7 +115,7 @@ func (r *results) conditions() string {
 		again += j.disturbed
 	}
 	return fmt.Sprintf("Lease %v, stop-within a fifth of it unless the row says otherwise, three candidates, up to %d runs side by side, each with %s; "+
-		"workers act each millisecond; %d processors, %s. %d runs were played again, since the machine "+
-		"stood still for more than a tenth of the lease and a promise was broken by that; their acts, tokens and left-overs count. %s.",
+		"workers act each millisecond; %d processors, %s. %d runs were played again, since a processor "+
+		"stood still for more than a tenth of the lease and a promise was broken by that; their acts and tokens count. %s.",
 		r.battery.lease, r.battery.players(), kinds[r.battery.store].title, runtime.NumCPU(), runtime.Version(), again, r.noise)
 }

@@ -11,20 +11,20 @@ import (
 type row struct {
 	name  string
 	title string
-	// worker are the worker's flags, run those of tenure run.
+	// worker holds the flags of the worker, and run the flags of tenure run.
 	worker, run []string
-	// play runs once there is a leader. It adds its findings to the stage.
+	// play is called when there is a leader. It adds its findings to the stage.
 	play func(*stage) error
 	// code is the exit code of a tenure that is asked to stop while it leads.
 	code int
-	// alone: nothing else may be played at that time, unless the run is quick. single: once is
-	// enough. measuring: it yields only figures, so that a quick run leaves it out.
+	// alone rows run alone, except in a quick run. single rows run once, whatever -runs says.
+	// measuring rows yield only figures, so a quick run leaves them out.
 	alone, single, measuring bool
-	// flaws are those with which this row must fail.
+	// flaws are the flaws with which this row must fail.
 	flaws []*flaw
 }
 
-// once plays a fault that only the journal judges.
+// once injects one fault. Only the journal judges the run.
 func once(f fault) func(*stage) error {
 	return func(s *stage) error {
 		s.settle()
@@ -32,7 +32,7 @@ func once(f fault) func(*stage) error {
 	}
 }
 
-// afterwards plays when the others follow.
+// afterwards calls play when the other candidates follow.
 func afterwards(play func(*stage) error) func(*stage) error {
 	return func(s *stage) error {
 		s.settle()
@@ -56,7 +56,7 @@ func processRows() []row {
 		{name: "freeze-crash", title: "the leader's tenure is stopped for 2 leases and its guard killed", play: once(freezeCrash), flaws: []*flaw{noGuard}},
 		{name: "freeze-guard-lost", title: "as freeze-guard, and all that the leader sends and is sent is lost for 2.5 leases", play: once(freezeGuardLost),
 			flaws: []*flaw{deadlineIgnored}},
-		{name: "freeze-spare", title: "a follower's guard is stopped, and then the leader is asked to hand over to that one", play: afterwards((*stage).spare)},
+		{name: "freeze-spare", title: "a follower's guard is stopped, and then the leader is asked to hand over to that follower", play: afterwards((*stage).handOverToFrozen)},
 	}
 }
 
@@ -73,10 +73,10 @@ func networkRows() []row {
 	}
 }
 
-// codeKilled is the exit code after SIGKILL, as shells show it.
+// codeKilled is the exit code of a command that SIGKILL ended, as in shells.
 const codeKilled = 128 + 9
 
-// The workers that do not end when they are asked to, or not alone.
+// The flags of workers that end late, ignore SIGTERM, or have children.
 var (
 	slow  = []string{"-stop", "300ms"}
 	deaf  = []string{"-deaf"}
@@ -89,7 +89,7 @@ func workerRows() []row {
 	return []row{
 		{name: "slow-lost", title: "a worker that needs 300 ms to stop; as blackhole", play: once(blackhole), worker: slow,
 			run: []string{"--stop-within", "500ms"}, flaws: []*flaw{noTimeToStop}},
-		{name: "slow-stop", title: "the same worker; as stop", play: afterwards((*stage).resign), worker: slow, flaws: []*flaw{releasedEarly}},
+		{name: "slow-stop", title: "the same worker; as stop", play: afterwards((*stage).stopLeader), worker: slow, flaws: []*flaw{releasedEarly}},
 		{name: "slow-handover", title: "the same worker; as hand-over", play: (*stage).handOvers, worker: slow, flaws: []*flaw{releasedEarly}},
 		{name: "deaf-lost", title: "a worker that ignores SIGTERM; as blackhole", play: once(blackhole), worker: deaf, run: short, code: codeKilled,
 			flaws: []*flaw{noKill}},
@@ -97,13 +97,13 @@ func workerRows() []row {
 			flaws: []*flaw{noKill}},
 		{name: "deaf-thaw", title: "the same worker, with 800 ms to stop; tenure is stopped, and goes on in that time", play: afterwards((*stage).thaw),
 			worker: deaf, run: append([]string{"--stop-within", thawing.String()}, short...), code: codeKilled, flaws: []*flaw{noLatch}},
-		{name: "deaf-stop", title: "the same worker, with 1 s to finish; as stop", play: afterwards((*stage).resign), worker: deaf, run: short,
+		{name: "deaf-stop", title: "the same worker, with 1 s to finish; as stop", play: afterwards((*stage).stopLeader), worker: deaf, run: short,
 			code: codeKilled, flaws: []*flaw{releasedEarly}},
 		{name: "forks-lost", title: "a worker with two children in its group and one in a session of its own, all of which ignore SIGTERM; as blackhole",
 			play: once(blackhole), worker: forks, flaws: []*flaw{commandAlone}},
 		{name: "forks-crash", title: "the same worker; as crash", play: once(crash), worker: forks, flaws: []*flaw{commandAlone}},
 		{name: "forks-guard", title: "the same worker; as crash-guard", play: once(crashGuard), worker: forks, flaws: []*flaw{straysForgotten}},
-		{name: "forks-stop", title: "the same worker; as stop", play: afterwards((*stage).resign), worker: forks, flaws: []*flaw{commandAlone}},
+		{name: "forks-stop", title: "the same worker; as stop", play: afterwards((*stage).stopLeader), worker: forks, flaws: []*flaw{commandAlone}},
 		{name: "forks-both", title: "a worker with two such children in its group, which all close the files that they have inherited; as crash-both",
 			play: once(crashBoth), worker: tidy,
 			flaws: []*flaw{groupForgotten}},
@@ -114,15 +114,15 @@ func workerRows() []row {
 func orderlyRows() []row {
 	brief := []string{"-life", "1500ms", "-code", "7"}
 	return []row{
-		{name: "stop", title: "the leader's tenure is asked to stop (SIGTERM)", play: afterwards((*stage).resign), flaws: []*flaw{tokenReset}},
-		{name: "stop-lost", title: "the same while all that it sends and is sent is lost", play: afterwards((*stage).resignUnheard)},
-		{name: "hand-over", title: "the leader is asked to hand over (tenure hand-over), to somebody named and then to anybody", play: (*stage).handOvers,
+		{name: "stop", title: "the leader's tenure is asked to stop (SIGTERM)", play: afterwards((*stage).stopLeader), flaws: []*flaw{tokenReset}},
+		{name: "stop-lost", title: "the same while all that it sends and is sent is lost", play: afterwards((*stage).stopLeaderUnheard)},
+		{name: "hand-over", title: "the leader is asked to hand over (tenure hand-over), to a named candidate and then to any", play: (*stage).handOvers,
 			flaws: []*flaw{tokenReset}},
-		{name: "exit", title: "the command ends by itself with code 7, of one candidate after another", play: (*stage).exits, worker: brief, code: 7,
+		{name: "exit", title: "the command of one candidate after another ends by itself with code 7", play: (*stage).exits, worker: brief, code: 7,
 			flaws: []*flaw{tokenReset}},
 		{name: "forks-exit", title: "the same with children as in forks-lost", play: (*stage).exits, worker: append(brief, forks...), code: 7,
 			flaws: []*flaw{commandAlone}},
-		{name: "killed", title: "the command itself is killed", play: (*stage).murder, flaws: []*flaw{tokenReset}},
+		{name: "killed", title: "the command itself is killed", play: (*stage).killCommand, flaws: []*flaw{tokenReset}},
 	}
 }
 
@@ -136,7 +136,7 @@ func longRows() []row {
 	}
 }
 
-// choose takes the rows that an expression matches as a whole, and all if it is empty.
+// choose returns the rows whose whole name the expression matches, or all rows if it is empty.
 func choose(expression string) ([]row, error) {
 	if expression == "" {
 		return rows(), nil

@@ -13,27 +13,27 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// server keeps the election of a stage.
+// server is the server with the election of a stage.
 type server interface {
-	// Start runs it again, on its files and port.
+	// Start starts the server again, on its files and port.
 	Start() error
 	Kill() error
 	Pause() error
 	Resume() error
-	// Address is HOST:PORT.
+	// Address returns HOST:PORT.
 	Address() string
-	// store is the value of --store for an address that leads to the server.
+	// store returns the value of --store for an address that leads to the server.
 	store(address string) string
 	End()
 }
 
-// kind is a kind of server. It starts one, with its files in the directory if it can.
+// kind is a kind of server. Start starts one, with its files in dir if the server allows it.
 type kind struct {
 	title string
 	start func(dir string) (server, error)
 }
 
-// kinds are the kinds of server, by the value of the flag -store.
+// kinds holds the kinds of server by the value of the flag -store.
 var kinds = map[string]kind{
 	"nats": {"one NATS server process (file storage, one replica) over loopback and a relay for each candidate",
 		func(dir string) (server, error) {
@@ -89,7 +89,7 @@ func createDatabase(s *sqld.MariaDB) error {
 	return err
 }
 
-// sqliteFile is no server: the faults of networks and servers cannot be played with it.
+// sqliteFile stands for a server. Faults of networks and servers cannot happen to it.
 type sqliteFile struct{ path string }
 
 var errNoServer = errors.New("there is no server that this could happen to")
@@ -102,7 +102,7 @@ func (sqliteFile) Address() string       { return "" }
 func (f sqliteFile) store(string) string { return "sqlite:" + f.path }
 func (sqliteFile) End()                  {}
 
-// way is what a candidate calls the server through.
+// way starts the relay between a candidate and the server. It returns nil for SQLite.
 func (s *stage) way() (*relay.Relay, error) {
 	if s.server.Address() == "" {
 		return nil, nil

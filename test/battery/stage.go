@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// The names on the server of every stage.
+// Every stage uses these names on its server.
 const (
 	bucket   = "ELECTIONS"
 	election = "battery"
@@ -24,12 +24,12 @@ const (
 // crew is the number of candidates of a stage.
 const crew = 3
 
-// stage is the place of one run of a row: a server, candidates, and their files.
+// stage holds one run of a row: a server, candidates, and their files.
 type stage struct {
 	b          *battery
 	row        row
 	tenure     string // the binary
-	control    bool   // it has a flaw
+	control    bool   // the binary has a flaw
 	lease      time.Duration
 	dir        string
 	mark       string
@@ -37,13 +37,13 @@ type stage struct {
 	candidates []*candidate
 	watch      *watch
 
-	mu   sync.Mutex
-	rand *rand.Rand
-	told []string // the faults and their targets, for people
-	seen outcome
+	mu    sync.Mutex
+	rand  *rand.Rand
+	notes []string // the faults and their targets, for people
+	seen  outcome
 }
 
-// set makes a stage and starts all its processes. In every case conclude ends it.
+// set creates a stage and starts all its processes. Call conclude also after an error.
 func (b *battery) set(r row, tenure, name string, control bool) (*stage, error) {
 	s := &stage{
 		b: b, row: r, tenure: tenure, control: control, lease: b.lease, dir: filepath.Join(b.dir, name),
@@ -56,7 +56,7 @@ func (s *stage) begin() (err error) {
 	if err = os.MkdirAll(filepath.Join(s.dir, "server"), 0o700); err != nil {
 		return err
 	}
-	j, err := witness.Open(s.journal()) // so that there is one to follow
+	j, err := witness.Open(s.journal()) // create the file before follow opens it
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *stage) begin() (err error) {
 
 func (s *stage) journal() string { return filepath.Join(s.dir, "journal") }
 
-// hire adds a candidate, of a binary, and starts it.
+// hire adds a candidate that runs a tenure binary, and starts it.
 func (s *stage) hire(tenure string) error {
 	r, err := s.way()
 	if err != nil {
@@ -91,9 +91,9 @@ func (s *stage) hire(tenure string) error {
 	return c.start()
 }
 
-// conclude ends everything, and judges the run.
+// conclude ends all processes, and judges the run.
 func (s *stage) conclude(err error) outcome {
-	s.strike()
+	s.killAll()
 	var records []witness.Record
 	if s.watch != nil {
 		var failed error
@@ -110,11 +110,11 @@ func (s *stage) conclude(err error) outcome {
 	return o
 }
 
-// clearing is how long the processes of a stage may take to die of SIGKILL.
+// clearing is the time limit for killing all processes of a stage.
 const clearing = time.Minute
 
-// strike leaves no process behind.
-func (s *stage) strike() {
+// killAll kills all processes of the stage.
+func (s *stage) killAll() {
 	for end := time.Now().Add(clearing); ; {
 		all, err := processesOf(s.mark)
 		if err != nil || len(all) == 0 || time.Now().After(end) {
@@ -138,11 +138,11 @@ func (s *stage) strike() {
 	}
 }
 
-// bound is how soon after a fault the next worker should begin.
+// bound returns the longest time from a fault to the next worker.
 func (s *stage) bound() time.Duration { return s.b.bound() }
 
-// patience bounds a wait by the battery's own time limit. A control has less, and is tried again
-// then: with a flaw the event may never come.
+// patience bounds a wait by the battery's own time limit. A control has a shorter limit, because
+// with a flaw the event may never come. Then the control is repeated.
 func (s *stage) patience() (context.Context, context.CancelFunc) {
 	if s.control {
 		return context.WithTimeout(s.b.ctx, 2*s.bound())
@@ -164,7 +164,7 @@ func (s *stage) asked(old reign) (at int64, err error) {
 	return s.watch.awaitAsked(ctx, old)
 }
 
-// leader is the candidate that runs the latest worker.
+// leader returns the candidate that runs the latest worker.
 func (s *stage) leader() (*candidate, reign, error) {
 	r, _ := s.watch.last()
 	c, err := s.candidate(r)
@@ -173,12 +173,12 @@ func (s *stage) leader() (*candidate, reign, error) {
 
 func (s *stage) candidate(r reign) (*candidate, error) {
 	if r.candidate < 1 || r.candidate > len(s.candidates) {
-		return nil, fmt.Errorf("nobody known leads: %+v", r)
+		return nil, fmt.Errorf("an unknown candidate leads: %+v", r)
 	}
 	return s.candidates[r.candidate-1], nil
 }
 
-// settle lets the others follow, and goes on at some moment between two renewals.
+// settle waits until the others follow, and then until a random moment between two renewals.
 func (s *stage) settle() { s.sleep(s.lease/2 + s.some(s.lease/2)) }
 
 // sleep ends early with the battery.
@@ -191,42 +191,42 @@ func (s *stage) sleep(d time.Duration) {
 	}
 }
 
-// some is a time of at most d.
+// some returns a random time of at most d.
 func (s *stage) some(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(s.rand.Int64N(int64(d) + 1))
 }
 
-// even is a toss of a coin.
+// even returns true in half of the calls, at random.
 func (s *stage) even() bool { return s.some(1) == 0 }
 
-// tell notes an action on a candidate, and returns its time.
-func (s *stage) tell(format string, args ...any) int64 {
+// note adds an action or an event to the notes, and returns its time.
+func (s *stage) note(format string, args ...any) int64 {
 	at := machine.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told = append(s.told, fmt.Sprintf("%.3f  ", seconds(at))+fmt.Sprintf(format, args...))
+	s.notes = append(s.notes, fmt.Sprintf("%.3f  ", seconds(at))+fmt.Sprintf(format, args...))
 	return at
 }
 
-// wrong keeps that a promise was broken.
+// wrong records a broken promise.
 func (s *stage) wrong(format string, args ...any) {
-	s.tell("WRONG: "+format, args...)
+	s.note("WRONG: "+format, args...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen.wrong = append(s.seen.wrong, fmt.Sprintf(format, args...))
 }
 
-// late keeps that something took longer than it should.
+// late records an event that took longer than it should.
 func (s *stage) late(format string, args ...any) {
-	s.tell("late: "+format, args...)
+	s.note("late: "+format, args...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen.late = append(s.seen.late, fmt.Sprintf(format, args...))
 }
 
-// figure keeps a measure beside those of all rows.
+// figure records a measure that only this row has.
 func (s *stage) figure(what, value, bound string, v figures.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

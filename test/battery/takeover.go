@@ -11,12 +11,12 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// change is the bound of a graceful change of leader at the median, besides the time in which the
-// worker itself starts.
+// change is the bound of a graceful change of leader at the median, without the time that the
+// worker itself takes to start.
 const change = 15 * time.Millisecond
 
-// takeovers measures from SIGTERM to the successor's first act, and in the same run the time to the
-// worker's first act without tenure.
+// takeovers measures the time from SIGTERM to the successor's first act. In the same run it
+// measures the time from the start of a worker without tenure to its first act.
 func (s *stage) takeovers() error {
 	var took, own figures.Dist
 	for range pick(s.b, 20, 100) {
@@ -43,7 +43,7 @@ func (s *stage) takeover() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	at, err := s.retire(c)
+	at, err := s.stopAndCheck(c)
 	if err != nil {
 		return 0, err
 	}
@@ -54,7 +54,7 @@ func (s *stage) takeover() (time.Duration, error) {
 	return time.Duration(next.began - at), c.start()
 }
 
-// bare starts a worker as a guard would, into a journal of its own, and waits for its end.
+// bare starts a worker without tenure, with a journal of its own, and waits for its end.
 func (s *stage) bare(n int) (time.Duration, error) {
 	path := filepath.Join(s.dir, "bare")
 	if err := os.Remove(path); err != nil && n > 0 {

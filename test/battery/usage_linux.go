@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// tick is the unit of times in /proc, also where the kernel counts in another one.
+// tick is the unit of times in /proc, whatever unit the kernel uses.
 const tick = 10 * time.Millisecond
 
-// usageOf reads what a process takes up.
+// usageOf returns the usage of a process.
 func usageOf(pid int) (usage, error) {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	rollup, err := os.ReadFile(dir + "smaps_rollup")
@@ -43,8 +43,8 @@ func usageOf(pid int) (usage, error) {
 	return u, err
 }
 
-// cpuIn adds the time in the program to that in the kernel, numbers 14 and 15 of the file; the
-// third follows the name.
+// cpuIn returns the sum of user and system time, fields 14 and 15 of the file. Field 3 is the first
+// after the name.
 func cpuIn(stat []byte) (time.Duration, error) {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {

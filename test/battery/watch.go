@@ -14,7 +14,7 @@ import (
 // watch follows the journal of a stage while it is written.
 type watch struct {
 	reader *witness.Reader
-	begins func(reign) // called at each new reign, before anything else hears of it
+	begins func(reign) // called for each new reign, before the reign is visible to others
 	stop   chan struct{}
 	done   sync.WaitGroup
 
@@ -25,7 +25,7 @@ type watch struct {
 	changed chan struct{} // closed at the next change
 }
 
-// reign is one run of the command: from its first act on no process with a lower token may act.
+// reign is one run of a worker. From its first act on, no process with a lower token may act.
 type reign struct {
 	token     uint64
 	candidate int
@@ -34,10 +34,10 @@ type reign struct {
 	number    int   // from 1, in the order of the journal
 }
 
-// glance is the time from one look into the journal to the next.
+// glance is the time between two reads of the journal.
 const glance = 2 * time.Millisecond
 
-// follow begins to follow a journal. It ends with end.
+// follow starts to follow a journal. Call end to stop.
 func follow(path string, begins func(reign)) (*watch, error) {
 	r, err := witness.Follow(path)
 	if err != nil {
@@ -81,7 +81,7 @@ func (w *watch) read() {
 	w.changed = make(chan struct{})
 }
 
-// reignsIn are those that begin in the records, which follow so many.
+// reignsIn returns the reigns that begin in the records. Before is the number of earlier reigns.
 func reignsIn(records []witness.Record, before int) []reign {
 	var all []reign
 	for _, r := range records {
@@ -100,14 +100,14 @@ func (w *watch) end() ([]witness.Record, error) {
 	return w.records, errors.Join(w.failed, w.reader.Close())
 }
 
-// mark is the number of reigns so far.
+// mark returns the number of reigns so far.
 func (w *watch) mark() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.reigns)
 }
 
-// last is the latest reign.
+// last returns the latest reign.
 func (w *watch) last() (reign, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *watch) last() (reign, bool) {
 	return w.reigns[len(w.reigns)-1], true
 }
 
-// await returns the first reign after another; the first of all follows the zero reign.
+// await waits for the reign after another one. The first reign follows the zero reign.
 func (w *watch) await(ctx context.Context, old reign) (r reign, err error) {
 	err = w.until(ctx, "a new worker", func() bool {
 		if len(w.reigns) <= old.number {
@@ -129,8 +129,8 @@ func (w *watch) await(ctx context.Context, old reign) (r reign, err error) {
 	return r, err
 }
 
-// awaitAsked returns when the worker of a reign was asked to stop, and 0 if another reign began
-// first: on a busy machine the worker may be killed before it notes that it was asked.
+// awaitAsked returns the time when the worker of a reign was asked to stop. It returns 0 if another
+// reign began first: on a busy machine the worker may be killed before it records the request.
 func (w *watch) awaitAsked(ctx context.Context, r reign) (at int64, err error) {
 	seen := 0
 	err = w.until(ctx, "the worker to be asked to stop", func() bool {
@@ -145,7 +145,7 @@ func (w *watch) awaitAsked(ctx context.Context, r reign) (at int64, err error) {
 	return at, err
 }
 
-// until waits for something that is looked for, under the lock, after each change.
+// until waits until there returns true. It calls there under the lock after each change.
 func (w *watch) until(ctx context.Context, what string, there func() bool) error {
 	for {
 		w.mu.Lock()
@@ -165,7 +165,7 @@ func (w *watch) until(ctx context.Context, what string, there func() bool) error
 	}
 }
 
-// lastActOf is the time of the last act of a reign that was seen, by itself or its children.
+// lastActOf returns the time of the last act of a reign so far, by the worker or its children.
 func (w *watch) lastActOf(r reign) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// closeInherited closes all files above the standard ones that this process was started with: those
-// that it has opened itself are closed when it executes another program.
+// closeInherited closes all inherited files except the standard ones. They have no close-on-exec
+// flag. The files that this process has opened itself have that flag.
 func closeInherited() {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {

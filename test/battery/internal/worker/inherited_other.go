@@ -2,5 +2,5 @@
 
 package main
 
-// closeInherited is for Linux, where the battery plays.
+// closeInherited does nothing: the battery runs on Linux.
 func closeInherited() {}

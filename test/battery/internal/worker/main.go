@@ -1,6 +1,6 @@
-// Command worker is the program that the battery lets tenure run: only one copy may work. It writes
-// each of its acts into a journal, with the time and its token, and does not ask whether it may
-// act.
+// Command worker is the program that tenure runs in the battery. Only one copy may act at a time.
+// It writes each of its acts into a journal, with the time and its token, and does not ask whether
+// it may act.
 package main
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// habits are how a worker behaves.
-type habits struct {
+// behavior holds the flags, which say how a worker behaves.
+type behavior struct {
 	journal  string
 	pace     time.Duration
-	stop     time.Duration // how long it goes on after SIGTERM
-	deaf     bool          // SIGTERM means nothing to it
-	children int           // which are deaf
-	strays   int           // children in sessions of their own, deaf as well
-	life     time.Duration // 0: it goes on
-	code     int           // at the end of its life
-	tidy     bool          // it closes its inherited files, as daemons do
-	root     int           // 0: it is no child
+	stop     time.Duration // how long the worker goes on after SIGTERM
+	deaf     bool          // the worker ignores SIGTERM
+	children int           // number of children, all deaf
+	strays   int           // number of children in sessions of their own, all deaf
+	life     time.Duration // how long the worker runs; 0 is no limit
+	code     int           // the exit code at the end of life
+	tidy     bool          // the worker closes its inherited files, as daemons do
+	root     int           // the first worker if this one is a child, else 0
 }
 
 func main() {
-	var h habits
+	var h behavior
 	flag.StringVar(&h.journal, "journal", "", "append what is done to this file")
 	flag.DurationVar(&h.pace, "pace", time.Millisecond, "the time from one act to the next")
 	flag.DurationVar(&h.stop, "stop", 0, "go on for so long after SIGTERM")
@@ -54,17 +54,17 @@ func main() {
 	os.Exit(code)
 }
 
-// longest is the longest life of a worker: none may be left without end, also where a battery is
-// killed that tries a tenure with a flaw.
+// longest is the longest life of a worker. Without it, a worker could run forever if a battery is
+// killed while it tests a flaw.
 const longest = 20 * time.Minute
 
 var began = time.Now()
 
-// exitBroken is none of the codes that tenure knows.
+// exitBroken differs from all exit codes of tenure.
 const exitBroken = 70
 
 // work returns the exit code.
-func (h *habits) work() (int, error) {
+func (h *behavior) work() (int, error) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM)
 	if h.tidy {
@@ -88,9 +88,9 @@ func (h *habits) work() (int, error) {
 	return h.act(w, asked)
 }
 
-// act goes on until the end of its life, or as long after SIGTERM as it takes to stop, or until its
-// output has no reader.
-func (h *habits) act(w *writer, asked <-chan os.Signal) (int, error) {
+// act writes acts until the end of life, until the time to stop after SIGTERM has passed, or until
+// the output has no reader.
+func (h *behavior) act(w *writer, asked <-chan os.Signal) (int, error) {
 	pace := time.NewTicker(h.pace)
 	defer pace.Stop()
 	var end <-chan time.Time
@@ -123,7 +123,7 @@ func (h *habits) act(w *writer, asked <-chan os.Signal) (int, error) {
 }
 
 // fork starts the children, and does not wait for them.
-func (h *habits) fork() error {
+func (h *behavior) fork() error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -147,9 +147,9 @@ type writer struct {
 	same    witness.Record
 }
 
-// open takes the token and the candidate's name, whose number comes last, from the environment that
-// tenure sets.
-func (h *habits) open() (*writer, error) {
+// open opens the journal. It takes the token and the candidate's number, which ends the candidate's
+// name, from the environment that tenure sets.
+func (h *behavior) open() (*writer, error) {
 	token, err := strconv.ParseUint(os.Getenv("TENURE_TOKEN"), 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("TENURE_TOKEN: %w", err)
