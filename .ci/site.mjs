@@ -1,10 +1,10 @@
-// The configuration of VitePress for .ci/site. docs/README.md decides the order of the pages.
+// Configures VitePress for .ci/site. docs/README.md decides the order of the pages.
 import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 
 const repository = 'https://github.com/tenure-go/tenure'
 
-// sidebar has a group for each heading of the index, and an item for each line of its lists.
+// sidebar returns a group for each heading of the index, and an item for each entry of its lists.
 function sidebar(index) {
   const groups = []
   for (const line of index.split('\n')) {
@@ -24,7 +24,7 @@ function sidebar(index) {
 const slug = (heading) =>
   heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-')
 
-// links sends links that leave docs to the repository, and those to a README to the index.
+// links points links that leave docs to the repository, and links to a README to the index.
 function links(md) {
   md.core.ruler.push('links', ({ tokens, env }) => {
     for (const link of tokens.flatMap((t) => t.children ?? [])) {
@@ -41,7 +41,7 @@ function links(md) {
 
 export default {
   title: 'Tenure',
-  description: 'Leader election on NATS JetStream, object storage and Kafka',
+  description: 'Leader election on NATS JetStream, object storage, Kafka and SQL databases',
   rewrites: { 'README.md': 'index.md', 'adr/README.md': 'adr/index.md' },
   markdown: { html: false, anchor: { slugify: slug }, config: links },
   themeConfig: {
