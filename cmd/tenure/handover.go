@@ -15,16 +15,19 @@ import (
 	"github.com/tenure-go/tenure/internal/units"
 )
 
-const aboutHandOver = `Asks the leader, wherever it runs, to finish its work and hand over: to the candidate named by --to, or
-to any candidate. The request is written into the record. The leader sees it at its next renewal at
-the latest.
+const aboutHandOver = `Asks the leader, wherever it runs, to finish its work and hand over: to the candidate named by --to,
+or to any candidate. The request is written into the record. The leader sees it at its next renewal
+at the latest.
 
 With --to, that candidate has a head start when the lease is released. If it is not there, or not
 eligible, another candidate leads, perhaps the same as before. That is an error, although there is a
 leader. If the candidate leads already, nothing is asked.
 
-Waits for up to --wait until leadership has moved. Work that finishes slowly takes as long as its
---finish-within, 10 s by default; after that the leader's lease runs out.
+Once the leader is asked, waits for up to --wait until leadership has moved. The leader's work may
+take up to its own setting --finish-within, 10 s by default, to finish. After that time the leader no
+longer renews its lease. To ask takes one write in most cases, and at most 10 s and a lease: a record
+that may be out of date, as after a failover of the database, is not changed before the leader has
+renewed it.
 
 Exit codes:
   0  leadership has moved, to --to if that is given; or that candidate leads already; or with --wait 0,
@@ -42,7 +45,7 @@ const examplesHandOver = `  tenure hand-over --store nats://host:4222/ELECTIONS 
   tenure hand-over --store nats://host:4222/ELECTIONS --election billing --to node-2 --wait 1m
   tenure hand-over --context prod --election billing --wait 0`
 
-// handOverFlags are those of hand-over.
+// handOverFlags are the flags of hand-over.
 type handOverFlags struct {
 	observerFlags
 	to   string
@@ -69,7 +72,7 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	if err := h.settle(c); err != nil {
 		return err
 	}
-	o, err := h.open(c, tenure.Config{}, plainly)
+	o, err := h.open(c, tenure.Config{}, untapped)
 	if err != nil {
 		return err
 	}
@@ -77,7 +80,7 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	return o.handOver(c.Context(), h, h.teller(c.OutOrStdout()))
 }
 
-// handOver asks, and waits for the result.
+// handOver asks the leader to hand over, and waits for the result.
 func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverTeller) error {
 	s, err := o.look(ctx)
 	if err != nil {
@@ -89,11 +92,11 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if !s.Leader.Exists() {
 		return o.nobody()
 	}
-	if h.to != "" && h.to == s.Leader.ID { // asked to hand over it would leave, which is not wanted
+	if h.to != "" && h.to == s.Leader.ID { // if it were asked, it would leave
 		tell.unchanged(o, s.Leader)
 		return nil
 	}
-	if err := o.ask(ctx, h.to); err != nil {
+	if err := o.ask(ctx, h.to, answerWithin+s.Record.Lease); err != nil {
 		return err
 	}
 	asked := time.Now()
@@ -118,9 +121,10 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	})
 }
 
-// ask bounds the request as well, which is made in a few attempts.
-func (o *observer) ask(ctx context.Context, to string) error {
-	bounded, cancel := context.WithTimeout(ctx, answerWithin)
+// ask makes the request. Its time is bounded, since it may take several attempts, and wait for the
+// leader's next renewal.
+func (o *observer) ask(ctx context.Context, to string, within time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err := o.HandOver(bounded, to)
 	switch {
@@ -135,18 +139,19 @@ func (o *observer) ask(ctx context.Context, to string) error {
 }
 
 func (o *observer) nobody() error {
-	f := fault.New("tenure status says why, and tenure watch when somebody does", "election %q in %v: nobody leads", o.Name(), o.place)
+	f := fault.New("run tenure status to see why; tenure watch shows when a candidate is elected", "election %q in %v: nobody leads", o.Name(), o.place)
 	f.Code = fault.NoLeader
 	return f
 }
 
-// outcome judges the present leader. It calls told if that is another term.
+// outcome returns an error unless leadership has moved as requested. It calls told if there is a
+// new term.
 func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()) error {
 	before, now := output.Plain(from.ID), output.Plain(to.ID)
 	switch {
 	case !to.Exists():
-		f := fault.New("tenure watch tells when somebody does; candidates that are not eligible claim nothing",
-			"%s has left, and nobody has followed it within %v", before, h.wait)
+		f := fault.New("tenure watch shows when a candidate is elected; candidates that are not eligible do not claim",
+			"%s has left, and no candidate has followed it within %v", before, h.wait)
 		f.Code = fault.NoLeader
 		return f
 	case to.Term == from.Term:
@@ -156,16 +161,16 @@ func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()
 	told()
 	switch {
 	case h.to != "" && to.ID != h.to:
-		return fault.New("see that "+h.to+" runs, follows this election and is eligible, and ask again",
-			"%s leads now, in term %d, and not %s", now, to.Term, h.to)
+		return fault.New("check that "+h.to+" runs, takes part in this election and is eligible, and ask again",
+			"%s leads now, in term %d, instead of %s", now, to.Term, h.to)
 	case to.Incarnation == from.Incarnation && h.to == "":
-		return fault.New("see that another candidate runs, follows this election and is eligible, and ask again",
-			"%s leads again, in term %d, as nobody else has followed it", now, to.Term)
+		return fault.New("check that another candidate runs, takes part in this election and is eligible, and ask again",
+			"%s leads again, in term %d: no other candidate has claimed", now, to.Term)
 	}
 	return nil
 }
 
-// handOverTeller writes the progress.
+// handOverTeller reports the progress.
 type handOverTeller interface {
 	asked(o *observer, leader tenure.Leader, to string)
 	moved(o *observer, from, to tenure.Leader, took time.Duration)
@@ -194,7 +199,7 @@ func (t handOverText) moved(_ *observer, _, to tenure.Leader, took time.Duration
 }
 
 func (t handOverText) unchanged(_ *observer, leader tenure.Leader) {
-	fmt.Fprintln(t.out, output.Plain(fmt.Sprintf("%s leads, in term %d", leader.ID, leader.Term)))
+	fmt.Fprintln(t.out, output.Plain(fmt.Sprintf("the leader is still %s, in term %d", leader.ID, leader.Term)))
 }
 
 type handOverJSON struct{ out io.Writer }
