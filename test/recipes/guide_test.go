@@ -34,7 +34,7 @@ func rows(t *testing.T, begin string) [][]string {
 }
 
 // The last part of --stop-within is for killing: a quarter, and at most this time.
-const reserve = 100 * time.Millisecond
+const reserve = time.Second
 
 func TestGuideComputesTheTimesCorrectly(t *testing.T) {
 	all := rows(t, "| --lease |")

@@ -46,6 +46,7 @@ func (l *lease) over(now clock.Reading) time.Duration {
 // kill returns the time until SIGKILL.
 func (l *lease) kill(now clock.Reading) time.Duration { return l.over(now) + l.stop - Reserve(l.stop) }
 
-// Reserve returns the last part of StopWithin, which is reserved for SIGKILL. The guard sends
-// SIGKILL when it begins. After half of it the kernel's timer kills a guard that has not done so.
-func Reserve(stop time.Duration) time.Duration { return min(stop/4, 100*time.Millisecond) }
+// Reserve returns the last part of StopWithin, which is reserved for SIGKILL: a quarter, at most a
+// second. The guard sends SIGKILL when it begins. After half of it the kernel's timer kills a guard
+// that has not done so. An overloaded machine was seen to need more than 0.3 s.
+func Reserve(stop time.Duration) time.Duration { return min(stop/4, time.Second) }

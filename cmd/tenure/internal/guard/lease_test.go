@@ -97,7 +97,7 @@ func TestLeaseFollowsTheFastestClock(t *testing.T) {
 }
 
 func TestReserve(t *testing.T) {
-	for stop, want := range map[time.Duration]time.Duration{0: 0, 40 * ms: 10 * ms, 400 * ms: 100 * ms, 5 * time.Second: 100 * ms} {
+	for stop, want := range map[time.Duration]time.Duration{0: 0, 40 * ms: 10 * ms, 400 * ms: 100 * ms, 3 * time.Second: 750 * ms, 5 * time.Second: time.Second} {
 		if got := Reserve(stop); got != want {
 			t.Errorf("of %v: %v, want %v", stop, got, want)
 		}

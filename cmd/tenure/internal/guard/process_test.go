@@ -282,15 +282,15 @@ var (
 	empty   = report{Empty: true}
 )
 
-// stopIn has a reserve of 100 ms.
+// stopIn has a reserve of 200 ms.
 const stopIn = 800 * ms
 
 func TestCommandGetsTheLeaseAndThenTheStopTime(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
-		w.ends(forced, "500ms: asked to end", "1.2s: killed")
+		w.ends(forced, "500ms: asked to end", "1.1s: killed")
 		w.run(500*ms, stopIn, &member{name: "command", finish: 100 * ms}) // counted from now
-		w.ends(forced, "1.7s: asked to end", "1.8s: command ends")
+		w.ends(forced, "1.6s: asked to end", "1.7s: command ends")
 	})
 }
 
@@ -304,7 +304,7 @@ func TestSlowAnswerDoesNotExtendTheLease(t *testing.T) {
 		w.promise(500*ms, stopIn)
 		time.Sleep(350 * ms)
 		w.send(order{Left: &left{n, 500 * ms, stopIn}})
-		w.ends(forced, "600ms: asked to end", "1.3s: killed")
+		w.ends(forced, "600ms: asked to end", "1.2s: killed")
 	})
 }
 
@@ -315,7 +315,7 @@ func TestCandidateThatResumesLateDoesNotExtendTheLease(t *testing.T) {
 		time.Sleep(1000 * ms)
 		w.send(order{Renewed: true})
 		w.send(order{Left: &left{w.question(), 0, stopIn}})
-		w.ends(forced, "500ms: asked to end", "1.2s: killed")
+		w.ends(forced, "500ms: asked to end", "1.1s: killed")
 	})
 }
 
@@ -324,7 +324,7 @@ func TestCommandOfADeadCandidateIsAskedAtOnceAndKilledInTime(t *testing.T) {
 		w.run(1000*ms, stopIn, &member{name: "command", deaf: true})
 		time.Sleep(300 * ms)
 		w.leave()
-		w.ends(forced, "300ms: asked to end", "1.7s: killed")
+		w.ends(forced, "300ms: asked to end", "1.6s: killed")
 	})
 }
 
@@ -333,17 +333,17 @@ func TestLeftoversHaveTimeToStopIn(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		first := &member{name: "command", alive: 200 * ms}
 		w.run(time.Minute, stopIn, first, &member{name: "left", deaf: true})
-		w.ends(own, "200ms: command ends", "200ms: asked to end", "900ms: killed")
+		w.ends(own, "200ms: command ends", "200ms: asked to end", "800ms: killed")
 		second := &member{name: "command", alive: 100 * ms}
 		w.run(time.Minute, stopIn, second, &member{name: "left", finish: 300 * ms})
-		w.ends(own, "1s: command ends", "1s: asked to end", "1.3s: left ends")
+		w.ends(own, "900ms: command ends", "900ms: asked to end", "1.2s: left ends")
 	})
 }
 
 func TestLeftoversHaveNoMoreThanTheLease(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(400*ms, stopIn, &member{name: "command", finish: 500 * ms}, &member{name: "left", deaf: true})
-		w.ends(forced, "400ms: asked to end", "900ms: command ends", "900ms: asked to end", "1.1s: killed")
+		w.ends(forced, "400ms: asked to end", "900ms: command ends", "900ms: asked to end", "1s: killed")
 	})
 }
 
@@ -360,7 +360,7 @@ func TestKernelTimerIsNeverDueBeforeTheGuard(t *testing.T) {
 			}
 			w.mu.Unlock()
 		}
-		w.ends(forced, "1h0m0s: asked to end", "1h0m0.7s: killed")
+		w.ends(forced, "1h0m0s: asked to end", "1h0m0.6s: killed")
 	})
 }
 
