@@ -69,12 +69,13 @@ func (s *SQL) postgres(o Options) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// openSQLite makes the file only if --create permits to make the table.
+// openSQLite makes the file only if --create permits to make the table. The busy_timeout is less
+// than a third of any lease of more than 3 s.
 func (s *SQL) openSQLite(o Options) (*sql.DB, error) {
 	mode := "rw"
 	if o.Create {
 		mode = "rwc"
 	}
 	file := (&url.URL{Path: s.URL}).EscapedPath()
-	return sql.Open("sqlite", "file:"+file+"?mode="+mode+"&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	return sql.Open("sqlite", "file:"+file+"?mode="+mode+"&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 }
