@@ -14,6 +14,7 @@ type Dialect struct {
 
 	era    string // names the history of the database
 	recurs bool   // an era may come back without the writes of the eras between
+	fit    string // is true if the session may write; empty if all sessions may
 	clock  string // is the server's clock in microseconds
 	create string // makes the table
 	read   string // selects value, version, floor, era, the server's era and its clock of a key
@@ -40,6 +41,9 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 		era = strings.ReplaceAll(era, "{database}", ", '/', coalesce(database(), '')")
 	}
 	era = strings.ReplaceAll(era, "{database}", "")
+	if d.fit != "" { // no state has the era NULL, so an unfit session can write nothing
+		era = "if(" + d.fit + ", " + era + ", NULL)"
+	}
 	literal := "'" + strings.ReplaceAll(quoted, "'", "''") + "'"
 	inner := strings.NewReplacer("{table}", quoted, "{literal}", literal)
 	outer := strings.NewReplacer(

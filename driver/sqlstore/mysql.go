@@ -22,13 +22,12 @@ func MySQL() Dialect {
 		// A former primary that takes over again has its former era, and may lack the writes of the
 		// primary that served in between.
 		recurs: true,
-		// Only MariaDB executes the comments that begin with /*M!, and only MySQL the others. The
-		// era is null in a session in which statements do not commit by themselves, or that reads
-		// uncommitted data, so such a session can write nothing.
-		era: `if(@@autocommit AND @@completion_type = 'NO_CHAIN' /*M! AND NOT @@in_transaction */ ` +
-			`AND /*M! @@tx_isolation */ /*!80000 @@transaction_isolation */ <> 'READ-UNCOMMITTED', ` +
-			`concat(/*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +
-			`concat_ws('/', @@server_id, @@hostname, @@port)) */ /*!80000 @@server_uuid */{database}), NULL)`,
+		// Only MariaDB executes the comments that begin with /*M!, and only MySQL the others.
+		era: `concat(/*M! if(@@wsrep_on, concat('galera/', replace(@@wsrep_cluster_name, ' ', '_')), ` +
+			`concat_ws('/', @@server_id, @@hostname, @@port)) */ /*!80000 @@server_uuid */{database})`,
+		// In other sessions statements do not commit by themselves, or read uncommitted data.
+		fit: `@@autocommit AND @@completion_type = 'NO_CHAIN' /*M! AND NOT @@in_transaction */ ` +
+			`AND /*M! @@tx_isolation */ /*!80000 @@transaction_isolation */ <> 'READ-UNCOMMITTED'`,
 		clock: `timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))`,
 		create: `CREATE TABLE IF NOT EXISTS {table} (
   name    varbinary(255) NOT NULL PRIMARY KEY,

@@ -15,28 +15,31 @@ import (
 
 // TestRealUnsafeSessionsAreRefused: a shared pool may have sessions in which a write does not
 // commit, or in which a read sees uncommitted data. The store neither writes nor believes anything
-// there.
+// there, whichever expression names the era.
 func TestRealUnsafeSessionsAreRefused(t *testing.T) {
 	t.Parallel()
 	site := startMariaDB(t)
-	for _, leak := range []string{
-		"BEGIN", "SET SESSION autocommit = 0", "SET SESSION completion_type = 1",
-		"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
-	} {
-		db := site.pool(t)
-		db.SetMaxOpenConns(1)
-		s := open(t, db, site.dialect)
-		v, err := s.CompareAndSwap(t.Context(), leak, "", []byte("first"))
-		must(t, err)
-		run(t, db, leak)
-		if _, err := s.Read(t.Context(), leak); err == nil || !strings.Contains(err.Error(), "completion_type = NO_CHAIN") {
-			t.Errorf("a read after %s: %v", leak, err)
-		}
-		if _, err := s.CompareAndSwap(t.Context(), leak, v, []byte("second")); err == nil {
-			t.Errorf("a write after %s is acknowledged", leak)
-		}
-		if e, err := open(t, site.pool(t), site.dialect).Read(t.Context(), leak); err != nil || string(e.Value) != "first" {
-			t.Errorf("after %s others read %q, %v", leak, e.Value, err)
+	for name, era := range map[string][]sqlstore.Option{"": nil, "with an era of its own": {sqlstore.WithEra("'mine'")}} {
+		for _, leak := range []string{
+			"BEGIN", "SET SESSION autocommit = 0", "SET SESSION completion_type = 1",
+			"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+		} {
+			key := leak + name
+			db := site.pool(t)
+			db.SetMaxOpenConns(1)
+			s := open(t, db, site.dialect, era...)
+			v, err := s.CompareAndSwap(t.Context(), key, "", []byte("first"))
+			must(t, err)
+			run(t, db, leak)
+			if _, err := s.Read(t.Context(), key); err == nil || !strings.Contains(err.Error(), "completion_type = NO_CHAIN") {
+				t.Errorf("a read after %s: %v", key, err)
+			}
+			if _, err := s.CompareAndSwap(t.Context(), key, v, []byte("second")); err == nil {
+				t.Errorf("a write after %s is acknowledged", key)
+			}
+			if e, err := open(t, site.pool(t), site.dialect, era...).Read(t.Context(), key); err != nil || string(e.Value) != "first" {
+				t.Errorf("after %s others read %q, %v", key, e.Value, err)
+			}
 		}
 	}
 }
