@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/witness"
@@ -108,6 +111,7 @@ func TestDisturbed(t *testing.T) {
 		{"an act, and it stood still", outcome{acts: stale, stood: lease}, false, failed},
 		{"a process", outcome{wrong: wrong, orphans: 1, stood: lease / 10}, false, failed},
 		{"a process, and it stood still", outcome{wrong: wrong, orphans: 1, stood: lease}, false, disturbed},
+		{"a process of a tenure that ended in order", outcome{wrong: wrong, orphans: 1, leftovers: 1, stood: lease}, false, failed},
 		{"a process for the last time", outcome{wrong: wrong, orphans: 1, stood: lease}, true, failed},
 	} {
 		j := &job{}
@@ -160,21 +164,57 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestNextWorkerIsNotAwaitedFromTheDead: a candidate whose command was killed runs on for a while,
-// and ends without leading again.
-func TestNextWorkerIsNotAwaitedFromTheDead(t *testing.T) {
-	s := bareStage(t)
-	s.watch = &watch{changed: make(chan struct{})}
-	s.candidates = []*candidate{{ended: make(chan struct{})}, {ended: make(chan struct{})}}
-	done := make(chan error)
-	go func() {
-		_, err := s.nextOfRunning(reign{})
-		done <- err
-	}()
-	close(s.candidates[1].ended)
-	close(s.candidates[0].ended)
-	if err := <-done; err == nil {
-		t.Error("there is a next worker")
+// TestNextWorkerIsAwaitedWhileACandidateRuns: a candidate whose command was killed ends without
+// leading again.
+func TestNextWorkerIsAwaitedWhileACandidateRuns(t *testing.T) {
+	for why, happens := range map[string]func(s *stage){
+		"a worker begins":            func(s *stage) { s.watch.add(nil, []reign{{number: 1}}, nil) },
+		"the last candidate ends":    func(s *stage) { close(s.candidates[0].ended) },
+		"the battery's time is over": nil,
+	} {
+		t.Run(why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := bareStage(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s.b.ctx, s.watch = ctx, &watch{changed: make(chan struct{})}
+				s.candidates = []*candidate{{stage: s, cmd: &exec.Cmd{}, ended: make(chan struct{})}, {stage: s, cmd: &exec.Cmd{}, ended: make(chan struct{})}}
+				var failed error
+				done := false
+				go func() {
+					_, failed = s.nextOfRunning(reign{})
+					done = true
+				}()
+				close(s.candidates[1].ended)
+				synctest.Wait()
+				if done {
+					t.Error("it does not wait while a candidate runs")
+				}
+				if happens == nil {
+					cancel()
+				} else {
+					happens(s)
+				}
+				synctest.Wait()
+				if !done || (failed == nil) != (why == "a worker begins") {
+					t.Errorf("done: %v, %v", done, failed)
+				}
+			})
+		})
+	}
+}
+
+// TestCodesOfCandidatesThatEndByThemselves: only the battery ends a tenure.
+func TestCodesOfCandidatesThatEndByThemselves(t *testing.T) {
+	for script, wrong := range map[string]int{"exit 0": 0, "exit 137": 0, "kill -9 $$": 0, "exit 2": 1, "exit 125": 1} {
+		s := bareStage(t)
+		c := &candidate{stage: s, cmd: exec.Command("/bin/sh", "-c", script), ended: make(chan struct{})}
+		_ = c.cmd.Run()
+		close(c.ended)
+		s.candidates = []*candidate{c}
+		if s.checkCodes(); len(s.seen.wrong) != wrong {
+			t.Errorf("%s: %q", script, s.seen.wrong)
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *stage) thaw() error {
 	if err != nil {
 		return errors.Join(err, end())
 	}
-	s.sleep(thawing/2 + s.some(thawing/16) - time.Duration(machine.Now()-asked))
+	s.sleep(thawing*9/16 + s.some(thawing/16) - time.Duration(machine.Now()-asked))
 	if _, err := s.relieve(c, end); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -72,9 +73,9 @@ func (s *stage) ends(c *candidate, guard, want int) error {
 	return s.checkLeftovers(c, guard)
 }
 
-// finale lets all remaining candidates lead in turn, after any fault, and stop. A candidate whose
-// command has ended runs on for a while before it ends, too, and does not lead again.
+// finale lets all remaining candidates lead in turn, after any fault, and stop.
 func (s *stage) finale() error {
+	defer s.checkCodes()
 	for {
 		c, old, err := s.leader()
 		left := s.running()
@@ -94,7 +95,7 @@ func (s *stage) finale() error {
 		switch {
 		case err == nil:
 			s.timely(at, next)
-		case s.running() > 0:
+		case s.running() > 0 || !s.row.lingers:
 			return fmt.Errorf("when %s had left: %w", c.id(), err)
 		}
 	}
@@ -103,17 +104,36 @@ func (s *stage) finale() error {
 // nextOfRunning waits for the reign after another, as long as a candidate runs.
 func (s *stage) nextOfRunning(old reign) (reign, error) {
 	ctx, cancel := context.WithCancel(s.b.ctx)
-	defer cancel()
-	go func() {
+	var all sync.WaitGroup
+	all.Go(func() {
 		for _, c := range s.candidates {
-			select {
-			case <-c.ended:
-			case <-ctx.Done():
-			}
+			_, _ = c.exit(ctx)
 		}
 		cancel()
-	}()
-	return s.watch.await(ctx, old)
+	})
+	r, err := s.watch.await(ctx, old)
+	cancel()
+	all.Wait()
+	return r, err
+}
+
+// checkCodes checks the exit codes of all candidates that have ended.
+func (s *stage) checkCodes() {
+	for _, c := range s.candidates {
+		if !c.running() {
+			s.checkCode(c)
+		}
+	}
+}
+
+// checkCode checks the exit code of a candidate that has ended. The battery has killed it, or its
+// command, or has asked it to stop. Any other candidate must not end.
+func (s *stage) checkCode(c *candidate) {
+	switch code := c.cmd.ProcessState.ExitCode(); code {
+	case codeSignal, codeKilled, s.row.code:
+	default:
+		s.wrong("tenure of %s ended by itself, with exit code %d", c.id(), code)
+	}
 }
 
 func (s *stage) running() int {

@@ -27,6 +27,14 @@ func (s *stage) orphan(p process, format string, args ...any) {
 	s.seen.orphans++
 }
 
+// leftover is an orphan of a tenure that has ended in order.
+func (s *stage) leftover(p process, format string, args ...any) {
+	s.orphan(p, format, args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.leftovers++
+}
+
 // leaving is how soon a guard should end after its tenure. It has no work left then.
 const leaving = 2 * time.Second
 
@@ -41,7 +49,7 @@ func (s *stage) checkLeftovers(c *candidate, guard int) error {
 		there := false
 		for _, p := range all {
 			if p.id == c.id() {
-				s.orphan(p, "when tenure of %s had ended", c.id())
+				s.leftover(p, "when tenure of %s had ended", c.id())
 				return nil
 			}
 			there = there || p.pid == guard
@@ -63,7 +71,7 @@ func (s *stage) checkLeftovers(c *candidate, guard int) error {
 func (s *stage) empty() error {
 	all, err := processesOf(s.mark)
 	for _, p := range all {
-		s.orphan(p, "when all had ended")
+		s.leftover(p, "when all had ended")
 	}
 	return err
 }

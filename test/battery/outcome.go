@@ -16,6 +16,7 @@ type outcome struct {
 	// act of the next worker, and idle the time between the two acts.
 	last, next, idle figures.Dist
 	orphans          int      // remaining processes
+	leftovers        int      // those of them that a tenure left when it ended in order
 	wrong            []string // broken promises except those of acts; orphans are included
 	late             []string // events that took longer than they should
 	figures          []figure
@@ -37,7 +38,7 @@ func (o outcome) plus(p outcome) outcome {
 		last:    append(o.last, p.last...),
 		next:    append(o.next, p.next...),
 		idle:    append(o.idle, p.idle...),
-		orphans: o.orphans + p.orphans,
+		orphans: o.orphans + p.orphans, leftovers: o.leftovers + p.leftovers,
 		wrong:   append(o.wrong, p.wrong...),
 		late:    append(o.late, p.late...),
 		figures: append(o.figures, p.figures...),
@@ -61,9 +62,10 @@ func (o outcome) verdict() figures.Verdict {
 
 // disturbed reports whether the run was safe, but a processor stood still for so long that a lease
 // may have expired, or that a guard and its command on that processor did nothing. Nothing excuses
-// faults of acts and tokens. Processes that remain are excused only if another run leaves none.
+// faults of acts and tokens, nor processes that a tenure leaves when it ends in order, which has no
+// deadline. Other remaining processes are excused only if another run leaves none.
 func (o outcome) disturbed(lease time.Duration) bool {
-	return o.acts.Safe() && o.stood > lease/10
+	return o.acts.Safe() && o.leftovers == 0 && o.stood > lease/10
 }
 
 // excused returns the outcome with broken promises counted as late. If the machine stood still, a

@@ -20,7 +20,7 @@ type job struct {
 	seen  outcome
 	// disturbed is the number of runs that were repeated.
 	disturbed int
-	evidence  string // of the runs that failed or were repeated, as text
+	evidence  string // of the runs that failed, as text
 }
 
 func (j *job) name() string {
@@ -133,7 +133,10 @@ func (b *battery) perform(j *job) {
 		for _, l := range o.late {
 			fmt.Fprintln(b.log, "  late:", l)
 		}
-		if said != fine && said != shows {
+		switch {
+		case again:
+			fmt.Fprint(b.log, evidence)
+		case said != fine && said != shows:
 			j.evidence += fmt.Sprintf("%s, run %d: %s\n%s", j.name(), n, said, evidence)
 		}
 		b.mu.Unlock()

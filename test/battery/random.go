@@ -82,6 +82,12 @@ func (s *stage) startAgain(ctx context.Context, c *candidate) error {
 	if c.running() {
 		return nil
 	}
+	return s.restartTenure(c)
+}
+
+// restartTenure starts a tenure again that has ended.
+func (s *stage) restartTenure(c *candidate) error {
+	s.checkCode(c)
 	s.note("%s: is started again", c.id())
 	return c.start()
 }
@@ -156,8 +162,7 @@ func (s *stage) actAfter(moment int64) (int64, error) {
 			if _, err := c.exit(ctx); err != nil {
 				return
 			}
-			s.note("%s: is started again", c.id())
-			if err := c.start(); err != nil {
+			if err := s.restartTenure(c); err != nil {
 				cancel(err)
 			}
 		})

@@ -47,7 +47,7 @@ func (r *results) print(out io.Writer, markdown bool) {
 	}
 }
 
-// explain writes the evidence of the runs that failed or were repeated.
+// explain writes the evidence of the runs that failed.
 func (r *results) explain(log io.Writer) {
 	for _, j := range r.jobs {
 		fmt.Fprint(log, j.evidence)

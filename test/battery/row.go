@@ -17,6 +17,9 @@ type row struct {
 	play func(*stage) error
 	// code is the exit code of a tenure that is asked to stop while it leads.
 	code int
+	// lingers is set if a tenure may still be ending after the faults: a tenure whose command was
+	// killed runs on for a while, and does not lead again.
+	lingers bool
 	// alone rows run alone, except in a quick run. single rows run once, whatever -runs says.
 	// measuring rows yield only figures, so a quick run leaves them out.
 	alone, single, measuring bool
@@ -73,8 +76,12 @@ func networkRows() []row {
 	}
 }
 
-// codeKilled is the exit code of a command that SIGKILL ended, as in shells.
-const codeKilled = 128 + 9
+// The exit codes of a tenure whose command was ended by SIGKILL, as in shells, and of one that was
+// itself ended by a signal.
+const (
+	codeKilled = 128 + 9
+	codeSignal = -1
+)
 
 // The flags of workers that end late, ignore SIGTERM, or have children.
 var (
@@ -129,7 +136,7 @@ func orderlyRows() []row {
 func longRows() []row {
 	return []row{
 		{name: "restarts", title: "the server is killed and started again ten times at once, and ten times after up to a quarter of the lease; in a quick run three times", play: (*stage).restarts, alone: true},
-		{name: "random", title: "random faults, several at a time", play: (*stage).random, alone: true, single: true,
+		{name: "random", title: "random faults, several at a time", play: (*stage).random, alone: true, single: true, lingers: true,
 			flaws: []*flaw{noGuard}},
 		{name: "takeover", title: "the leader's tenure is asked to stop (SIGTERM), again and again", play: (*stage).takeovers, alone: true, single: true, measuring: true},
 		{name: "footprint", title: "what a follower takes up", play: (*stage).footprint, alone: true, single: true, measuring: true},

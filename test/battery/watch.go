@@ -71,6 +71,10 @@ func (w *watch) read() {
 	for _, r := range begun {
 		w.begins(r)
 	}
+	w.add(news, begun, err)
+}
+
+func (w *watch) add(news []witness.Record, begun []reign, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.records, w.reigns = append(w.records, news...), append(w.reigns, begun...)
@@ -184,7 +188,9 @@ func (w *watch) awaitAct(ctx context.Context, after int64) (at int64, err error)
 			if r.At <= after {
 				break
 			}
-			at = r.At
+			if r.What == witness.Act {
+				at = r.At
+			}
 		}
 		return at > 0
 	})
