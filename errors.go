@@ -45,7 +45,7 @@ var (
 	ErrRemade = protocol.ErrRemade
 	// ErrRegressed: the store holds an older state than before, as after a restored backup.
 	ErrRegressed = protocol.ErrRegressed
-	// ErrForeign: the key holds bytes that are not an election record. They are never overwritten,
+	// ErrForeign: the key holds bytes that are not an election record. No election overwrites them,
 	// and nobody leads.
 	ErrForeign = protocol.ErrForeign
 	// ErrMalformed: the key holds a record that breaks a limit of the format, or whose term is not

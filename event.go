@@ -31,7 +31,7 @@ const (
 	EventAlarm     EventKind = "alarm"     // the record or the store is not as it should be
 )
 
-// Event is one event of an election. OnEvent receives it, and `tenure run --json` prints it.
+// Event is one event of an election. OnEvent receives it, and `tenure watch --json` prints it.
 type Event struct {
 	// Time is when it happened, by the wall clock of this process.
 	Time time.Time

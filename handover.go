@@ -26,10 +26,11 @@ import (
 // It returns
 //
 //   - ErrNoLeader if the record names no leader. A leader whose lease has expired is still named;
-//   - an error that wraps ErrForeign or ErrMalformed if the key holds no sound record;
+//   - an error that wraps ErrForeign or ErrMalformed if the key holds foreign bytes or a malformed
+//     record;
 //   - an error that wraps ErrDenied if this process lacks the right to read or write;
-//   - an error that says so if the leader does not renew while HandOver waits for that, also if ctx
-//     ends meanwhile, or if another candidate leads then, which is not asked;
+//   - an error that says so if HandOver waits for a renewal and none comes before the wait or ctx
+//     ends, or if another candidate leads after the wait: HandOver does not ask that candidate;
 //   - ctx's cause if ctx ends in any other case;
 //   - the store's error after five attempts, each with the time limit of one store call of an
 //     election;

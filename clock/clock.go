@@ -24,7 +24,8 @@ import "time"
 // Reading is one reading of all clocks of this process.
 type Reading struct {
 	Instant
-	// Wall is the time of day. It goes into records and events, and no decision depends on it.
+	// Wall is the time of day. It goes into records and events, and no decision depends on this
+	// field.
 	Wall time.Time
 }
 

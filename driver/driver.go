@@ -17,13 +17,13 @@
 //     write is not.
 //  4. Within one history of a store (from its creation to its deletion), two writes of different
 //     bytes never get the same version. A hash of the content is enough as a version, since
-//     elections never write the same bytes twice. The version of an absence may recur when a key is
-//     purged, and so may a hash, if the network then delivers the first write under the key once
-//     more. A store that is deleted and recreated begins another history. If versions of an earlier
-//     history can recur in it, each history must have its own [Entry.Era]. Versions also recur
-//     where a store is restored from a backup or loses its last writes, and no adapter can see
-//     that. Elections allow for all of this: they read before they replace a state that they saw
-//     long ago.
+//     elections never write the same bytes twice. When a key is purged, the version of its absence
+//     may recur. If the network then delivers the first write under the key once more, a hash
+//     recurs as well. A store that is deleted and recreated begins another history. If versions of
+//     an earlier history can recur in it, each history must have its own [Entry.Era]. Versions also
+//     recur where a store is restored from a backup or loses its last writes, and no adapter can
+//     see that. Elections allow for all of this: they read before they replace a state that they
+//     saw long ago.
 //  5. An adapter returns [ErrConflict] or [ErrDenied] only if the store certainly refused this
 //     request. Any other error leaves the outcome open: the write may have been applied, may be
 //     applied later, or never.
@@ -138,9 +138,9 @@ type Store interface {
 }
 
 // Watcher is a Store that pushes changes. Pushes are hints: they may be late, duplicated, out of
-// order or missing, and the election reads when it hears nothing. All watches of one store share
-// one subscription and at most a fixed number of goroutines, so that ten thousand of them are
-// cheap.
+// order or missing, and the election reads when it hears nothing. In a store for many elections,
+// let all watches share one subscription and a fixed number of goroutines, so that ten thousand of
+// them are cheap. Package peer is an exception: one stream and one goroutine for each key.
 type Watcher interface {
 	// Watch calls see for changes of the cell until stop is called; Watch may call see for the
 	// present state first. The context bounds only the set-up. The function see returns at once,

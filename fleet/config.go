@@ -60,9 +60,9 @@ type Config struct {
 	// it has a seat again within Election.Lease: it gets its elections back at once.
 	Settle time.Duration
 	// HandOvers is how many elections this member hands over at a time to their assigned members.
-	// Each hand-over lasts until the work has finished and another member leads. The next one
-	// starts after FinishWithin and two Precedences at the latest, or after 200 ms if this member
-	// is ending.
+	// A hand-over lasts until another member leads, for FinishWithin and two Precedences at most.
+	// If this member is ending, it lasts until the release, for 200 ms at most. Then the next one
+	// starts.
 	HandOvers int
 }
 

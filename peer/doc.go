@@ -17,8 +17,9 @@
 // Config.Path answers 200 with the bytes of the record while this process leads and its lease is
 // valid by its own clock, otherwise 404. The leader counts its lease from before it sent the write.
 // It answers 404 as soon as less than Config.Margin of that lease is left. If a write gets no
-// answer, Config.Path still serves the last confirmed record, until Config.Margin before the end of
-// its lease or of the unanswered write's lease, whichever ends first. See [Store.Handler].
+// answer, Config.Path still serves the last confirmed record. It stops Config.Margin before the
+// earlier of two times: the end of that record's lease, and the end of the lease of the unanswered
+// write. See [Store.Handler].
 //
 // # What is followed
 //

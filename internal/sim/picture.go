@@ -239,6 +239,6 @@ func (f *film) log(out io.Writer) {
 	end := last.sent + f.w.plan.lease
 	fmt.Fprintf(out, "\nIf a were alive but cut off, it would stop by itself at %.2f, %.1f s before\n",
 		last.deadline.Seconds(), (end - last.deadline).Seconds())
-	fmt.Fprintf(out, "its lease ends at %.2f. b counts from a later time, and waits until %.2f.\n",
+	fmt.Fprintf(out, "its lease ends at %.2f. b counts from a later time: its wait ends at %.2f.\n",
 		end.Seconds(), (since + f.w.plan.lease).Seconds())
 }
