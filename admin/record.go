@@ -34,7 +34,8 @@ type Record struct {
 	// candidate is elected before Lease has passed since then, unless the record is released.
 	Seen time.Time
 	// Updated is the leader's wall clock at that write.
-	Updated  time.Time
+	Updated time.Time
+	// Priority is the leader's priority.
 	Priority int
 	// Request is the hand-over request in the record, or nil. A renewal removes it.
 	Request *Request

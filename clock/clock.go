@@ -43,8 +43,8 @@ type Instant struct {
 }
 
 // LeaderSince returns the time since an earlier instant, for use by a leader, which must not act
-// too long. It is the time awake by the clock that moved most, plus the time asleep. The time
-// asleep is how far Boot ran ahead of Mono. Boot alone is not enough: a time daemon slews it
+// too long. It is the time awake by Mono or Raw, whichever moved more, plus the time asleep. The
+// time asleep is how far Boot ran ahead of Mono. Boot alone is not enough: a time daemon slews it
 // together with Mono, so it shows the sleep and hides part of the time awake.
 func (r Instant) LeaderSince(s Instant) time.Duration {
 	awake := max(r.Mono-s.Mono, r.Raw-s.Raw)
@@ -53,7 +53,7 @@ func (r Instant) LeaderSince(s Instant) time.Duration {
 }
 
 // FollowerSince returns the time since an earlier instant, for use by a follower, which must not
-// act too soon. It is the time by the clock that moved least.
+// act too soon. It is the time by Mono or Raw, whichever moved less. Boot does not count.
 func (r Instant) FollowerSince(s Instant) time.Duration {
 	return min(r.Mono-s.Mono, r.Raw-s.Raw)
 }

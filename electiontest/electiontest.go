@@ -19,10 +19,11 @@ import (
 )
 
 // Run runs all cases as subtests in parallel, each with a harness of its own from open. It takes a
-// few times the lease, which is two seconds, or the store's minimum if that is longer.
+// few times the lease. The lease is the longest of two seconds, Harness.Lease and the store's
+// minimum.
 //
-// Two leaders and a falling token fail a case at once. A case that fails otherwise is repeated,
-// until the test's time limit, if its leader lost the lease because the machine stalled.
+// Two leaders and a falling token fail a case at once. After any other failure, the case runs again
+// if its leader lost the lease because the machine stalled, until the test's time limit.
 func Run(t *testing.T, open func(t testing.TB) drivertest.Harness) {
 	t.Run("election", func(t *testing.T) { // which ends when all within have
 		for _, c := range cases() {

@@ -36,11 +36,15 @@ func NewSummary() *Set {
 
 // State is the state of this process in one election.
 type State struct {
-	Role          Role
-	Term          uint64
+	Role Role
+	// Term is the highest known term; 0 before the first.
+	Term uint64
+	// Lease is the lease as configured, Margin the last part of it, which a leader does not use.
 	Lease, Margin time.Duration
-	Overdue       bool
-	Unhealthy     bool
+	// Overdue: a term is over, and its work is not known to have stopped.
+	Overdue bool
+	// Unhealthy: this process could not take over, or its work is overdue.
+	Unhealthy bool
 }
 
 // Member is the part of this process in one election of a Set.

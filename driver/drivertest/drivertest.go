@@ -13,8 +13,8 @@
 // On failure, each case prints why it matters. A case that a store or a harness cannot support is
 // skipped with the reason. Reads may be stale by contract, so the kit reads until it sees the
 // acknowledged state. It waits for that, and for everything else that should happen, until shortly
-// before the time limit of the test binary. It writes to fresh keys, a hundred or so with the
-// default Rounds, watches Harness.Watches more, and leaves its cells behind.
+// before the time limit of the test binary. It writes to about a hundred fresh keys with the
+// default Rounds, and watches Harness.Watches other keys. It leaves its cells behind.
 package drivertest
 
 import (
@@ -51,8 +51,9 @@ type Harness struct {
 	// Zero: the time limit of the test binary less a reserve for reports, so that a slow machine
 	// fails no case.
 	Patience time.Duration
-	// Lease is the lease of the elections in package electiontest. Zero: two seconds, or more if
-	// the store needs it. A machine that stalls for longer costs time and does not fail a case.
+	// Lease is the lease of the elections in package electiontest, if it is longer than two seconds
+	// and the store's minimum; otherwise the longer of these is. A machine that stalls for longer
+	// costs time and does not fail a case.
 	Lease time.Duration
 	// Rounds is how often a case repeats its steps, if it does; each round of a race has 16
 	// writers. Zero: 25.

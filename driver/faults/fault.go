@@ -51,8 +51,8 @@ const (
 	HangBefore
 	// HangAfter carries a call out, and hangs until its context ends.
 	HangAfter
-	// LandLate hangs until the context of a write ends, and sends it to the store some time after
-	// the call returned.
+	// LandLate hangs for the plan's Timeout, or until the context of the write ends. The write
+	// reaches the store some time after the call returned.
 	LandLate
 	// Replay sends a write twice, as a proxy may, and returns the second answer. If the first
 	// attempt was applied, that is a conflict.

@@ -14,7 +14,7 @@
 //   - A record takes no effect if more than 4,096 records stand between the last one that its
 //     writer had read and itself.
 //   - A record that replaces another takes effect if that other one is the last record of its key
-//     that took effect, or if no record of the key is known to have taken effect.
+//     that took effect, or if the reader has seen none of its key take effect.
 //   - A record that replaces none takes effect if no record of its key, effective or not, stands
 //     between the last record that its writer had read and itself.
 //
@@ -68,8 +68,10 @@
 // appended; it takes effect only if no other write came first. If a topic was recreated or
 // truncated, all calls under way fail. Then the store reads the log again and trusts nothing of the
 // old one. A Store's floor never falls within one topic. In a recreated topic, candidates that knew
-// the old one go on above its terms. A new process cannot, so before you delete a topic, stop all
-// candidates and wait for the length of a lease.
+// the old one go on above its terms. A new process may lead with a lower term. While an old leader
+// is cut off, a new process could also lead beside it. So before you delete a topic, stop all
+// candidates and wait one lease; then reset the tokens that resources remember. docs/kafka.md shows
+// how to keep the tokens rising.
 //
 // # Limits
 //

@@ -14,8 +14,8 @@ import (
 
 // Errors of Open to branch on, besides driver.ErrDenied.
 var (
-	// ErrUnsafe: the topic exists, and its settings would allow two leaders, or none ever. The text
-	// lists each of them with its remedy.
+	// ErrUnsafe: the topic exists, and its settings could lead to two leaders, or prevent every
+	// election. The text lists each of them with its remedy.
 	ErrUnsafe = errors.New("the topic is unsafe for elections")
 	// ErrMayNotCreate: there is no such topic, and the user may not create it.
 	ErrMayNotCreate = broker.ErrMayNotCreate
@@ -27,9 +27,9 @@ var (
 // transactions.
 //
 // Open creates a topic that does not exist, as the package comment says. It refuses an existing
-// topic whose settings would allow two leaders, or none ever. Without the right to read the
-// settings it uses the topic as it is, and Inspect names the missing right. Open returns when it
-// has read the log, which takes a few requests, or when the context ends.
+// topic whose settings could lead to two leaders, or prevent every election. Without the right to
+// read the settings it uses the topic as it is, and Inspect names the missing right. Open returns
+// when it has read the log, which takes a few requests, or when the context ends.
 //
 // It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is
 // missing (and also ErrMayNotCreate if the right to create the topic is missing), ErrUnsafe, and

@@ -28,7 +28,8 @@ type settings struct {
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
 // WithReplicas sets how many brokers keep a topic that Open creates. The default, also for 0, is
-// three, or all brokers if there are fewer.
+// three, or all brokers if there are fewer. With fewer than three, one broker suffices to store a
+// write, so its loss may take writes back. A negative number makes Open fail.
 func WithReplicas(n int) Option { return func(s *settings) { s.replicas = n } }
 
 // WithoutCreate makes Open fail if the topic does not exist.

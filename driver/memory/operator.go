@@ -22,9 +22,9 @@ func (p *Polled) Put(key string, value []byte) driver.Version {
 // marker's version.
 func (p *Polled) Delete(key string) driver.Version { return p.Put(key, nil) }
 
-// Purge removes the cell with its marker and version. The store keeps only that the key was written
-// once, and its sequence, which a purge does not raise. On a cell that is absent without a marker
-// it does nothing.
+// Purge removes the cell with its marker and version. The store still knows that the key was
+// written before. A purge does not raise the store's sequence. On a cell that is absent without a
+// marker it does nothing.
 func (p *Polled) Purge(key string) {
 	p.mu.Lock()
 	var f *feed

@@ -25,9 +25,10 @@ type watch struct {
 }
 
 // Watch calls see for every later change of the cell, in order, until stop is called. It does not
-// call it for the present state. Each writing method calls see before it returns. If several
-// methods write at once, one of them calls see for all their writes, so another may return before
-// see is called. See may keep the value that it is given. The errors are as for Read.
+// call it for the present state. A writing method calls see before it returns, unless another
+// writing method is just then pushing changes of the key. That method then makes the call, perhaps
+// after the first one has returned. See may keep the value that it is given. The errors are as for
+// Read.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := s.admit(ctx, key); err != nil {
 		return nil, err

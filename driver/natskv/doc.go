@@ -69,13 +69,14 @@
 //
 // # Calls
 //
-// A call is one attempt: a publish, or one or two requests. The first write after a reconnect takes
-// one request more. The store sends nothing while the connection is down. A call whose connection
-// is lost ends with an error at once, though its write may have been applied. Every call ends with
-// its context, even while the client library holds its lock to wait for a frozen server. A read
-// also ends if the server has answered no read of the store for 2 s, and a write if it has answered
-// no write for 2 s. Over a connection of the store's own the limit is 1 s, or four times the last
-// round trip if that is longer.
+// This section is about a Store made by Open. Over a handle, calls follow the client library: see
+// [FromKeyValue]. A call is one attempt: a publish, or one or two requests. The first write after a
+// reconnect takes one request more. The store sends nothing while the connection is down. A call
+// whose connection is lost ends with an error at once, though its write may have been applied.
+// Every call ends with its context, even while the client library holds its lock to wait for a
+// frozen server. A read also ends when it has waited 2 s and no other read of the store was
+// answered in that time. The same holds for a write and other writes. Over a connection of the
+// store's own, 1 s replaces the 2 s, or four times the last round trip if that is longer.
 //
 // After a reconnect to another cluster's bucket of the same name, or to an older bucket that was
 // put back, a store does nothing there: see [ErrTwoClusters].

@@ -24,7 +24,9 @@ import (
 //     and has no option against that;
 //   - a missing right looks like silence: errors never wrap driver.ErrDenied, and calls end with
 //     their context;
-//   - changes during an outage of the connection are not pushed afterwards;
+//   - while the connection is down, the client library keeps what is written and sends it later,
+//     and a call whose connection is lost waits for its context; changes in that time are not
+//     pushed afterwards;
 //   - the rights are those that the client library needs, which are more than this package's.
 //
 // If the program has wrapped the client library's handle in its own type, that handle possibly

@@ -35,11 +35,13 @@ import (
 //   - The server lives, but does not serve, for example because it has lost the rest of its
 //     cluster: all writes, or all reads, have failed for 2 s with an answer that explains the
 //     failure, or for 4 s without an answer. A request that its caller gave up after 300 ms or more
-//     counts as one without an answer. One applied write in that time keeps the store there.
+//     counts as one without an answer. One applied write in that time keeps the store there, even
+//     if all reads failed. An answered read does so only if no write failed.
 //   - The server belongs to another cluster: see ErrTwoClusters.
 //
-// It does so at most once a second, and in a long outage at most once in 30 s. Requests under way
-// then end with errors that leave their outcome open.
+// Between two replacements the store waits an eighth of the time that the outage has lasted, at
+// least 1 s and at most 30 s. Requests under way then end with errors that leave their outcome
+// open.
 //
 // Close of the Store closes the connection.
 func OwnConnection(opts ...nats.Option) Option {

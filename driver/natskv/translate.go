@@ -16,10 +16,10 @@ import (
 // the formats of such programs and cannot be part of this package. Other programs have no use for
 // it.
 //
-// It translates only values, and neither versions nor the conditions of writes. The ttl is that of
-// the bucket, or the last known one if it was removed; 0 if the store never saw one. Except for
-// Check and Inspect, methods are called only with a TTL that Check accepts. All are called from
-// many goroutines and must return at once.
+// It translates only values, and neither versions nor the conditions of writes. The ttl is the
+// bucket's TTL. If an operator removed the TTL, it is the last one that the store saw. It is 0 if
+// the store never saw a TTL. Except for Check and Inspect, methods are called only with a TTL that
+// Check accepts. All are called from many goroutines and must return at once.
 type Translator interface {
 	// Check returns an error if a bucket with this TTL cannot be shared. Open returns that error,
 	// and so does each later call.

@@ -15,8 +15,9 @@
 //
 // Every user that may connect to the database can send such notifications, and read them. So they
 // only postpone a read or cause one ([driver.Entry.Unverified]): a false one can end no lease and
-// cause no claim. At most 20 notifications per key and second reach its election at once. Of the
-// others, the last one reaches it at the end of the second, and the election reads.
+// cause no claim. Of the notifications of one key, the first 20 in a second reach the election at
+// once. If there are more, only the last one reaches it, at the end of the second, and the election
+// reads.
 //
 // # What it needs
 //

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrPooled reports that a pooler is between the client and the server, so it cannot listen.
+	// ErrPooled reports that a pooler is between client and server, so the store cannot listen.
 	ErrPooled = errors.New("a pooler is in between, where LISTEN does not work: " +
 		"give the address of the server itself for listening")
 

@@ -13,8 +13,8 @@
 // S3 itself.
 //
 // An ETag is often a hash of the content. That is enough, because elections never write the same
-// bytes twice. They do not rely on the ETag of an object that was put where there was none, since a
-// proxy may deliver that request again.
+// bytes twice. The first record of a new object is the exception: a proxy may deliver the request
+// that created it again after a removal, with the same ETag. So elections do not rely on that ETag.
 //
 // The floor of the terms is the server's clock in milliseconds, from the Date of its answers. Date
 // has whole seconds, so the floor can be a second late: it does not cover a record that is removed
@@ -53,12 +53,13 @@
 //
 // Ceph's gateway and some services accept only an ETag without quotes in If-Match, and refuse each
 // one with quotes. A store finds out by itself, after a swap was refused and a later read shows the
-// very version that the swap expected. Then the store makes an object for a trial. It sends a PUT
-// for that object with the other form and a condition that is not met. If the server refuses the
-// PUT, it understands the other form, and the store uses that form from then on, for all keys. If
-// the server applies the PUT, it ignores a form that it does not understand: writes would be
-// unconditional, so the store keeps its first form. Once a swap was applied in one form, the store
-// also keeps that form. [WithUnquotedETags] saves the detour.
+// very version that the swap expected. Then the store creates an object for a trial, whose name
+// begins with .tenure-probe- under the prefix, and removes it afterwards. Without s3:DeleteObject
+// the object stays. The store sends a PUT for that object with the other form and a condition that
+// is not met. If the server refuses the PUT, it understands the other form, and the store uses that
+// form from then on, for all keys. If the server applies the PUT, it ignores a form that it does
+// not understand: writes would be unconditional, so the store keeps its first form. Once a swap was
+// applied in one form, the store also keeps that form. [WithUnquotedETags] saves the detour.
 //
 // # Limits
 //

@@ -27,8 +27,8 @@ func WithPrefix(prefix string) Option {
 }
 
 // WithUnquotedETags begins with ETags without quotes in If-Match, as Ceph's gateway needs them.
-// Without this option a store finds out by itself, after the first swap that is refused for no
-// other reason.
+// Without this option a store finds out by itself, after the first swap that the server refuses
+// although the version is right.
 func WithUnquotedETags() Option {
 	return func(set *settings) { set.bare = true }
 }

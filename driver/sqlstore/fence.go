@@ -57,7 +57,8 @@ func FenceName(name string) FenceOption { return func(s *fenceSettings) { s.name
 // statement may take, before the server rolls it back. A leader that is frozen within a transaction
 // delays its successor for that long. At least 1 ms. Default: the rest of the lease when the
 // transaction begins. On MySQL and MariaDB the first fenced transaction of a session sets the
-// limits for all that follow, rounded up to whole seconds; SQLite has none.
+// limits for all that follow, rounded up to whole seconds. It sets none if the session already has
+// a limit of its own. SQLite has no limits.
 func FenceLimit(d time.Duration) FenceOption { return func(s *fenceSettings) { s.limit = d } }
 
 // FenceCreate makes OpenFence create the table if it does not exist, which needs the right to
@@ -69,8 +70,9 @@ func FenceCreate() FenceOption { return func(s *fenceSettings) { s.create = true
 // the fence, then reads, then works: an earlier read may miss the last commits of the leader
 // before.
 //
-// It waits for transactions of earlier terms, as long as ctx and the term last. They end when their
-// work ends, and at the latest by their FenceLimit. SQLite has no such limit: see docs/sql.md.
+// It waits for transactions of earlier terms, as long as ctx and the term last. A transaction ends
+// when its work ends. If its process is frozen, the server ends it when its last statement has run,
+// or the session has been idle, for FenceLimit. SQLite has no such limit: see docs/sql.md.
 //
 // It returns an error that wraps ErrFenced if a newer term has the fence; driver.ErrLost if the
 // term is over; ErrUnfit on Galera, or if autocommit is off; ErrNoTable, with the statement that

@@ -32,9 +32,9 @@ func WithCode(code func(err error) string) Option {
 // text without spaces, of at most 200 bytes. It must be the same for all writes of one history, and
 // differ after the promotion of a standby that may lack the last writes. Every role must be able to
 // evaluate it. Use it where the dialect's expression does not work, as in a database that only
-// resembles PostgreSQL, or costs too much, as in a cluster in which each server has its own
-// history. If the expression is an empty string in quotes, the store does not distinguish
-// histories.
+// resembles PostgreSQL. Use it also if the era changes too often, since each change costs a wait of
+// one lease: for example, where each server of a cluster has its own history. If the expression is
+// an empty string in quotes, the store does not distinguish histories.
 func WithEra(expression string) Option {
 	return func(set *settings) { set.era = expression }
 }

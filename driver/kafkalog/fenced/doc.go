@@ -23,7 +23,8 @@
 //     all partitions, or none.
 //   - An error means that nothing was or will be committed, except for ErrUnknown, which means that
 //     this is not known.
-//   - A deposed leader never writes under an epoch that it got too late.
+//   - A deposed leader does not write under an epoch that it got too late, unless all of its clocks
+//     stood still: see below.
 //
 // This is for readers with isolation.level read_committed
 // (kgo.FetchIsolationLevel(kgo.ReadCommitted())). Others see aborted records as well, but these too

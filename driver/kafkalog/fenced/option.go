@@ -20,8 +20,8 @@ type settings struct {
 }
 
 // WithID sets the transactional.id; the default is the election's name. All candidates of an
-// election must use the same one, and no other program may: elections of one name in one cluster of
-// Kafka need one each.
+// election must use the same one, and no other program may use it. If two elections on one Kafka
+// cluster have the same name, give each an ID of its own.
 func WithID(id string) Option { return func(s *settings) { s.id = id } }
 
 // WithNeed sets how much of the lease must be left to obtain a producer, to begin a transaction and

@@ -57,10 +57,10 @@ type Config struct {
 	BesideGoNELI bool
 	// Instance makes this a static member, by a name that no other member has (Kafka calls it
 	// group.instance.id). It does not leave the group in Close. A process that joins under the same
-	// name within SessionTimeout has its place, and so its nomination. The other members are not
-	// asked, unless they are being asked just then. So a restart does not move the nomination, and
-	// a permanent stop does so only after SessionTimeout. Of two processes with one name the first
-	// is out.
+	// name within SessionTimeout has its place, and so its nomination. The group does not rebalance
+	// for that, unless a rebalance is already under way. So a restart does not move the nomination,
+	// and a permanent stop does so only after SessionTimeout. Of two processes with one name the
+	// first is out.
 	Instance string
 	// Logger gets messages about changes and trouble.
 	Logger *slog.Logger

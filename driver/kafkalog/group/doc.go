@@ -14,17 +14,18 @@
 //
 // Brokers give a silent owner's partition to the next owner without the first one's consent, and
 // the first one learns of that only when it reaches them again. So two members may be the nominee
-// at once, or none. Neither does harm: the log's lease decides which member leads, and a nomination
-// only orders the claims. If a group is stuck, the election has no nominee. The candidates then
-// claim without one after tenure.Config's Precedence; with NomineeOnly they wait without limit.
+// at once, or none. Neither does harm: the election's lease decides which member leads, and a
+// nomination only orders the claims. If a group is stuck, the election has no nominee. The
+// candidates then claim without one after tenure.Config's Precedence; with NomineeOnly they wait
+// without limit.
 //
 // # When a nomination ends
 //
 // It ends with the first of these events:
-//   - the group gives the partition to another member, or this member's place away;
-//   - SessionTimeout less a twentieth has passed without an answer in which a coordinator treats
-//     this member as one. It counts from when the last answered request was sent, on this machine's
-//     clocks, by the clock that ran furthest;
+//   - the group gives the partition to another member, or removes this member;
+//   - 19/20 of SessionTimeout have passed since this member sent the last request that the
+//     coordinator answered as to a member. Of this machine's monotonic clock and wall clock, the
+//     one that moved further counts;
 //   - Close.
 //
 // Only an answered heartbeat resumes a nomination that ended by time. A process that was stopped

@@ -65,10 +65,10 @@ func newGroup(client *kgo.Client, cfg Config) *Group {
 // Name returns the consumer group's name.
 func (g *Group) Name() string { return g.cfg.Name }
 
-// Nominate calls see with whether this member is the nominee, soon and then at each change of that
-// or of MayLead, one call at a time, until stop is called. A see that blocks delays the other
-// callers of Nominate, and nothing else: neither the group nor the end of the nomination waits for
-// it.
+// Nominate calls see once soon, and then after each change of Nominated or MayLead, until stop is
+// called. The argument is the result of Nominated. Calls do not overlap. A see that blocks delays
+// the see functions of other calls of Nominate, and nothing else: neither the group nor the end of
+// the nomination waits for it.
 func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nomination.watch(see) }
 
 // Nominated reports whether this member is the nominee, by the clock at the time of the question.
@@ -86,10 +86,11 @@ func (g *Group) Err() error {
 	return g.trouble
 }
 
-// Vacant implements driver.VacancyListener: an election whose Nominator this is calls it. While
-// there is no leader, and for two sessions at most, this member sends a heartbeat at once, after 5
-// ms, and then after pauses that double up to an eighth of Heartbeat. Without it a member notices
-// within a Heartbeat that another one left, and the next owner is named when all have noticed.
+// Vacant implements driver.VacancyListener. An election calls it if this Group is its Nominator.
+// While there is no leader, and for two sessions at most, this member sends a heartbeat at once,
+// after 5 ms, and then after pauses that double up to an eighth of Heartbeat. Without it a member
+// notices within a Heartbeat that another one left, and the next owner is named when all have
+// noticed.
 func (g *Group) Vacant(vacant bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,9 +102,9 @@ func (g *Group) Vacant(vacant bool) {
 }
 
 // Close ends the nomination, leaves the group so that the next owner is named at once, and closes
-// the client. It takes as long as one request may take: a tenth of SessionTimeout, at most 2 s. A
-// leader by this nomination should finish first; closing the group ends no lease. A static member
-// does not leave.
+// the client. It takes as long as one request may take: a tenth of SessionTimeout, at least 200 ms
+// and at most 2 s. A leader by this nomination should finish first; closing the group ends no
+// lease. A static member does not leave.
 //
 // It returns an error if the coordinator was not reached; the group then waits for the
 // SessionTimeout. It may be called more than once.

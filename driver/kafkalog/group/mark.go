@@ -17,8 +17,9 @@ func Metadata(name string) map[string]string { return map[string]string{Metadata
 
 // CheckLeader checks a leader's metadata, for a candidate that the group of this name nominates. It
 // returns an error that wraps ErrOtherGroup if another group nominates the leader. The error names
-// both groups and the remedy. Each group has a nominee then, and the two take the election from
-// each other: only order suffers. A leader without a group is not an error.
+// both groups and the remedy. Each group then has its own nominee. The two nominees take the
+// election from each other again and again, but never lead at the same time. A leader without a
+// group is not an error.
 func CheckLeader(name string, leader map[string]string) error {
 	other := leader[MetadataKey]
 	if other == "" || other == name {

@@ -57,14 +57,16 @@
 // then resumed), even if a single subject of the fence is left. If all eight have gone missing, the
 // old leader believes that it leads and puts up a fence of its own. Its messages then stand after
 // messages of the next term, up to where the next leader publishes again: that call takes the whole
-// fence back before it sends. So keep the fence: no MaxAge without AllowMsgTTL, no limits of the
-// whole stream that discard old messages, no Nats-Rollup: all by other means.
+// fence back before it sends. So keep the fence. Set MaxAge only with AllowMsgTTL. Set no limit of
+// the whole stream that discards old messages. Let no other program publish a message with the
+// header Nats-Rollup and the value "all".
 //
 // There is no order between messages through a Publisher and those by other means. Scheduled
 // messages, which the server publishes later without any condition, atomic batches and roll-ups of
-// the whole stream are refused with ErrHeader. So is Nats-Expected-Last-Msg-Id on a replicated
-// stream: when servers of release 2.15.2 refuse a message for it, they stop serving the stream,
-// also after a restart.
+// the whole stream are refused with ErrHeader. So are Nats-Expected-Last-Subject-Sequence and
+// Nats-Expected-Last-Subject-Sequence-Subject, and on a replicated stream
+// Nats-Expected-Last-Msg-Id: when servers of release 2.15.2 refuse a message for it, they stop
+// serving the stream, also after a restart.
 //
 // # Rights
 //
@@ -82,10 +84,10 @@
 //
 // A replicated stream lets one message at a time pass a condition, hence the eight subjects: eight
 // messages can be on their way, and more wait. For a moment, two of its servers may also believe
-// that they lead the stream. There a message without a Nats-Msg-Id gets one, so that a refusal by
-// the wrong server can be told from the answer of the right one. The servers remember ids for the
-// stream's duplicate window. It should be no shorter than calls of Publish take, and for very many
-// messages not much longer.
+// that they lead the stream. So on a replicated stream the Publisher gives each message without a
+// Nats-Msg-Id a random one, so that a refusal by the wrong server can be told from the answer of
+// the right one. The servers remember ids for the stream's duplicate window. It should be no
+// shorter than calls of Publish take, and for very many messages not much longer.
 //
 // # Limits
 //
