@@ -79,8 +79,8 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return r.term, r.err
 }
 
-// campaign makes the machine campaign. Observers that ended after a denial, and have not noticed it
-// yet, go on.
+// campaign makes the machine campaign. If a denial has stopped the observers and they have not
+// noticed it yet, they observe again.
 func (m *runner) campaign(s *seeker) error {
 	open := false
 	m.step(func(now clock.Reading) {
@@ -91,7 +91,7 @@ func (m *runner) campaign(s *seeker) error {
 		m.cancels.add(s)
 		m.machine.Observe(m.observers > 0)
 		m.machine.Campaign(now, 0)
-		if s.ctx.Err() != nil { // leave comes too late if the lease is free
+		if s.ctx.Err() != nil { // later, if the lease is free, a claim may have been sent
 			m.withdraw(now)
 		}
 	})

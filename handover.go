@@ -119,7 +119,7 @@ func (m *runner) retryRequest(ctx context.Context, to string, term uint64) error
 	}
 }
 
-// pause reports whether the time is over, not the context.
+// pause waits for d or for the end of ctx. It reports whether d has passed.
 func (m *runner) pause(ctx context.Context, d time.Duration) bool {
 	over := make(chan struct{})
 	defer m.clock.AfterFunc(d, func() { close(over) })()

@@ -19,9 +19,9 @@ import (
 // carries out its decisions. It decides nothing else.
 //
 // Every input is one step under mu: read the clock, pass the input to the machine, take its
-// decisions. Nothing under mu blocks, and no user code runs there. A runner has no goroutine of its
-// own: steps happen in store calls (one at a time, in a goroutine that ends with them), in timers,
-// in pushes from the store, and in calls of the user.
+// decisions. Nothing under mu blocks. No user code runs there, except Config.Clock and driver.Gate
+// (L14). A runner has no goroutine of its own: steps happen in store calls (one at a time, in a
+// goroutine that ends with them), in timers, in pushes from the store, and in calls of the user.
 //
 // There may be ten thousand in a process, so rarely used fields are behind a pointer, and common
 // data is shared.
@@ -51,13 +51,13 @@ type runner struct {
 	seeker      *seeker // the campaign for the next term
 }
 
-// seeker is one campaign. Each call of onResult has its own goroutine. It receives each term that
-// this process wins. If the campaign ends without one, it receives an error, or neither if it was
-// stopped.
+// seeker is one campaign. onResult is called in a new goroutine each time: with each term that this
+// process wins, and with an error if the campaign ends. If the campaign was stopped, it is called
+// with neither a term nor an error.
 type seeker struct {
 	ctx      context.Context
 	onResult func(*Term, error)
-	once     bool // seeks one term alone, which the end of ctx does not concern
+	once     bool // it seeks one term alone; the end of ctx does not end a term that was won
 	stopped  bool // it seeks no further term
 	runner   *runner
 	index    int // among the seekers that wait for the end of ctx
@@ -76,8 +76,9 @@ type wakeTimer struct {
 	stop func() bool
 }
 
-// step is the only access to the machine. It carries out the decisions that must be atomic with the
-// step, such as the end of contexts, and starts the others.
+// step passes an input to the machine. Other code only reads the machine, under mu, or its
+// incarnation, which never changes. It carries out the decisions that must be atomic with the step,
+// such as the end of contexts, and starts the others.
 func (m *runner) step(input func(now clock.Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -91,7 +91,7 @@ func (s *session) finish(t *Term) (more bool, err error) {
 }
 
 // afterWork decides how to go on when the work has stopped. The state of the lease decides, not the
-// kind of error.
+// kind of error, except for ErrDecline.
 func (s *session) afterWork(t *Term, err error) (more bool, result error) {
 	lost := t.Err() != nil
 	asked := t.softContext.Err() != nil

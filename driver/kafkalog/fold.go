@@ -47,7 +47,7 @@ func (f *fold) state(key string) *post {
 }
 
 // pristine reports whether the log shows that nothing was ever in force under the key. While the
-// log has its head, nothing is forgotten, so a post that is not in force never was.
+// log has its head, nothing is forgotten: if no post of the key is in force, none ever was.
 func (f *fold) pristine(key string) bool { return f.start == 0 && f.state(key) == nil }
 
 // base returns the offset of the oldest post in force, or where reading stands.

@@ -20,16 +20,16 @@ const (
 	followers              // the least that can have passed: the action must not be early
 )
 
-// byLeader returns from plus after, as a leader counts.
+// byLeader returns the instant from + after, counted as a leader counts.
 func byLeader(from clock.Instant, after time.Duration) due { return due{later(from, after), leaders} }
 
-// byFollower returns from plus after, as a follower counts.
+// byFollower returns the instant from + after, counted as a follower counts.
 func byFollower(from clock.Instant, after time.Duration) due {
 	return due{later(from, after), followers}
 }
 
-// later returns i plus d on every clock. The time since the result is d less than the time since i:
-// it is negative while the result is in the future.
+// later returns i + d on every clock. LeaderSince and FollowerSince of the result are smaller by d
+// than those of i, and negative while the result is in the future.
 func later(i clock.Instant, d time.Duration) clock.Instant {
 	return clock.Instant{Mono: i.Mono + d, Raw: i.Raw + d, Boot: i.Boot + d}
 }

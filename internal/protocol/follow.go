@@ -48,8 +48,8 @@ func (m *Machine) certainUntil(now clock.Reading) due {
 }
 
 // readDelay returns the time from the last sight of the cell to the next read. Where changes are
-// pushed, it is longer than a healthy holder is silent, so a healthy holder's election causes no
-// reads.
+// pushed, it is longer than a healthy holder is silent, so no reads are needed while the holder is
+// healthy.
 func (m *Machine) readDelay() time.Duration {
 	if m.watching {
 		return m.silence()

@@ -279,8 +279,9 @@ func (op *Op) Overdue(now clock.Reading) bool { return op.Took(now) >= op.Timeou
 // Took returns the time since Next returned the operation.
 func (op *Op) Took(now clock.Reading) time.Duration { return now.LeaderSince(op.sent.Instant) }
 
-// giveUpAt returns when the operation in flight is given up. During a release that is after half of
-// ReleaseWithin at most, so that a lost answer leaves time for another try.
+// giveUpAt returns when the operation in flight is given up: after its Timeout. During a release,
+// half of ReleaseWithin is the limit if that is shorter, so a lost answer leaves time for another
+// try.
 func (m *Machine) giveUpAt() due {
 	limit := m.op.Timeout
 	if m.phase == Releasing {

@@ -61,7 +61,8 @@ func (v *view) firstHeard(now clock.Reading, c *Cell) clock.Instant {
 	return now.Instant
 }
 
-// renewedAt returns the time from which a follower counts: when the rumor came, or since.
+// renewedAt returns the time from which a follower counts: when the rumor came; since, if there is
+// no rumor.
 func (v *view) renewedAt() clock.Instant {
 	if v.rumor != nil {
 		return v.rumor.heard

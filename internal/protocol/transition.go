@@ -11,20 +11,20 @@ import (
 // What names a change that the caller is notified of.
 type What uint8
 
-// The changes.
+// The changes, with the fields that are set in brackets.
 const (
 	Candidacy What = iota + 1 // this member campaigns
-	Elected                   // it leads, Term
-	Leaving                   // it was asked to leave, Cause
-	Lost                      // its term ended before a release, Cause
-	Released                  // its release is over; Cause: nil, or ErrUnconfirmed
-	Withdrawn                 // it is idle again
-	NewLeader                 // Leader changed; it may be this member, or none
-	Overdue                   // its work did not stop in time; comes with Lost
-	Trouble                   // an operation failed or was refused, Cause
-	Refused                   // denied before any read was answered, and idle again; Cause
-	Asking                    // the caller should ask the leader of Term to hand over
-	Alarm                     // the store or the cell is in an unexpected state, Cause
+	Elected                   // it leads [Term]
+	Leaving                   // it was asked to leave [Term, Cause]
+	Lost                      // its term ended before a release [Term, Cause]
+	Released                  // its release is over [Term, Cause: nil, or ErrUnconfirmed]
+	Withdrawn                 // it is idle again [Term: its last one]
+	NewLeader                 // Leader changed; it may be this member, or none [Term, Leader]
+	Overdue                   // its work did not stop in time; Lost follows [Term, Cause]
+	Trouble                   // an operation failed or was refused [Cause]
+	Refused                   // denied before any read was answered, and idle again [Cause]
+	Asking                    // the caller should ask the leader of Term to hand over [Term]
+	Alarm                     // the store or the cell is in an unexpected state [Cause]
 )
 
 // Transition is one change.

@@ -33,8 +33,8 @@ type Cell struct {
 	Version    driver.Version
 	// Floor is an upper bound on every earlier term; 0 if the store vouches for none.
 	Floor uint64
-	// Ceiling bounds terms as Floor does: credible terms are less than 2^40 above the higher of the
-	// two (see ceiling). It is 0 if the store gives none.
+	// Ceiling only decides which terms are credible: those below 2^53 and less than 2^40 above the
+	// larger of Floor and Ceiling (see ceiling). It is 0 if the store gives none.
 	Ceiling uint64
 	// Era names the history of the store that this state belongs to; 0 if the store cannot tell.
 	Era uint64
@@ -155,8 +155,10 @@ const (
 // view is this member's knowledge of the cell.
 type view struct {
 	cell Cell
-	// since is when the timer started: an answer or push first showed the stamp or its mark, or its
-	// rumor came (firstHeard); never when a read was sent. Followers count from here (L2).
+	// since is when the timer started: when an answer or a push first showed the stamp, or showed
+	// that the store marks the state as unproven (newlyUnproven), or when the rumor of this write
+	// came (firstHeard). It is never the time at which a read was sent. Followers count from here
+	// (L2).
 	since clock.Instant
 	// heard is when the cell was last seen, and heardAt the same by the wall clock.
 	heard   clock.Instant
