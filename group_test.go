@@ -78,7 +78,7 @@ type silentNominator struct{ _ int }
 func (*silentNominator) Nominate(func(bool)) func() { return func() {} }
 
 // TestManyElectionsAreSmall checks the memory of one election among many in a process, as a
-// follower and as a leader: at most 2.6 KB of heap in a bubble, of which the bubble uses 400 bytes,
+// follower and as a leader: at most 2.6 KB of heap in a bubble, which itself uses 400 bytes of it,
 // and no goroutine. A leader has renewed once by then. The test subtracts the memory of the store
 // in this process.
 func TestManyElectionsAreSmall(t *testing.T) {

@@ -119,7 +119,7 @@ func (s *Store) lose(why error) {
 	defer s.mu.Unlock()
 	s.trouble = why
 	if st := s.now; st != nil {
-		st.why = fmt.Errorf("the log must be read anew: %w", why)
+		st.why = fmt.Errorf("the log must be read again: %w", why)
 		s.now = nil
 		close(st.lost)
 	}

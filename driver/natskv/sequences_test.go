@@ -336,9 +336,9 @@ func TestWatchOfARecreatedBucket(t *testing.T) {
 				_, v := f.claim(s, 0, ourFloor)
 				era := h.await(t, v).Era
 				f.recreate(func(name string) { ways[after](f, name) })
-				anew := func(e driver.Entry) bool { return e.Era != 0 && e.Era != era }
-				wait.Until(t, "the watch reports it", func() bool { return slices.ContainsFunc(h.entries(), anew) })
-				e := h.entries()[slices.IndexFunc(h.entries(), anew)]
+				recreated := func(e driver.Entry) bool { return e.Era != 0 && e.Era != era }
+				wait.Until(t, "the watch reports it", func() bool { return slices.ContainsFunc(h.entries(), recreated) })
+				e := h.entries()[slices.IndexFunc(h.entries(), recreated)]
 				if now := f.read(s, testKey); e.Floor != now.Floor || e.Era != now.Era || !e.Absent() {
 					t.Errorf("pushed %+v; a read shows %+v", e, now)
 				}

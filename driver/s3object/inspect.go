@@ -134,8 +134,8 @@ func (p *probe) atSwap(ctx context.Context) error {
 
 func (p *probe) took(v driver.Version, bare bool) {
 	if bare && !p.bare {
-		p.find(driver.Advice, "If-Match", "ETags with quotes are refused, as with Ceph's gateway: each process finds that out "+
-			"anew, at the cost of a refused renewal", "pass s3object.WithUnquotedETags")
+		p.find(driver.Advice, "If-Match", "ETags with quotes are refused, as with Ceph's gateway: each process finds "+
+			"this out by itself, at the cost of a refused renewal", "pass s3object.WithUnquotedETags")
 	}
 	if v == p.version {
 		p.find(driver.Unsafe, "ETag", "two different contents have the same ETag: a write that expects an old version may replace a newer one", anotherServer)

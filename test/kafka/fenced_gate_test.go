@@ -198,7 +198,7 @@ func (l *letter) abandoned() {
 	})
 }
 
-// drain reads the answers to all requests, of which the letter's is the last, and hangs up.
+// drain reads the answers to all requests, the letter's last, and hangs up.
 func (c *gated) drain() {
 	c.reading.take()
 	defer c.reading.pass()

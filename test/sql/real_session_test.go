@@ -19,7 +19,7 @@ import (
 func TestRealUnsafeSessionsAreRefused(t *testing.T) {
 	t.Parallel()
 	site := startMariaDB(t)
-	for name, era := range map[string][]sqlstore.Option{"": nil, "with an era of its own": {sqlstore.WithEra("'mine'")}} {
+	for name, era := range map[string][]sqlstore.Option{"": nil, " with an era of its own": {sqlstore.WithEra("'mine'")}} {
 		for _, leak := range []string{
 			"BEGIN", "SET SESSION autocommit = 0", "SET SESSION completion_type = 1",
 			"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",

@@ -112,7 +112,7 @@ func (p Place) Commands(key string) Commands { return p.kind().commands(key) }
 // Explain returns an error of the store with a hint.
 func (p Place) Explain(err error) error { return p.blame(p.kind().explain(err)) }
 
-// Unsafe returns the error for a finding because of which elections are not safe in this place.
+// Unsafe returns the error for a finding that makes elections in this place unsafe.
 func (p Place) Unsafe(f driver.Finding) error {
 	return p.blame(fault.New(f.Remedy, "%s: %s: %s", f.Severity, f.Setting, f.Problem))
 }

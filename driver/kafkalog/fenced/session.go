@@ -110,7 +110,7 @@ func (s *session) write(ctx context.Context, records []*kgo.Record) error {
 func (s *session) still(ctx context.Context, before grant) error {
 	now, err := s.granted(ctx)
 	if err == nil && now != before {
-		err = errors.New("the client has begun the transaction anew by itself")
+		err = errors.New("the client has begun another transaction by itself")
 	}
 	return err
 }

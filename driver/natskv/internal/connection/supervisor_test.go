@@ -128,12 +128,12 @@ func stranded(t *testing.T, vain func(s *supervisor), after time.Duration) {
 	failed(explainedFor / 2)
 	// After that all is well.
 	s.answered(&nats.Msg{Data: []byte(`{"stream":"KV_B","seq":1}`)}, Write)
-	anew := time.Now().Add(-suspicious)
+	earliest := time.Now().Add(-suspicious)
 	vain(s)
 	s.tasks.Wait()
 	for _, o := range []outage{s.reads, s.writes} {
-		if !o.since.IsZero() && o.since.Before(anew) {
-			t.Errorf("after a success the outage is of %v before that", anew.Sub(o.since))
+		if !o.since.IsZero() && o.since.Before(earliest) {
+			t.Errorf("after a success the outage is of %v before that", earliest.Sub(o.since))
 		}
 	}
 	failed(max(after, explainedFor) - explainedFor/2)
