@@ -19,12 +19,12 @@ import (
 func TestRealUnsafeSessionsAreRefused(t *testing.T) {
 	t.Parallel()
 	site := startMariaDB(t)
-	for name, era := range map[string][]sqlstore.Option{"": nil, " with an era of its own": {sqlstore.WithEra("'mine'")}} {
+	for name, era := range map[string][]sqlstore.Option{"the dialect": nil, "the program": {sqlstore.WithEra("'mine'")}} {
 		for _, leak := range []string{
 			"BEGIN", "SET SESSION autocommit = 0", "SET SESSION completion_type = 1",
 			"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
 		} {
-			key := leak + name
+			key := leak + ", era of " + name
 			db := site.pool(t)
 			db.SetMaxOpenConns(1)
 			s := open(t, db, site.dialect, era...)

@@ -258,8 +258,8 @@ func (f *fleet) look(d time.Duration) {
 	}
 }
 
-// judge reports two leaders at once. If one of them is an old one, it is the first argument. Two old
-// leaders are not reported.
+// judge reports two leaders at once. If one of them is an old one, it is the first argument. Two
+// old leaders are not reported.
 func (f *fleet) judge(old, other participant) {
 	n, ok := other.(*newOne)
 	if !ok {
