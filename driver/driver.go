@@ -84,6 +84,10 @@ type Entry struct {
 	// ticks between any two writes of a key. In one history no earlier term is above Floor, so a
 	// claim takes the term Floor + 1, and its own write raises the counter by at least 1. So the
 	// bound holds for that claim, too.
+	//
+	// An election ignores a Floor that is 2^40 or more above both Ceiling (2^52 if that is zero)
+	// and the term of the record. It raises an alarm and takes the state as Unproven. If there is
+	// no record either, no candidate claims.
 	Floor uint64
 	// Ceiling only decides which terms are credible: those below 2^53 and below 2^40 plus the
 	// larger of Floor and Ceiling. A record with any other term is malformed, and no claim takes
@@ -116,7 +120,8 @@ type Entry struct {
 	// it: no claim, no term, no release. In a Read it has no meaning.
 	Unverified bool
 	// Notice tells operators why a value is missing, as far as the store knows: deleted, purged or
-	// expired. The event that reports the loss carries it.
+	// expired. The event that reports the loss carries it. If there is a value, Notice reports
+	// something in the store that an operator must correct, and raises an alarm.
 	Notice error
 }
 

@@ -152,13 +152,17 @@ func (m *Machine) viewIsRecent(now clock.Reading) bool {
 
 // takeOver claims the cell with a term above all known terms (L10). Where no claim is allowed yet,
 // it puts a vacant record there (L11). While another member has precedence, it releases its own
-// record instead. It returns nil if no term is left.
+// record instead. It returns nil if no term is left, or if none is safe (unbounded).
 func (m *Machine) takeOver(now clock.Reading) *Op {
 	c := &m.view.cell
 	m.forget(c)
 	if m.mine() && !m.claimsAtOnce() {
 		m.claims++
 		return m.sendRelease(now, c.Record.Term)
+	}
+	if c.unbounded() {
+		m.notBefore = later(now.Instant, m.cfg.Lease) // observe has raised the alarm
+		return nil
 	}
 	known := m.highestKnownTerm(c)
 	if last := max(c.Record.Term, m.view.highestSeenTerm()); last > known {

@@ -26,6 +26,7 @@ var (
 	ErrUnconfirmed    = errors.New("release was not confirmed; unless another candidate leads by now, the lease runs out by itself")
 	ErrTimeout        = errors.New("store did not answer in time")
 	ErrExhausted      = errors.New("no term is left below 2^53")
+	ErrFloor          = errors.New("store's floor of the terms is not credible")
 )
 
 // Config holds the machine's settings. The caller validates it.

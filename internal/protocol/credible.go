@@ -24,16 +24,36 @@ const (
 // Terms that have no credible successor are left out. So the next member finds every claim
 // credible.
 func Credible(c Cell) Cell {
-	if c.credible(c.Record.Term) {
-		return c
+	if !c.credible(c.Record.Term) {
+		if c.Kind == Valid {
+			c.Kind, c.Problem = Malformed, c.notCredible("term is", c.Record.Term)
+		}
+		// The nonce distinguishes this record from another one under a version that recurs (L3a).
+		c.Record = record.Record{Lease: c.Record.Lease, Nonce: c.Record.Nonce}
 	}
-	if c.Kind == Valid {
-		c.Kind, c.Problem = Malformed, c.notCredible("term is", c.Record.Term)
-	}
-	// The nonce distinguishes this record from another one under a version that recurs (L3a).
-	c.Record = record.Record{Lease: c.Record.Lease, Nonce: c.Record.Nonce}
+	c.boundFloor()
 	return c
 }
+
+// boundFloor replaces a floor that is not credible with the term of the record (L10). Otherwise no
+// term would be left after a clock once showed the year 2300. The state becomes unproven, because
+// the store no longer vouches that there was no higher term. The floor that the store gave still
+// decides which terms are credible.
+func (c *Cell) boundFloor() {
+	vouched := c.Ceiling
+	if vouched == 0 {
+		vouched = unvouched
+	}
+	if c.Floor < max(vouched, c.Record.Term)+leeway {
+		return
+	}
+	c.doubt = fmt.Errorf("%w: %d, with term %d in the record and ceiling %d", ErrFloor, c.Floor, c.Record.Term, vouched)
+	c.Ceiling, c.Floor, c.Unproven = c.Floor, c.Record.Term, true
+}
+
+// unbounded reports whether nothing in the store bounds the earlier terms: its floor is not
+// credible, and there is no record with a term.
+func (c *Cell) unbounded() bool { return c.doubt != nil && c.Floor == 0 }
 
 func (c *Cell) credible(term uint64) bool { return term < c.ceiling()+leeway && term <= record.MaxTerm }
 

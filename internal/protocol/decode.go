@@ -16,6 +16,7 @@ func Decode(e driver.Entry) Cell {
 		c.Problem = e.Notice
 		return c
 	}
+	c.doubt = e.Notice
 	r, err := record.Decode(e.Value)
 	var broken *record.BrokenError
 	var foreign *record.ForeignError

@@ -122,6 +122,9 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 		m.voidPending(now)
 		m.tell(Transition{What: Alarm, Cause: ErrRemade})
 	}
+	if fresh && c.doubt != nil {
+		m.tell(Transition{What: Alarm, Cause: c.doubt})
+	}
 	switch {
 	case !fresh:
 	case c.Kind == Foreign:

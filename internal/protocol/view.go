@@ -45,6 +45,9 @@ type Cell struct {
 	// Problem describes, for people, the defect of a Malformed or Foreign cell, or why an Absent
 	// one is absent.
 	Problem error
+	// doubt says why the store, or a Floor that is not credible, needs an operator; nil if neither
+	// does.
+	doubt error
 }
 
 // stamp identifies a holder's write. A hand-over request changes the version of a cell and not its

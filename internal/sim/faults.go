@@ -37,6 +37,7 @@ func (w *world) schedule() {
 	w.every(p.forges, 2*p.lease, w.forge)
 	w.every(p.recurs(), 4*p.lease, func() { w.ambush(w.victim()) })
 	w.every(p.promotes, 6*p.lease, w.recur)
+	w.every(p.farClock, 10*p.lease, w.store.misclock)
 	w.every(p.rumors, p.lease/4, w.gossip)
 	w.every(p.flickers, 2*p.lease, func() { w.flicker(w.victim()) })
 	w.every(p.withdraws, 4*p.lease, func() { w.withdraw(w.anyone()) })

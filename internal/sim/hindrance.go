@@ -22,8 +22,9 @@ func (n *node) smooth(since time.Duration) bool {
 	return last < since && !n.excused()
 }
 
-// unhindered reports whether nothing has kept the member from its store for a while.
+// unhindered reports whether nothing has kept the member from its store for a while, and each state
+// there is believed at once.
 func (c *check) unhindered(n *node) bool {
 	p := &c.w.plan
-	return !p.cramped() && p.chained() && n.smooth(c.w.now-c.w.longest())
+	return !p.cramped() && p.chained() && !p.farClock && n.smooth(c.w.now-c.w.longest())
 }

@@ -79,6 +79,7 @@ type plan struct {
 	rumors    bool // anybody can push, and false states are pushed too
 	loses     bool // the store loses its last writes, and gives their versions to others
 	promotes  bool // a standby without the last writes takes over; each state has an era
+	farClock  bool // the store's floor is a clock, which at times is centuries ahead
 }
 
 func (w *world) draw() plan {
@@ -127,6 +128,8 @@ func (w *world) draw() plan {
 	w.drawPromotions(&p)
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)
+	p.farClock = p.keepsTerms() && w.farClocks.chance(0.5)
+	p.clockFloor = p.clockFloor || p.farClock
 	p.slew = p.slew || p.suspend && w.extra.chance(0.4) // for the effects of both together
 	if !p.pristine {
 		p.startSeq += 5
@@ -189,6 +192,11 @@ func (p *plan) recurs() bool { return p.remakes || p.loses || p.promotes }
 // terms can repeat, and the check is only that no member claims a term that it knows to be used.
 func (p *plan) forgets() bool {
 	return p.loses && !p.clockFloor || p.floorless && (p.remakes || p.elders || p.erase || p.foreign || p.broken || p.rollback || !p.pristine)
+}
+
+// keepsTerms reports whether the cell always shows the last term.
+func (p *plan) keepsTerms() bool {
+	return !(p.recurs() || p.erase || p.foreign || p.broken || p.wreck || p.rollback || p.elders || p.freeze || p.stale)
 }
 
 // free reports whether the run counts for the time with a leader (see idle): it has none of these

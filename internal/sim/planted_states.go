@@ -46,6 +46,22 @@ var plantedStates = []bug{
 		Note: "Terms of the simulation are far below the limit.",
 	},
 	{
+		Name: "floor-believed", Rule: "L10", Left: "a floor that is not credible counts, so no term is left",
+		Edit:  []edit{{"protocol/credible.go", "	if c.Floor < max(vouched, c.Record.Term)+leeway {", "	if c.Floor < max(vouched, c.Record.Term)+leeway || c.Floor > 0 {"}},
+		Shows: nobody,
+	},
+	{
+		Name: "floor-forgotten", Rule: "L10", Left: "the term of the record does not take the place of a floor that is not credible, so no member claims",
+		Edit:  []edit{{"protocol/credible.go", "= c.Floor, c.Record.Term, true", "= c.Floor, 0, true"}},
+		Shows: nobody,
+	},
+	{
+		Name: "floor-not-waited-out", Rule: "L10, L3a", Left: "a release with a floor that is not credible is believed at once",
+		Edit: []edit{{"protocol/credible.go", "= c.Floor, c.Record.Term, true", "= c.Floor, c.Record.Term, c.Unproven"}},
+		Test: "TestTimelines/L10-floor",
+		Note: "No state is lost in the seeds that have such floors.",
+	},
+	{
 		Name: "reset-forgets-floor", Rule: "L15, L10", Left: "a reset restarts the terms, though the store vouches for a higher one",
 		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c)", "max(c.Record.Term, m.view.highestSeenTerm())"}},
 		Shows: "terms went back|claimed after term|a reset goes back",

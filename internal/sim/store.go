@@ -24,6 +24,9 @@ type store struct {
 	changed time.Duration // when this state was put there, without later requests to its holder
 	again   func()        // restores the state before the last draft, and then the draft
 	often   float64       // the probability of again
+	// far: the floor is centuries ahead, and the clock until farUntil.
+	far      bool
+	farUntil time.Duration
 }
 
 const never driver.Version = "never"
@@ -42,10 +45,31 @@ func (s *store) floor() uint64 {
 	switch {
 	case s.w.plan.floorless:
 		return 0
+	case s.far:
+		return 1<<60 + s.seq
 	case s.w.plan.clockFloor:
 		return uint64(epoch.Add(s.w.now).UnixMilli())
 	}
 	return s.life.base + s.seq
+}
+
+// ceiling returns a bound on terms that holds while the clock is not centuries ahead.
+func (s *store) ceiling() uint64 {
+	if s.w.plan.farClock {
+		return 1 << 52
+	}
+	return 0
+}
+
+// misclock sets the clock of the store centuries ahead for a while. The floor stays there until the
+// first write after that while. Without a record nothing else would bound the terms.
+func (s *store) misclock() {
+	if s.cell.Record.Term == 0 {
+		return
+	}
+	s.far, s.farUntil = true, s.w.now+s.w.farClocks.span(2*s.w.plan.lease)
+	s.w.tracef(nil, "the store's clock is centuries ahead until %v", s.farUntil)
+	s.w.hinderAll()
 }
 
 func (s *store) read() protocol.Cell {
@@ -53,7 +77,7 @@ func (s *store) read() protocol.Cell {
 	if w := s.w; w.plan.stale && !w.calm && len(s.history) > 0 && w.chance(0.1) {
 		return s.history[w.rng.IntN(len(s.history))].cell
 	}
-	c.Floor, c.Era, c.Unproven = s.floor(), s.life.era, s.inherited(&s.cell)
+	c.Floor, c.Ceiling, c.Era, c.Unproven = s.floor(), s.ceiling(), s.life.era, s.inherited(&s.cell)
 	return c
 }
 
@@ -61,6 +85,7 @@ func (s *store) swap(prev driver.Version, r record.Record) (driver.Version, prot
 	if prev != s.cell.Version {
 		return "", protocol.Conflict
 	}
+	s.far = s.far && s.w.now < s.farUntil
 	if !s.stray {
 		s.w.check.write(&s.cell, &r)
 		s.w.check.precede(&r)
@@ -117,7 +142,7 @@ func (s *store) place(c protocol.Cell) {
 		s.changed = s.w.now
 	}
 	s.w.check.replaced(&s.cell, &c)
-	c.Floor, c.Era = s.floor(), s.life.era
+	c.Floor, c.Ceiling, c.Era = s.floor(), s.ceiling(), s.life.era
 	s.cell, s.placed, s.strayed = c, s.w.now, s.stray
 	if !s.w.deaf && (s.byPeer || !s.w.plan.peers) {
 		s.w.push(c)
