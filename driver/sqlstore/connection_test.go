@@ -21,7 +21,8 @@ type server struct {
 	answers func(statement string) (rows []string, written int64, err error)
 
 	mu   sync.Mutex
-	sent []string // the first words of all statements
+	sent []string          // the first words of all statements
+	row  []sqldriver.Value // that the last write wrote, as a read selects it
 }
 
 func (s *server) Connect(context.Context) (sqldriver.Conn, error) { return connection{s}, nil }
@@ -47,27 +48,57 @@ func (c connection) Prepare(string) (sqldriver.Stmt, error) { return nil, errors
 func (c connection) Begin() (sqldriver.Tx, error)           { return nil, errors.New("not used") }
 func (c connection) Close() error                           { return nil }
 
-func (c connection) ExecContext(_ context.Context, query string, _ []sqldriver.NamedValue) (sqldriver.Result, error) {
+func (c connection) ExecContext(_ context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
 	_, written, err := c.run(query)
+	switch len(args) {
+	case 4: // INSERT
+		c.stores(args[1].Value, args[2].Value, args[3].Value)
+	case 5: // UPDATE
+		c.stores(args[0].Value, args[1].Value, args[4].Value)
+	}
 	return sqldriver.RowsAffected(written), err
 }
 
 func (c connection) QueryContext(_ context.Context, query string, _ []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	rows, _, err := c.run(query)
-	return &column{rows}, err
+	if strings.Contains(query, "LEFT JOIN") {
+		row := c.row
+		if row == nil {
+			row = []sqldriver.Value{nil, nil, nil, nil, "era", int64(1), false}
+		}
+		return &answer{[][]sqldriver.Value{row}}, err
+	}
+	var all [][]sqldriver.Value
+	for _, r := range rows {
+		all = append(all, []sqldriver.Value{r})
+	}
+	return &answer{all}, err
 }
 
-// column is an answer with one column.
-type column struct{ rows []string }
+func (s *server) stores(value, stamp, era any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.row = []sqldriver.Value{value, stamp, int64(1), era, era, int64(1), false}
+}
 
-func (c *column) Columns() []string { return []string{"column"} }
-func (c *column) Close() error      { return nil }
+// answer is the answer to a query.
+type answer struct{ rows [][]sqldriver.Value }
 
-func (c *column) Next(into []sqldriver.Value) error {
-	if len(c.rows) == 0 {
+func (a *answer) Columns() []string {
+	if len(a.rows) == 0 {
+		return []string{"column"}
+	}
+	return make([]string, len(a.rows[0]))
+}
+
+func (a *answer) Close() error { return nil }
+
+func (a *answer) Next(into []sqldriver.Value) error {
+	if len(a.rows) == 0 {
 		return io.EOF
 	}
-	into[0], c.rows = c.rows[0], c.rows[1:]
+	copy(into, a.rows[0])
+	a.rows = a.rows[1:]
 	return nil
 }
 

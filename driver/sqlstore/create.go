@@ -22,8 +22,8 @@ func (s *Store) Create(ctx context.Context) error {
 	if _, unreadable := s.read(ctx, "tenure"); unreadable == nil {
 		return nil
 	}
-	_, err := on(ctx, s, func(conn *sql.Conn) (sql.Result, error) {
-		return conn.ExecContext(ctx, s.text.create)
+	_, err := on(ctx, s, func(c session) (sql.Result, error) {
+		return c.exec(ctx, s.text.create)
 	})
 	if err == nil {
 		return nil

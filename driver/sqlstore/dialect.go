@@ -12,14 +12,25 @@ type Dialect struct {
 	quote string // around identifiers
 	// The rest are statements and expressions, with the placeholders of render.
 
-	era    string // names the history of the database
+	era    string // names the history of the database; {file} is the identity of its file
 	recurs bool   // an era may come back without the writes of the eras between
-	fit    string // is true if the session may write; empty if all sessions may
+	// fit is true if what the session reads and writes is committed; empty if that is always so.
+	// unfit says what to do about a session that is not fit.
+	fit, unfit string
+
 	clock  string // is the server's clock in microseconds
 	create string // makes the table
-	read   string // selects value, version, floor, era, the server's era and its clock of a key
+	// read selects, of a key, value, version, floor and era, the server's era and its clock, and
+	// whether the server hides open transactions.
+	read   string
 	insert string // of key, value, version, expected era; writes no row if there is one, or fails
 	update string // of value, version, key, expected version, expected era
+	files  bool   // the database is a file, which this process opens
+	// transaction: a write begins a transaction, which fails if one is open on the connection.
+	transaction bool
+	// probe fails if a transaction is open on the connection, and does nothing else. It is sent
+	// after a write if read says that the server does not show open transactions.
+	probe  string
 	rights string // writes no row of a key, and fails if rights to write are missing
 	notify string // does a write, its %s, and notifies of the row; empty if that is impossible
 	fence  fenceDialect
@@ -42,12 +53,13 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 	}
 	era = strings.ReplaceAll(era, "{database}", "")
 	if d.fit != "" { // no state has the era NULL, so an unfit session can write nothing
-		era = "if(" + d.fit + ", " + era + ", NULL)"
+		era = "CASE WHEN " + d.fit + " THEN " + era + " END"
 	}
 	literal := "'" + strings.ReplaceAll(quoted, "'", "''") + "'"
 	inner := strings.NewReplacer("{table}", quoted, "{literal}", literal)
 	outer := strings.NewReplacer(
 		"{table}", quoted, "{literal}", literal, "{era}", inner.Replace(era), "{clock}", d.clock,
+		"{credible floor}", credible("floor"), "{credible clock}", credible(d.clock),
 	)
 	text := statements{
 		create: outer.Replace(d.create), era: "SELECT " + inner.Replace(era), read: outer.Replace(d.read),
@@ -58,4 +70,10 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 		text.insert, text.update = fmt.Sprintf(d.notify, text.insert), fmt.Sprintf(d.notify, text.update)
 	}
 	return text
+}
+
+// credible returns an expression for a bound on terms; 0 takes the place of one that is not
+// credible. So a floor recovers when a clock that was centuries ahead is right again.
+func credible(bound string) string {
+	return fmt.Sprintf("CASE WHEN %s < %d THEN %s ELSE 0 END", bound, latest, bound)
 }

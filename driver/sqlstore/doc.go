@@ -6,9 +6,10 @@
 //
 // # What it relies on
 //
-// A cell is one row, and a call is one statement that commits by itself, on one connection. Only
-// the first write of an election takes another statement, which reads the era first. A
-// compare-and-swap is an UPDATE that names the key and the expected version. The writer draws a
+// A cell is one row. A read is one statement. A compare-and-swap is one statement that commits by
+// itself, an UPDATE that names the key and the expected version, and a read of the row on the same
+// connection. Only if that read shows the row as it was written, with no transaction open, does the
+// write count. The first write of an election is an INSERT, after a read. The writer draws a
 // random version of 128 bits for each write. So versions never recur, not even if a standby lost
 // writes or a dump was restored. The store never repeats a write whose outcome is unknown.
 //

@@ -16,25 +16,32 @@ var ErrNoTable = errors.New("there is no such table")
 type meaning int
 
 const (
-	unknown     meaning = iota // the outcome is not known
-	conflict                   // the statement was undone, or the row is there already
-	denied                     // a right is missing
-	refused                    // the server lets this user in not at all
-	noTLS                      // the server offers no TLS
-	noDatabase                 // there is no such database
-	noTable                    // there is no such table
-	otherLayout                // the table has other columns
-	readOnly                   // the server takes no writes
-	noEra                      // the expression of the era cannot be evaluated
+	unknown       meaning = iota // the outcome is not known
+	conflict                     // the statement was undone, or the row is there already
+	denied                       // a right is missing
+	refused                      // the server lets this user in not at all
+	noTLS                        // the server offers no TLS
+	noDatabase                   // there is no such database
+	noTable                      // there is no such table
+	otherLayout                  // the table has other columns
+	readOnly                     // the server takes no writes
+	noEra                        // the expression of the era cannot be evaluated
+	inTransaction                // a transaction is open on the connection
 )
 
 // explain turns an error of the database into one of the contract, with the remedy for an operator.
 func (s *Store) explain(err error) error {
+	var sent *unconfirmedError
+	if errors.As(err, &sent) {
+		return err // no code of the database makes its outcome certain
+	}
 	m := s.dialect.means(s.code(err), err.Error())
 	remedy := s.dialect.remedies[m]
 	switch m {
 	case unknown:
 		return err
+	case inTransaction:
+		remedy = "a transaction is open on this connection, so nothing was written; " + s.dialect.unfit
 	case conflict:
 		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
 	case denied, refused:
@@ -81,3 +88,11 @@ func codeInField(err error) string {
 	}
 	return ""
 }
+
+// unconfirmedError reports that the database acknowledged a write, and that it is not certain that
+// the write is committed as it was sent.
+type unconfirmedError struct{ cause error }
+
+func (e *unconfirmedError) Error() string { return "the write is not confirmed: " + e.cause.Error() }
+
+func (e *unconfirmedError) Unwrap() error { return e.cause }

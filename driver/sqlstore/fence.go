@@ -29,11 +29,12 @@ var (
 // table, in the database that the transactions write to. A Fence must be made by OpenFence. Its
 // methods may be called from many goroutines, and transactions of one term run side by side.
 type Fence struct {
-	db    *sql.DB
-	term  driver.Term
-	token int64
-	text  fenceDialect
-	set   fenceSettings
+	db      *sql.DB
+	term    driver.Term
+	token   int64
+	dialect Dialect
+	text    fenceDialect
+	set     fenceSettings
 	// says gives the code of an error of the database, or nothing if it is not the database's.
 	says func(error) string
 }
@@ -75,9 +76,11 @@ func FenceCreate() FenceOption { return func(s *fenceSettings) { s.create = true
 // or the session has been idle, for FenceLimit. SQLite has no such limit: see docs/sql.md.
 //
 // It returns an error that wraps ErrFenced if a newer term has the fence; driver.ErrLost if the
-// term is over; ErrUnfit on Galera, or if autocommit is off; ErrNoTable, with the statement that
-// makes the table; driver.ErrDenied if rights are missing (SELECT, INSERT and UPDATE on the table);
-// and any other error if an argument is not valid or the database did not answer.
+// term is over; ErrUnfit on Galera, if autocommit is off or a transaction was left open on the
+// connection, if a file of SQLite can be used by another path, or if another file is attached;
+// ErrNoTable, with the statement that makes the table; driver.ErrDenied if rights are missing
+// (SELECT, INSERT and UPDATE on the table); and any other error if an argument is not valid or the
+// database did not answer.
 func OpenFence(ctx context.Context, term driver.Term, db *sql.DB, dialect Dialect, opts ...FenceOption) (*Fence, error) {
 	set := fenceSettings{table: "tenure_fence", name: term.Election()}
 	for _, opt := range opts {
@@ -98,21 +101,23 @@ func OpenFence(ctx context.Context, term driver.Term, db *sql.DB, dialect Dialec
 	}
 	f := &Fence{
 		db: db, term: term, token: int64(term.Token()), set: set,
-		text: dialect.fence.on(table.quoted(dialect.quote)), says: code,
+		dialect: dialect, text: dialect.fence.on(table.quoted(dialect.quote)), says: code,
 	}
 	if err := term.Do(ctx, 0, f.open); err != nil {
-		return nil, fmt.Errorf("fenced: open %q in table %s: %w", set.name, table, f.explain(dialect, err))
+		return nil, fmt.Errorf("fenced: open %q in table %s: %w", set.name, table, f.explain(err))
 	}
 	return f, nil
 }
 
 // explain adds the remedy to an error of the database.
-func (f *Fence) explain(dialect Dialect, err error) error {
-	switch m := dialect.means(f.says(err), err.Error()); m {
+func (f *Fence) explain(err error) error {
+	switch m := f.dialect.means(f.says(err), err.Error()); m {
 	case noTable:
 		return fmt.Errorf("%w in this database; make it with FenceCreate or this statement:\n%s;\n%w", ErrNoTable, f.text.create, err)
 	case denied, refused:
-		return fmt.Errorf("%w: %s: %w", driver.ErrDenied, dialect.remedies[m], err)
+		return fmt.Errorf("%w: %s: %w", driver.ErrDenied, f.dialect.remedies[m], err)
+	case inTransaction:
+		return fmt.Errorf("%w: a transaction is open on this connection; %s: %w", ErrUnfit, f.dialect.unfit, err)
 	}
 	return err
 }
@@ -123,34 +128,69 @@ const (
 	raised    = 2
 )
 
+// open raises the fence and looks at it on one connection. If a transaction was left open there, no
+// other session would see the fence raised.
 func (f *Fence) open(ctx context.Context) error {
-	if f.text.unfit != "" {
-		var why sql.NullString
-		if err := f.db.QueryRowContext(ctx, f.text.unfit).Scan(&why); err != nil {
-			return err
-		}
-		if why.Valid {
-			return fmt.Errorf("%w: %s", ErrUnfit, why.String)
+	conn, err := f.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	c := session{conn: conn}
+	if f.dialect.files {
+		if _, err := new(files).identify(ctx, conn); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnfit, err)
 		}
 	}
+	if err := f.fits(ctx, c.queryRow); err != nil {
+		return err
+	}
 	if f.set.create {
-		if _, err := f.db.ExecContext(ctx, f.text.create); err != nil {
+		if _, err := c.exec(ctx, f.text.create); err != nil {
 			return err
 		}
 	}
 	for _, step := range []int{announced, raised} {
-		if err := f.raise(ctx, step); err != nil {
+		if err := f.raise(ctx, c, step); err != nil {
 			return err
 		}
 	}
-	return f.look(ctx)
+	if err := f.settled(ctx, c); err != nil {
+		return err
+	}
+	return f.look(ctx, c.queryRow)
+}
+
+// fits returns an error that wraps ErrUnfit if a session cannot have a fence.
+func (f *Fence) fits(ctx context.Context, query query) error {
+	var why sql.NullString
+	if err := query(ctx, f.text.unfit).Scan(&why); err != nil {
+		return err
+	}
+	if why.Valid {
+		return fmt.Errorf("%w: %s", ErrUnfit, why.String)
+	}
+	return nil
+}
+
+// settled returns an error if the last write of the session is not committed.
+func (f *Fence) settled(ctx context.Context, c session) error {
+	if f.dialect.probe != "" {
+		if _, err := c.exec(ctx, f.dialect.probe); err != nil {
+			return err
+		}
+	}
+	return f.fits(ctx, c.queryRow)
 }
 
 // raise sets the term of a row. It waits for locks as long as the context lasts, whatever limits
 // the database has for that.
-func (f *Fence) raise(ctx context.Context, step int) error {
+func (f *Fence) raise(ctx context.Context, c session, step int) error {
 	for {
-		_, err := f.db.ExecContext(ctx, f.text.raise, f.set.name, step, f.token)
+		err := c.commit(ctx, f.dialect.transaction, func(c session) error {
+			_, err := c.exec(ctx, f.text.raise, f.set.name, step, f.token)
+			return err
+		})
 		if err == nil || ctx.Err() != nil || !slices.Contains(f.text.again, f.says(err)) {
 			return err
 		}
@@ -166,9 +206,9 @@ const raisePause = 10 * time.Millisecond
 
 // look returns an error that wraps ErrFenced if a newer term has the fence, and another one if it
 // is not this term's for another reason.
-func (f *Fence) look(ctx context.Context) error {
+func (f *Fence) look(ctx context.Context, query query) error {
 	var now int64
-	err := f.db.QueryRowContext(ctx, f.text.look, f.set.name).Scan(&now)
+	err := query(ctx, f.text.look, f.set.name).Scan(&now)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return errGone
@@ -223,6 +263,9 @@ func committed(err error) error {
 	return err
 }
 
+// query sends a query of at most one row.
+type query = func(ctx context.Context, query string, args ...any) Row
+
 // Row is the answer to a query of at most one row: *sql.Row or pgx.Row.
 type Row interface{ Scan(dest ...any) error }
 
@@ -263,7 +306,9 @@ var errRefused = errors.New("fenced: the check found no row")
 func (f *Fence) lookAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
 	defer cancel()
-	return f.look(ctx)
+	return f.look(ctx, func(ctx context.Context, query string, args ...any) Row {
+		return f.db.QueryRowContext(ctx, query, args...)
+	})
 }
 
 // lookWithin bounds a look at the fence after a failure.
@@ -285,6 +330,11 @@ func (f *Fence) run(ctx context.Context, begin func(context.Context) (Transactio
 	}
 	if err := work(); err != nil {
 		return err
+	}
+	if f.text.attaches { // the work may have attached a file
+		if err := f.fits(ctx, tx.Query); err != nil {
+			return err
+		}
 	}
 	if err := f.term.Err(); err != nil {
 		return err

@@ -28,8 +28,10 @@ type fenceDialect struct {
 	takesLimit bool
 	// limit sets the limits of the session; of milliseconds.
 	limit func(ms int64) string
-	// unfit selects why the database cannot have a fence, or null.
+	// unfit selects why a session cannot have a fence, or null.
 	unfit string
+	// attaches: a transaction can write to several files, of which the fence guards one.
+	attaches bool
 	// undone reports whether an error of a commit, by its code, means that the transaction
 	// was rolled back. Other errors leave that open: a server that shuts down may have committed.
 	undone func(code string) bool
@@ -50,6 +52,8 @@ var postgresFence = fenceDialect{
 	check: `SELECT set_config('idle_in_transaction_session_timeout', $3, true) || set_config('statement_timeout', $3, true) IS NULL ` +
 		`FROM {fence} AS f WHERE name = $1 AND step = 2 AND term = $2 AND NOT EXISTS ` +
 		`(SELECT FROM {fence} AS n WHERE n.name = $1 AND n.step = 1 AND n.term > $2) FOR SHARE OF f`,
+	unfit: `SELECT CASE WHEN txid_current_if_assigned() IS NOT NULL THEN 'a transaction with uncommitted writes is open on ` +
+		`this connection, because other code of this program began it: end it' END`,
 	takesLimit: true,
 	again:      []string{"40001", "40P01", "55P03", "57014"}, // 57014: the role's statement_timeout
 	// Errors before the commit roll back, also those of deferred triggers. The exceptions end the
@@ -79,8 +83,9 @@ var mysqlFence = fenceDialect{
 		return fmt.Sprintf("SET SESSION /*M! idle_transaction_timeout = %d, max_statement_time = %d */ "+
 			"/*!80000 wait_timeout = %d, max_execution_time = %d */", seconds, seconds, seconds, ms)
 	},
-	unfit: `SELECT if(@@autocommit, /*M! if(@@wsrep_on, 'Galera locks rows on one node alone, so two terms could commit ` +
-		`on two nodes', NULL) */ /*!80000 NULL */, 'autocommit is off: set autocommit = 1 for these connections')`,
+	unfit: `SELECT if(@@autocommit, /*M! if(@@in_transaction, 'a transaction is open on this connection', ` +
+		`if(@@wsrep_on, 'Galera locks rows on one node alone, so two terms could commit on two nodes', NULL)) */ /*!80000 NULL */, ` +
+		`'autocommit is off: set autocommit = 1 for these connections')`,
 	again: []string{"1205", "1213"},
 	// A deadlock, a lock that was not had in time, and a refusal by group replication.
 	undone: func(code string) bool { return slices.Contains([]string{"1205", "1213", "3101"}, code) },
@@ -98,7 +103,10 @@ var sqliteFence = fenceDialect{
 	look: `SELECT term FROM {fence} WHERE name = ?1 AND step = 2`,
 	check: `SELECT 0 FROM {fence} WHERE name = ?1 AND step = 2 AND term = ?2 AND NOT EXISTS ` +
 		`(SELECT 1 FROM {fence} AS n WHERE n.name = ?1 AND n.step = 1 AND n.term > ?2)`,
-	again: []string{"5"},
+	unfit: `SELECT (SELECT 'the database ' || name || ' is attached, which this fence does not guard: open it by itself, with a ` +
+		`fence of its own' FROM pragma_database_list WHERE name NOT IN ('main', 'temp') LIMIT 1)`,
+	attaches: true,
+	again:    []string{"5"},
 	// Busy, locked, full, and a constraint. An error of the disk leaves it open.
 	undone: func(code string) bool { return slices.Contains([]string{"5", "6", "13", "19"}, code) },
 }

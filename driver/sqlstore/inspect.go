@@ -17,8 +17,8 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 	if _, err := s.Read(ctx, "tenure-inspection"); err != nil {
 		return nil, err
 	}
-	found, err := on(ctx, s, func(conn *sql.Conn) ([]driver.Finding, error) {
-		i := &inspection{ctx: ctx, s: s, conn: conn, lease: lease}
+	found, err := on(ctx, s, func(c session) ([]driver.Finding, error) {
+		i := &inspection{ctx: ctx, s: s, conn: c.conn, lease: lease}
 		s.dialect.inspect(i)
 		return i.found, context.Cause(ctx)
 	})
@@ -39,6 +39,14 @@ type inspection struct {
 
 func (i *inspection) find(severity driver.Severity, setting, problem, remedy string) {
 	i.found = append(i.found, driver.Finding{Severity: severity, Setting: setting, Problem: problem, Remedy: remedy})
+}
+
+// triggers reports the names of triggers or rules on the table.
+func (i *inspection) triggers(kind, names string, any bool) {
+	if any && names != "" {
+		i.find(driver.Warning, kind, "code of the database runs at each write to this table ("+names+"): a write that it changes or "+
+			"undoes is not confirmed, so no candidate may ever lead", "drop it, or make sure that it changes no row of the table")
+	}
 }
 
 // ask returns the only value that a query selects, as text, and false if it selects none, null, or

@@ -46,6 +46,13 @@ func (i *inspection) mysqlTable() {
 	if i.s.table.schema != "" {
 		where, args = "table_schema = ? AND table_name = ?", []any{i.s.table.schema, i.s.table.name}
 	}
+	names, ok := i.ask("SELECT group_concat(trigger_name SEPARATOR ', ') FROM information_schema.triggers WHERE "+
+		strings.NewReplacer("table_schema", "event_object_schema", "table_name", "event_object_table").Replace(where), args...)
+	i.triggers("TRIGGER", names, ok)
+	if kind, ok := i.ask("SELECT table_type FROM information_schema.tables WHERE "+where, args...); ok && kind != "BASE TABLE" {
+		i.find(driver.Unsafe, "table_type", "it is no ordinary table ("+kind+"): its writes may be lost or changed, so two leaders are possible",
+			"drop it, and make the table with tenure run --create")
+	}
 	engine, ok := i.ask("SELECT engine FROM information_schema.tables WHERE "+where, args...)
 	if ok && !strings.EqualFold(engine, "InnoDB") {
 		i.find(driver.Unsafe, "ENGINE", "the table's engine is "+engine+", which does not keep acknowledged writes through a crash",

@@ -21,9 +21,33 @@ func inspectPostgres(i *inspection) {
 		i.find(driver.Unsafe, "default_transaction_read_only", "no write is taken, so nobody can be elected",
 			"ALTER ROLE CURRENT_USER SET default_transaction_read_only = off, or connect to the primary")
 	}
+	i.postgresTable()
 	i.postgresTwins()
 	i.postgresStandbys()
 	i.postgresPooler()
+}
+
+// postgresTable looks at what the table does with a write, and with a crash.
+func (i *inspection) postgresTable() {
+	ask := func(of string) (string, bool) {
+		return i.ask("SELECT "+of+" FROM pg_class AS c WHERE c.oid = to_regclass($1)", i.s.table.quoted(`"`))
+	}
+	if kind, ok := ask("c.relkind"); ok && kind != "r" && kind != "p" {
+		i.find(driver.Unsafe, "relkind", "it is no ordinary table (relkind "+kind+"): its writes may be lost or changed, so two leaders "+
+			"are possible", "drop it, and make the table with tenure run --create")
+	}
+	if kept, ok := ask("c.relpersistence"); ok && kept != "p" {
+		i.find(driver.Warning, "UNLOGGED", "a crash of the server empties the table, so each election loses its leader",
+			"ALTER TABLE "+i.s.table.quoted(`"`)+" SET LOGGED")
+	}
+	if on, ok := ask("c.relrowsecurity"); ok && on == "true" {
+		i.find(driver.Warning, "ROW LEVEL SECURITY", "policies may hide rows from some members, which then elect by themselves or "+
+			"never", "ALTER TABLE "+i.s.table.quoted(`"`)+" DISABLE ROW LEVEL SECURITY")
+	}
+	names, ok := ask("(SELECT string_agg(t.tgname, ', ') FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)")
+	i.triggers("TRIGGER", names, ok)
+	names, ok = ask("(SELECT string_agg(r.rulename, ', ') FROM pg_rewrite AS r WHERE r.ev_class = c.oid AND r.rulename <> '_RETURN')")
+	i.triggers("RULE", names, ok)
 }
 
 // postgresTwins looks for tables of the same name in the search path. Sessions with another search

@@ -16,6 +16,8 @@ func inspectSQLite(i *inspection) {
 		i.find(driver.Unsafe, "file", "the file is on a network file system ("+kind+"), where locks may not hold between "+
 			"machines: two leaders are possible", "put the file on a local disk, or use a database server")
 	}
+	names, ok := i.ask("SELECT group_concat(name, ', ') FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?", i.s.table.name)
+	i.triggers("TRIGGER", names, ok)
 	if v, ok := i.ask("PRAGMA synchronous"); ok && v == "0" {
 		i.find(driver.Warning, "synchronous", "a power failure may lose acknowledged writes or damage the file",
 			"PRAGMA synchronous = NORMAL on each connection")

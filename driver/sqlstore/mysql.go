@@ -28,6 +28,9 @@ func MySQL() Dialect {
 		// In other sessions statements do not commit by themselves, or read uncommitted data.
 		fit: `@@autocommit AND @@completion_type = 'NO_CHAIN' /*M! AND NOT @@in_transaction */ ` +
 			`AND /*M! @@tx_isolation */ /*!80000 @@transaction_isolation */ <> 'READ-UNCOMMITTED'`,
+		unfit: "set autocommit = 1, completion_type = NO_CHAIN and an isolation level above READ UNCOMMITTED for these " +
+			"connections, and leave no transaction open on one",
+		probe: `SET TRANSACTION READ WRITE`,
 		clock: `timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))`,
 		create: `CREATE TABLE IF NOT EXISTS {table} (
   name    varbinary(255) NOT NULL PRIMARY KEY,
@@ -36,11 +39,11 @@ func MySQL() Dialect {
   floor   bigint         NOT NULL,
   era     varbinary(255) NOT NULL
 ) ENGINE=InnoDB`,
-		read: `SELECT substring(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock} ` +
+		read: `SELECT substring(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock}, /*M! 0 */ /*!80000 1 */ ` +
 			`FROM (SELECT 1 AS one) AS one LEFT JOIN {table} AS t ON t.name = ?`,
 		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
-			`SELECT ?, ?, ?, {clock} + 1, {era} FROM (SELECT 1 AS one) AS one WHERE {era} = ?`,
-		update: `UPDATE {table} SET value = ?, version = ?, floor = greatest(floor, {clock}) + 1, era = {era} ` +
+			`SELECT ?, ?, ?, {credible clock} + 1, {era} FROM (SELECT 1 AS one) AS one WHERE {era} = ?`,
+		update: `UPDATE {table} SET value = ?, version = ?, floor = greatest({credible floor}, {credible clock}) + 1, era = {era} ` +
 			`WHERE name = ? AND version = ? AND {era} = ?`,
 		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = ? AND false`,
 		fence:   mysqlFence,
@@ -61,6 +64,8 @@ func mysqlMeans(code, text string) meaning {
 	switch code {
 	case "1062": // the row is there
 		return conflict
+	case "1568":
+		return inTransaction
 	case "1213", "1205": // this statement was undone because of another transaction
 		return conflict
 	case "1142", "1143", "1044", "1227", "1370":

@@ -4,15 +4,24 @@ import "strings"
 
 // Postgres is the dialect of PostgreSQL 12 and newer.
 //
-// Its era is the system identifier of the cluster, the timeline that it writes, and the identity of
-// the table: it changes when a standby is promoted, after a recovery to a point in time, and when
-// the table is dropped and recreated, for example from a dump.
+// Its era is the system identifier of the cluster, the timeline that it writes, the time of the
+// server's start, and the identity of database and table. It changes when a standby is promoted,
+// when the server is restarted, after a recovery to a point in time, and when the database or the
+// table is recreated, for example from a dump.
 func Postgres() Dialect {
 	return Dialect{
 		name:  "PostgreSQL",
 		quote: `"`,
+		// Two standbys of one primary are both promoted to the same timeline, and a former primary
+		// that starts again has its former one: the time of the start tells them apart.
 		era: `(SELECT system_identifier FROM pg_control_system()) || '/' || ` +
-			`left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || to_regclass({literal})::oid`,
+			`left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || ` +
+			`(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint || '/' || ` +
+			`(SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || to_regclass({literal})::oid`,
+		// A session has a transaction ID while it has written something that is not committed.
+		fit: `txid_current_if_assigned() IS NULL`,
+		unfit: "a transaction with uncommitted writes is open on this connection, because other code of this program " +
+			"began it; nothing counts before it ends, and it may block other candidates: end it, and give elections a pool of their own",
 		clock: `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`,
 		create: `CREATE TABLE IF NOT EXISTS {table} (
   name    text COLLATE "C" PRIMARY KEY,
@@ -21,11 +30,11 @@ func Postgres() Dialect {
   floor   bigint NOT NULL,
   era     text   NOT NULL
 )`,
-		read: `SELECT substring(t.value FROM 1 FOR 4097), t.version, t.floor, t.era, {era}, {clock} ` +
+		read: `SELECT substring(t.value FROM 1 FOR 4097), t.version, t.floor, t.era, {era}, {clock}, false ` +
 			`FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON t.name = $1`,
 		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
-			`SELECT $1::text, $2::bytea, $3::text, {clock} + 1, $4::text WHERE {era} = $4::text ON CONFLICT (name) DO NOTHING`,
-		update: `UPDATE {table} AS t SET value = $1, version = $2, floor = greatest(t.floor, {clock}) + 1, era = $5::text ` +
+			`SELECT $1::text, $2::bytea, $3::text, {credible clock} + 1, $4::text WHERE {era} = $4::text ON CONFLICT (name) DO NOTHING`,
+		update: `UPDATE {table} AS t SET value = $1, version = $2, floor = greatest({credible floor}, {credible clock}) + 1, era = $5::text ` +
 			`WHERE t.name = $3 AND t.version = $4 AND {era} = $5::text`,
 		rights: `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = $1 AND false`,
 		notify: `WITH written AS (%s RETURNING name, version, floor, era, value) ` +
@@ -75,6 +84,9 @@ func postgresMeans(code, text string) meaning {
 			return readOnly
 		}
 	case "42883", "0A000":
+		if strings.Contains(text, "operator does not exist") { // for the types of the columns
+			return otherLayout
+		}
 		if !strings.Contains(text, "cached plan") { // the table was altered
 			return noEra
 		}

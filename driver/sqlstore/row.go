@@ -21,21 +21,38 @@ type row struct {
 	wroteIn sql.NullString // the era of its last write
 	era     string
 	clock   int64
+	// hides: the server does not show open transactions.
+	hides bool
 }
 
 // latest is above every term that a candidate takes until the year 2112, when a clock in
 // microseconds reaches it. The floor can be far below such a term where a row was removed and the
-// server's clock is not set.
+// server's clock is not set. A floor or a clock that is not below it is not credible.
 const latest = 1 << 52
 
 func (r *row) entry(key string) driver.Entry {
-	e := driver.Entry{Floor: uint64(max(r.floor.Int64, r.clock, 0)), Ceiling: latest, Era: era(r.era)}
+	floor, notice := r.bound()
+	e := driver.Entry{Floor: floor, Ceiling: latest, Era: era(r.era)}
 	if !r.version.Valid {
 		return e
 	}
-	e.Value, e.Version = r.value, version{r.version.String, r.era}.version()
-	e.Unproven = r.wroteIn.String != r.era || !sealed(r.version.String, key, r.value)
+	e.Value, e.Version, e.Notice = r.value, version{r.version.String, r.era}.version(), notice
+	e.Unproven = r.wroteIn.String != r.era || !sealed(r.version.String, key, r.value) || notice != nil
 	return e
+}
+
+// bound returns the larger of the row's floor and the server's clock. If one of them is not
+// credible, it is the other one, and the notice explains that; if neither is, it is the larger one.
+func (r *row) bound() (floor uint64, notice error) {
+	low, high := min(r.floor.Int64, r.clock), max(r.floor.Int64, r.clock, 0)
+	if high < latest || low <= 0 || low >= latest {
+		return uint64(high), nil
+	}
+	what, remedy := "the server's clock", "set it"
+	if high == r.floor.Int64 {
+		what, remedy = "the column floor of the row", "the next renewal sets it again"
+	}
+	return uint64(low), fmt.Errorf("%s is not credible: %d microseconds since 1970, which is after the year 2112: %s", what, high, remedy)
 }
 
 // damaged returns an error if no write can ever name the version of the row.

@@ -66,6 +66,7 @@ func TestVersionNamesTheEra(t *testing.T) {
 }
 
 func TestEntryOfARow(t *testing.T) {
+	const far = 10_400_000_000_000_000 // the year 2300
 	for _, c := range []struct {
 		why          string
 		floor, clock int64
@@ -74,10 +75,24 @@ func TestEntryOfARow(t *testing.T) {
 		{"the clock is ahead", 5, 9, 9},
 		{"the clock went back", 9, 5, 9},
 		{"a clock before 1970, and no row", 0, -5, 0},
+		{"a clock of the year 2300", 5, far, 5},
+		{"a floor of the year 2300", far, 5, 5},
+		{"both", far, far + 1, far + 1},
+		{"a clock of the year 2300, and no row", 0, far, far},
 	} {
 		r := row{floor: sql.NullInt64{Int64: c.floor, Valid: c.floor > 0}, clock: c.clock, era: "e"}
 		if e := r.entry("k"); e.Floor != c.want || e.Ceiling != latest || !e.Absent() || e.Version != driver.Version("") || e.Unproven {
 			t.Errorf("%s: got %+v, want floor %d", c.why, e, c.want)
+		}
+	}
+	for why, r := range map[string]row{
+		"a clock of the year 2300": {floor: sql.NullInt64{Int64: 5, Valid: true}, clock: far},
+		"a floor of the year 2300": {floor: sql.NullInt64{Int64: far, Valid: true}, clock: 5},
+	} {
+		w := written(newStamp("k", []byte("v")), "v", "e", "e")
+		w.floor, w.clock = r.floor, r.clock
+		if e := w.entry("k"); !e.Unproven || e.Notice == nil {
+			t.Errorf("%s: got %+v, want an unproven state with a notice", why, e)
 		}
 	}
 	r := written(newStamp("k", nil), "", "e", "e")

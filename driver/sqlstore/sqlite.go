@@ -5,13 +5,15 @@ import "strings"
 // SQLite is the dialect of SQLite 3.24 and newer, for processes on one machine. The file must be on
 // a local disk.
 //
-// It has no era, so a Store does not notice that the file was put back from a copy. Before you do
+// Its era is the device and the inode of the file; there is none on Windows. A Store refuses a file
+// that can be used by another path: one with several hard links and, on Linux, one that is itself a
+// mount point. It does not notice that a backup was copied into the existing file. Before you do
 // that, stop all members; start them a lease later.
 func SQLite() Dialect {
 	return Dialect{
 		name:  "SQLite",
 		quote: `"`,
-		era:   `''`,
+		era:   `'{file}'`,
 		clock: `CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)`,
 		create: `CREATE TABLE IF NOT EXISTS {table} (
   name    TEXT    NOT NULL PRIMARY KEY,
@@ -20,13 +22,17 @@ func SQLite() Dialect {
   floor   INTEGER NOT NULL,
   era     TEXT    NOT NULL
 )`,
-		read: `SELECT substr(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock} ` +
+		read: `SELECT substr(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock}, 0 ` +
 			`FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON t.name = ?1`,
 		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
-			`SELECT ?1, ?2, ?3, {clock} + 1, {era} WHERE {era} = ?4 ON CONFLICT (name) DO NOTHING`,
-		update: `UPDATE {table} SET value = ?1, version = ?2, floor = max(floor, {clock}) + 1, era = {era} ` +
+			`SELECT ?1, ?2, ?3, {credible clock} + 1, {era} WHERE {era} = ?4 ON CONFLICT (name) DO NOTHING`,
+		update: `UPDATE {table} SET value = ?1, version = ?2, floor = max({credible floor}, {credible clock}) + 1, era = {era} ` +
 			`WHERE name = ?3 AND version = ?4 AND {era} = ?5`,
-		rights:  `UPDATE {table} SET value = value WHERE name = ?1 AND false`,
+		rights:      `UPDATE {table} SET value = value WHERE name = ?1 AND false`,
+		files:       true,
+		transaction: true,
+
+		unfit:   "give elections a pool of their own, or end each transaction that this program begins on a connection of this pool",
 		fence:   sqliteFence,
 		means:   sqliteMeans,
 		inspect: inspectSQLite,
@@ -43,6 +49,8 @@ func sqliteMeans(code, text string) meaning {
 	switch code {
 	case "1":
 		switch {
+		case strings.Contains(text, "within a transaction"):
+			return inTransaction
 		case strings.Contains(text, "no such table"):
 			return noTable
 		case strings.Contains(text, "no such column"), strings.Contains(text, "has no column"):

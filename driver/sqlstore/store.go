@@ -25,6 +25,7 @@ type Store struct {
 	text    statements
 	code    func(error) string
 	calls   abandon.Calls
+	files   files // used if the dialect has files
 	// wary: eras recur, so the first state of a key in an era may lack later writes. met has an
 	// arrival for each key.
 	wary bool
@@ -79,19 +80,21 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 		return driver.Entry{}, err
 	}
 	last := s.lastArrival(key)
-	r, err := on(ctx, s, func(conn *sql.Conn) (r row, err error) {
-		var now sql.NullString
-		err = conn.QueryRowContext(ctx, s.text.read, key).
-			Scan(&r.value, &r.version, &r.floor, &r.wroteIn, &now, &r.clock)
-		r.era = now.String
-		return r, cmp.Or(err, known(now), r.damaged())
-	})
+	r, err := on(ctx, s, func(c session) (row, error) { return s.row(ctx, c, key) })
 	if err != nil {
 		return driver.Entry{}, s.explain(err)
 	}
 	e := r.entry(key)
 	e.Unproven = e.Unproven || s.wary && s.arrives(key, last, r.era, e.Version)
 	return e, nil
+}
+
+func (s *Store) row(ctx context.Context, c session, key string) (r row, err error) {
+	var now sql.NullString
+	err = c.queryRow(ctx, s.text.read, key).
+		Scan(&r.value, &r.version, &r.floor, &r.wroteIn, &now, &r.clock, &r.hides)
+	r.era = now.String
+	return r, cmp.Or(err, s.known(now), r.damaged())
 }
 
 // CompareAndSwap replaces the state of the cell with value if its version is still prev, and
@@ -118,11 +121,11 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	}
 	last := s.lastArrival(key)
 	value = bytes.Clone(value) // the call may outlive its context
-	v, err := on(ctx, s, func(conn *sql.Conn) (version, error) {
+	v, err := on(ctx, s, func(c session) (version, error) {
 		if prev == "" {
-			return s.insert(ctx, conn, key, value)
+			return s.insert(ctx, c, key, value)
 		}
-		return s.update(ctx, conn, key, parseVersion(prev), value)
+		return s.update(ctx, c, key, parseVersion(prev), value)
 	})
 	if err != nil {
 		return "", s.explain(err)
@@ -131,64 +134,6 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 		s.arrive(key, last, arrival{v.era, ""})
 	}
 	return v.version(), nil
-}
-
-// insert asks for the era first: the answer to an INSERT does not tell it in every database.
-func (s *Store) insert(ctx context.Context, conn *sql.Conn, key string, value []byte) (version, error) {
-	var now sql.NullString
-	err := conn.QueryRowContext(ctx, s.text.era).Scan(&now)
-	if err == nil && !now.Valid { // perhaps because there is no table
-		_, err = conn.ExecContext(ctx, s.text.rights, key)
-	}
-	if err := cmp.Or(err, known(now)); err != nil {
-		return version{}, err
-	}
-	next := version{newStamp(key, value), now.String}
-	return next, write(ctx, conn, s.text.insert, key, value, next.stamp, next.era)
-}
-
-// known returns an error if the database names no era.
-func known(now sql.NullString) error {
-	if now.Valid {
-		return nil
-	}
-	return errors.New("the database does not name its era (WithEra gives null); on MySQL and MariaDB that is so while autocommit is off " +
-		"or uncommitted rows can be read: set autocommit = 1, completion_type = NO_CHAIN and an isolation level " +
-		"above READ UNCOMMITTED for these connections, and leave no transaction open on one")
-}
-
-func (s *Store) update(ctx context.Context, conn *sql.Conn, key string, was version, value []byte) (version, error) {
-	next := version{newStamp(key, value), was.era}
-	return next, write(ctx, conn, s.text.update, value, next.stamp, key, was.stamp, was.era)
-}
-
-// write runs one statement, which commits by itself. It returns driver.ErrConflict if it writes no
-// row.
-func write(ctx context.Context, conn *sql.Conn, query string, args ...any) error {
-	result, err := conn.ExecContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	rows, err := result.RowsAffected()
-	if err == nil && rows == 0 {
-		return driver.ErrConflict
-	}
-	return err
-}
-
-// on makes one call on one connection. sql.DB itself would send a statement again if the driver
-// reports a bad connection, which some do after they have sent it. Some drivers return late after
-// the context has ended.
-func on[T any](ctx context.Context, s *Store, call func(*sql.Conn) (T, error)) (T, error) {
-	return abandon.Run(ctx, &s.calls, func() (T, error) {
-		conn, err := s.db.Conn(ctx)
-		if err != nil {
-			var nothing T
-			return nothing, err
-		}
-		defer func() { _ = conn.Close() }()
-		return call(conn)
-	}, abandon.NoUndo)
 }
 
 // ready refuses requests that must not be sent.

@@ -49,7 +49,7 @@ func TestQuotedName(t *testing.T) {
 	} {
 		s := newStore(t, &sql.DB{}, c.dialect, WithTable(c.name))
 		for _, statement := range []string{s.text.create, s.text.read, s.text.insert, s.text.update, s.text.rights} {
-			if !strings.Contains(statement, c.want) || strings.Contains(statement, "{") {
+			if !strings.Contains(statement, c.want) || strings.Contains(strings.ReplaceAll(statement, "{file}", ""), "{") {
 				t.Errorf("%s: want the table as %s in:\n%s", c.name, c.want, statement)
 			}
 		}

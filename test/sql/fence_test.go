@@ -155,6 +155,35 @@ func TestFenceRollsBack(t *testing.T) {
 	}
 }
 
+// TestFenceRefusesAttachedFiles: the fence guards one file. A transaction that writes to another
+// one could commit after a newer term.
+func TestFenceRefusesAttachedFiles(t *testing.T) {
+	l := sqliteLedger(t)
+	held, _ := term(t, 7, time.Second)
+	attach := "ATTACH '" + filepath.Join(t.TempDir(), "other.db") + "' AS other"
+	f := l.open(t, held)
+	err := f.Do(t.Context(), nil, func(ctx context.Context, tx *sql.Tx) error {
+		for _, statement := range []string{attach, "CREATE TABLE other.entries (term)", "INSERT INTO other.entries VALUES (7)"} {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, sqlstore.ErrUnfit) || !strings.Contains(err.Error(), "other is attached") {
+		t.Errorf("work that attaches a file: %v", err)
+	}
+	l.db.SetMaxOpenConns(1)
+	run(t, l.db, "DETACH other", attach)
+	var n int
+	if err := l.db.QueryRow("SELECT count(*) FROM other.sqlite_master").Scan(&n); err != nil || n != 0 {
+		t.Errorf("the attached file has %d tables, %v", n, err)
+	}
+	if _, err := sqlstore.OpenFence(t.Context(), held, l.db, l.dialect); !errors.Is(err, sqlstore.ErrUnfit) {
+		t.Errorf("a fence beside an attached file: %v", err)
+	}
+}
+
 // ending is an error of a database by its code, as pgx has it.
 type ending string
 

@@ -95,7 +95,6 @@ func TestRealLostListener(t *testing.T) {
 	stop, err := s.Watch(t.Context(), "billing", func(e driver.Entry) { seen <- e })
 	must(t, err)
 	defer stop()
-	version := driver.Version("")
 	for round, lose := range []func(){
 		func() {
 			run(t, p.Open(t, "postgres", "postgres"), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
@@ -108,7 +107,9 @@ func TestRealLostListener(t *testing.T) {
 				break // it is notified to read
 			}
 		}
-		version, err = s.CompareAndSwap(t.Context(), "billing", version, fmt.Append(nil, "value ", round))
+		now, err := s.Read(t.Context(), "billing")
+		must(t, err)
+		version, err := s.CompareAndSwap(t.Context(), "billing", now.Version, fmt.Append(nil, "value ", round))
 		must(t, err)
 		for e := range seen {
 			if e.Version == version {

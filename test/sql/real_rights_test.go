@@ -88,7 +88,7 @@ func mariadbRoles(t *testing.T) roles {
 	m := sqld.StartMariaDB(t)
 	run(t, m.Open(t, "root", ""), "CREATE DATABASE app")
 	r := roles{dialect: sqlstore.MySQL(), lacks: []lack{
-		{revoke: "SELECT ON app.tenure FROM candidate", role: "candidate", denies: "read update rights", want: "SELECT on the table"},
+		{revoke: "SELECT ON app.tenure FROM candidate", role: "candidate", denies: "read insert update rights", want: "SELECT on the table"},
 		{revoke: "INSERT ON app.tenure FROM candidate", role: "candidate", denies: "insert", want: "INSERT"},
 		{revoke: "UPDATE ON app.tenure FROM candidate", role: "candidate", denies: "update rights", want: "UPDATE"},
 		{revoke: "SELECT ON app.tenure FROM observer", role: "observer", denies: "read insert update rights", want: "SELECT on the table"},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/electiontest"
@@ -121,5 +122,16 @@ func TestRealElections(t *testing.T) {
 			t.Skip("one pass is on the server itself")
 		}
 		electiontest.Run(t, s.harness)
+	})
+}
+
+func TestRealFarFloorEndsNoElection(t *testing.T) {
+	eachSite(t, func(t *testing.T, s site) {
+		db := s.pool(t)
+		open(t, db, s.dialect)
+		for _, floor := range farFloors {
+			run(t, db, "DELETE FROM tenure")
+			survivesFarFloor(t, db, func() driver.Store { return over(t, s.pool(t), s.dialect) }, time.Second, floor)
+		}
 	})
 }

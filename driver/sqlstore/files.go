@@ -1,0 +1,96 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// files knows which file of SQLite each connection has open. SQLite keeps its write-ahead log beside
+// the path by which a file was opened, and its locks belong to the file. So two candidates that use
+// one file by two paths do not see each other's writes, and neither do two that use one path, if the
+// file there was replaced in between.
+type files struct {
+	mu   sync.Mutex
+	seen map[any]openFile // by the driver's connection
+}
+
+// openFile is the file that a connection has open. The identity is empty if there is no such file,
+// as for a database in memory, or if the system has none.
+type openFile struct{ path, identity string }
+
+// maxSeen bounds the memory for connections, which may be closed by now.
+const maxSeen = 1000
+
+// identify returns the identity of the file that the connection has open. It returns an error if the
+// file can be used by another path, or if the path leads to another file by now; then it closes the
+// connection.
+func (f *files) identify(ctx context.Context, conn *sql.Conn) (string, error) {
+	var key any
+	if err := conn.Raw(func(c any) error { key = c; return nil }); err != nil {
+		return "", err
+	}
+	file, known := f.recall(key)
+	if !known {
+		var err error
+		if file, err = opened(ctx, conn); err != nil {
+			return "", err
+		}
+		f.remember(key, file)
+	}
+	now, links := identity(file.path)
+	switch {
+	case now != file.identity:
+		f.forget(key)
+		_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+		return "", fmt.Errorf("the file %s was replaced or removed while this process had it open; the next call opens the file that is there now", file.path)
+	case links > 1:
+		return "", fmt.Errorf("the file %s has %d hard links: candidates that open it by different names do not see each other's writes, so two could lead; "+
+			"keep one link", file.path, links)
+	}
+	return now, nil
+}
+
+// opened returns the file of a connection that has not been seen before.
+func opened(ctx context.Context, conn *sql.Conn) (openFile, error) {
+	var file openFile
+	if err := conn.QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file.path); err != nil {
+		return openFile{}, err
+	}
+	mounted, err := isMountPoint(file.path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return openFile{}, err
+	}
+	if mounted {
+		return openFile{}, fmt.Errorf("the file %s is itself a mount point: candidates that open it outside of the mount do not see the writes inside, so two could lead; "+
+			"mount its directory instead", file.path)
+	}
+	file.identity, _ = identity(file.path)
+	return file, nil
+}
+
+func (f *files) recall(key any) (openFile, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	file, known := f.seen[key]
+	return file, known
+}
+
+func (f *files) remember(key any, file openFile) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen == nil || len(f.seen) >= maxSeen {
+		f.seen = map[any]openFile{}
+	}
+	f.seen[key] = file
+}
+
+func (f *files) forget(key any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.seen, key)
+}

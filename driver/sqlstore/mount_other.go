@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sqlstore
+
+// isMountPoint reports false: no file can be mounted by itself on this system, or no list shows it.
+func isMountPoint(string) (bool, error) { return false, nil }

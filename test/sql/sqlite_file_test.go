@@ -1,0 +1,152 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/sqlstore"
+)
+
+// uncertain reports whether an error leaves the outcome of a write open.
+func uncertain(err error) bool {
+	return err != nil && !errors.Is(err, driver.ErrConflict) && !errors.Is(err, driver.ErrDenied)
+}
+
+// wantRefused checks that each call fails and names the fault.
+func wantRefused(t *testing.T, s *sqlstore.Store, want string) {
+	t.Helper()
+	for call, err := range calls(t.Context(), s) {
+		if !uncertain(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", call, err, want)
+		}
+	}
+}
+
+// TestSQLiteFileWithTwoNamesIsRefused: the write-ahead log lies beside the name, so candidates that
+// use two names do not see each other's writes.
+func TestSQLiteFileWithTwoNamesIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "elections.db")
+	_, s := openSQLite(t, file)
+	must(t, os.Link(file, file+".link"))
+	wantRefused(t, s, "2 hard links")
+	held, _ := term(t, 7, time.Second)
+	_, err := sqlstore.OpenFence(t.Context(), held, pool(t, file, ""), sqlstore.SQLite(), sqlstore.FenceCreate())
+	if !errors.Is(err, sqlstore.ErrUnfit) || !strings.Contains(err.Error(), "2 hard links") {
+		t.Errorf("a fence: %v", err)
+	}
+	must(t, os.Remove(file+".link"))
+	if _, err := s.CompareAndSwap(t.Context(), "k", "", []byte("v")); err != nil {
+		t.Errorf("with one name: %v", err)
+	}
+}
+
+// TestSQLiteOpenTransaction: a service begins a transaction by SQL text and forgets it. No write of
+// the store joins it, and it goes on.
+func TestSQLiteOpenTransaction(t *testing.T) {
+	db, s := openSQLite(t, filepath.Join(t.TempDir(), "elections.db"))
+	db.SetMaxOpenConns(1)
+	v, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
+	must(t, err)
+	run(t, db, "CREATE TABLE orders (n)", "BEGIN", "INSERT INTO orders VALUES (1)")
+	if _, err := s.CompareAndSwap(t.Context(), "k", v, []byte("second")); !uncertain(err) ||
+		!strings.Contains(err.Error(), "a transaction is open on this connection") {
+		t.Errorf("a write: %v", err)
+	}
+	if e, err := s.Read(t.Context(), "k"); err != nil || string(e.Value) != "first" {
+		t.Errorf("a read: %+v, %v", e, err)
+	}
+	run(t, db, "COMMIT")
+	var orders int
+	if err := db.QueryRow("SELECT count(*) FROM orders").Scan(&orders); err != nil || orders != 1 {
+		t.Errorf("the service has %d orders, %v", orders, err)
+	}
+	if _, err := s.CompareAndSwap(t.Context(), "k", v, []byte("second")); err != nil {
+		t.Errorf("a write after the transaction: %v", err)
+	}
+}
+
+// TestSQLiteChangedWriteIsNotConfirmed: a trigger keeps the old values.
+func TestSQLiteChangedWriteIsNotConfirmed(t *testing.T) {
+	for why, trigger := range map[string]string{
+		"puts the old row back": "CREATE TRIGGER sabotage AFTER UPDATE ON tenure BEGIN " +
+			"UPDATE tenure SET value = old.value, version = old.version WHERE name = old.name; END",
+		"drops the update": "CREATE TRIGGER sabotage BEFORE UPDATE ON tenure BEGIN SELECT raise(IGNORE); END",
+	} {
+		db, s := openSQLite(t, filepath.Join(t.TempDir(), "elections.db"))
+		v, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
+		must(t, err)
+		run(t, db, trigger)
+		if _, err := s.CompareAndSwap(t.Context(), "k", v, []byte("second")); err == nil {
+			t.Errorf("a trigger that %s: the write is acknowledged", why)
+		}
+		found, err := s.Inspect(t.Context(), time.Minute)
+		if err != nil || len(found) != 1 || !strings.Contains(found[0].Problem, "sabotage") {
+			t.Errorf("a trigger that %s: Inspect finds %v, %v", why, found, err)
+		}
+	}
+}
+
+// TestSQLiteReplacedFile: an older copy of the file, which shows a release, takes its place beneath a
+// leader. A fresh member waits, and the leader notices the replacement.
+func TestSQLiteReplacedFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		file := filepath.Join(t.TempDir(), "elections.db")
+		member := func(ctx context.Context, id string) *member {
+			_, s := openSQLite(t, file)
+			return joins(t, ctx, s, tenure.Config{ID: id, Lease: 15 * time.Second, Clock: clock.Standard{}})
+		}
+		short, stop := context.WithCancel(ctx)
+		first := member(short, "a")
+		<-first.leads
+		stop()
+		<-first.gone
+		db, _ := openSQLite(t, file)
+		run(t, db, "VACUUM INTO '"+file+".copy'")
+		old := <-member(ctx, "b").leads
+		must(t, os.Remove(file+"-wal"))
+		must(t, os.Remove(file+"-shm"))
+		must(t, os.Rename(file+".copy", file))
+		next := member(ctx, "c")
+		<-next.leads
+		if old.Err() == nil {
+			t.Error("two leaders: one of the replaced file, and one of the copy")
+		}
+	})
+}
+
+// TestSQLiteReplacedFileIsAnotherEra: the store reports the replacement once, and then uses the file
+// that is there.
+func TestSQLiteReplacedFileIsAnotherEra(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "elections.db")
+	db, s := openSQLite(t, file)
+	v, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
+	must(t, err)
+	before, err := s.Read(t.Context(), "k")
+	must(t, err)
+	run(t, db, "VACUUM INTO '"+file+".copy'")
+	must(t, os.Rename(file+".copy", file))
+	for refused := 0; ; refused++ {
+		now, err := s.Read(t.Context(), "k")
+		if err != nil && strings.Contains(err.Error(), "was replaced or removed") {
+			continue
+		}
+		if err != nil || refused == 0 || !now.Unproven || now.Era == before.Era || before.Unproven || string(now.Value) != "first" {
+			t.Errorf("after %d refusals: before %+v, now %+v, %v: want another era, and an unproven value", refused, before, now, err)
+		}
+		break
+	}
+	if _, err := s.CompareAndSwap(t.Context(), "k", v, []byte("late")); err == nil {
+		t.Error("a write from a version of the replaced file is acknowledged")
+	}
+}
