@@ -172,7 +172,7 @@ func (f *shared) write(e Event) {
 		attrs = append(attrs, slog.String("leader", e.Leader.ID))
 	}
 	if e.Cause != nil {
-		attrs = append(attrs, slog.Any("cause", e.Cause))
+		attrs = append(attrs, slog.Any("cause", e.Cause), slog.String("reason", string(ReasonOf(e.Cause))))
 	}
 	if e.Kind == EventTrouble || e.Kind == EventAlarm {
 		times := f.countTrouble(e)

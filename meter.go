@@ -1,12 +1,14 @@
 package tenure
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"time"
 	"weak"
 
 	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/metrics"
 )
@@ -100,7 +102,12 @@ func outcomeOf(err error) metrics.Outcome {
 	case protocol.Denied:
 		return metrics.Denied
 	}
-	if isTimeout(err) {
+	switch {
+	case errors.Is(err, driver.ErrPoolBusy):
+		return metrics.PoolBusy
+	case errors.Is(err, driver.ErrConnecting):
+		return metrics.Connecting
+	case isTimeout(err), errors.Is(err, context.DeadlineExceeded):
 		return metrics.Timeout
 	}
 	return metrics.Failed

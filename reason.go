@@ -1,6 +1,10 @@
 package tenure
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/tenure-go/tenure/driver"
+)
 
 // Reason is the kind of an error, as a short fixed word. There are few of them, so a Reason can be
 // the label of a metric. The text of an error cannot: it may name keys and servers. See ReasonOf
@@ -15,6 +19,7 @@ type Reason string
 //	""                 no error
 //	abandoned          ErrAbandoned
 //	config             ConfigError
+//	connecting         driver.ErrConnecting
 //	declined           ErrDecline
 //	deleted            ErrVanished
 //	denied             ErrDenied
@@ -26,8 +31,10 @@ type Reason string
 //	lost               ErrLost, by another cause
 //	malformed          ErrMalformed
 //	no-leader          ErrNoLeader
+//	no-answer          driver.ErrNoAnswer
 //	nomination-lost    ErrNominationLost
 //	overdue            ErrOverdue
+//	pool-busy          driver.ErrPoolBusy
 //	recreated          ErrRemade
 //	regressed          ErrRegressed
 //	released           ErrReleased
@@ -52,6 +59,9 @@ func ReasonOf(err error) Reason {
 	}
 	if _, ok := errors.AsType[*ConfigError](err); ok {
 		return "config"
+	}
+	if errors.Is(err, driver.ErrNoAnswer) { // which a ShortLeaseError may wrap
+		return "no-answer"
 	}
 	if errors.Is(err, ErrLost) {
 		return "lost"
@@ -85,4 +95,6 @@ var reasons = []struct {
 	{ErrTermOpen, "term-open"},
 	{ErrNoLeader, "no-leader"},
 	{ErrTooLate, "too-late"},
+	{driver.ErrPoolBusy, "pool-busy"},
+	{driver.ErrConnecting, "connecting"},
 }

@@ -47,6 +47,7 @@ type runner struct {
 	// leaderSince is when the present leader was first seen. Without one, it is when the last term
 	// was over.
 	leaderSince protocol.Moment
+	trouble     error   // of the last failed operation, until one succeeds
 	term        *Term   // the open term
 	seeker      *seeker // the campaign for the next term
 }
@@ -93,6 +94,9 @@ func (m *runner) step(input func(now clock.Reading)) {
 	for _, t := range todo.Transitions {
 		m.transition(now, t)
 	}
+	if m.machine.Failures() == 0 {
+		m.trouble = nil
+	}
 	m.start(todo.Op)
 	m.setTimer(now, todo)
 	m.updateSubscriptions()
@@ -114,7 +118,9 @@ func (m *runner) start(op *protocol.Op) {
 	if op == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), op.Timeout)
+	// A little less than the machine's own limit, so that the store's error says what it waited
+	// for.
+	ctx, cancel := context.WithTimeout(context.Background(), op.Timeout-op.Timeout/64)
 	m.call = call{id: op.ID, cancel: cancel}
 	urgent := op.Write || m.term != nil // a leader must not wait behind ten thousand observers
 	if op.Write {
@@ -160,7 +166,15 @@ func (m *runner) wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, context.DeadlineExceeded) && !isTimeout(err) && !unsent(err) {
+		err = fmt.Errorf("%w: %w", driver.ErrNoAnswer, err)
+	}
 	return fmt.Errorf("tenure: election %q: %s: %w", m.key, what, err)
+}
+
+// unsent reports whether a call waited for a connection until its context ended.
+func unsent(err error) bool {
+	return errors.Is(err, driver.ErrPoolBusy) || errors.Is(err, driver.ErrConnecting)
 }
 
 func outcome(err error) protocol.Outcome {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // ShortLeaseError reports that the store answers, but later than the lease allows. So no candidate
@@ -77,9 +77,7 @@ func (m *runner) explainTimeout(cause error) error {
 }
 
 // isTimeout reports whether the store did not answer in time.
-func isTimeout(cause error) bool {
-	return errors.Is(cause, protocol.ErrTimeout) || errors.Is(cause, context.DeadlineExceeded)
-}
+func isTimeout(cause error) bool { return errors.Is(cause, driver.ErrNoAnswer) }
 
 // leastLease returns the shortest lease that gives each request the time it needs.
 func leastLease(cfg Config, from, need time.Duration) time.Duration {

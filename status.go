@@ -60,8 +60,10 @@ type Status struct {
 	// LastContact is when this process last read the record, wrote it or received it as a push, by
 	// its wall clock.
 	LastContact time.Time
-	// Failures is the number of store calls that failed in a row.
+	// Failures is the number of store calls that failed in a row. Trouble is the error of the last
+	// one, or nil if all of them were conflicts.
 	Failures int
+	Trouble  error
 	// Err is set if the store denies reading and has never allowed it. It wraps ErrDenied: an
 	// operator must fix it. This process then neither campaigns nor observes until the program
 	// calls Run, Observe or the like again. A later denial is a failure like any other.
@@ -84,8 +86,10 @@ func (s Status) Health() error {
 		return s.WriteErr
 	case s.State == StateOverdue:
 		return ErrOverdue
-	case s.Failures >= 3:
+	case s.Failures >= 3 && s.Trouble == nil: // conflicts
 		return fmt.Errorf("tenure: %d store operations failed in a row", s.Failures)
+	case s.Failures >= 3:
+		return fmt.Errorf("tenure: %d store operations failed in a row: %w", s.Failures, s.Trouble)
 	}
 	return nil
 }
@@ -115,7 +119,7 @@ func (m *runner) status() (Status, statusDigest) {
 	contact, known := m.machine.Heard()
 	s := Status{
 		State: m.state(), Known: known, Term: m.machine.Term(),
-		Failures: m.machine.Failures(), Pushed: m.machine.Pushed(), Confirmed: m.machine.Confirmed(), Eligible: m.machine.Eligible(),
+		Failures: m.machine.Failures(), Trouble: m.trouble, Pushed: m.machine.Pushed(), Confirmed: m.machine.Confirmed(), Eligible: m.machine.Eligible(),
 		Priority: m.settings.machine.Priority,
 		WriteErr: m.wrap("write", m.rights.missing()),
 	}

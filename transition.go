@@ -13,6 +13,7 @@ import (
 func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 	if t.What == protocol.Trouble {
 		t.Cause = m.explainTimeout(t.Cause)
+		m.trouble = t.Cause
 	}
 	if kind, ok := kinds[t.What]; ok {
 		e := Event{Time: now.Wall, Kind: kind, Term: t.Term, Leader: leaderOf(t.Leader), Cause: t.Cause}

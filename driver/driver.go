@@ -57,6 +57,19 @@ var (
 	// ErrDenied reports that the store refused the request because the client lacks the right to
 	// make it. Waiting does not help: an operator must fix it.
 	ErrDenied = errors.New("permission denied")
+
+	// ErrPoolBusy reports that a call waited for a free connection of the client until its context
+	// ended, so nothing was sent. The store may be well: other code of the program holds all
+	// connections.
+	ErrPoolBusy = errors.New("no free connection in the pool")
+
+	// ErrConnecting reports that no connection to the store was open when the context of a call
+	// ended, so nothing was sent.
+	ErrConnecting = errors.New("no connection to the store")
+
+	// ErrNoAnswer reports that the store did not answer before the context of a call ended. An
+	// election adds it where a store returns context.DeadlineExceeded without one of these errors.
+	ErrNoAnswer = errors.New("no answer from the store")
 )
 
 // Version names one state of a cell. It is opaque: compare versions for equality and hand them

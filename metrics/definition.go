@@ -210,14 +210,16 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	OK       Outcome = iota
-	Conflict         // another write came first
-	Denied           // the client lacks the right
-	Timeout          // no answer came in time
-	Failed           // any other error
+	OK         Outcome = iota
+	Conflict           // another write came first
+	Denied             // the client lacks the right
+	Timeout            // no answer came in time
+	PoolBusy           // no connection of the client was free in time
+	Connecting         // no connection was open in time
+	Failed             // any other error
 )
 
-var outcomes = [...]string{"ok", "conflict", "denied", "timeout", "failed"}
+var outcomes = [...]string{"ok", "conflict", "denied", "timeout", "pool-busy", "connecting", "failed"}
 
 // lefts are the bands of tenure_renewals_total, from the best.
 var lefts = [...]string{"half", "quarter", "less"}

@@ -37,10 +37,10 @@ func (r *Recorder) Leaderless(d time.Duration) { r.leaderless.Add(int64(d)) }
 func (r *Recorder) Dropped() { r.set.dropped.Add(1) }
 
 // Called counts, for the Set, a call of the store, and records how long it took. It does not record
-// the duration of a Timeout.
+// the duration of a call without an answer.
 func (r *Recorder) Called(op Operation, out Outcome, took time.Duration) {
 	r.set.calls[op][out].Add(1)
-	if out != Timeout {
+	if out != Timeout && out != PoolBusy && out != Connecting {
 		r.set.took[op].observe(took)
 	}
 }

@@ -62,11 +62,7 @@ func (c connection) ExecContext(_ context.Context, query string, args []sqldrive
 func (c connection) QueryContext(_ context.Context, query string, _ []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	rows, _, err := c.run(query)
 	if strings.Contains(query, "LEFT JOIN") {
-		row := c.row
-		if row == nil {
-			row = []sqldriver.Value{nil, nil, nil, nil, "era", int64(1), false}
-		}
-		return &answer{[][]sqldriver.Value{row}}, err
+		return &answer{[][]sqldriver.Value{c.stored()}}, err
 	}
 	var all [][]sqldriver.Value
 	for _, r := range rows {
@@ -79,6 +75,16 @@ func (s *server) stores(value, stamp, era any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.row = []sqldriver.Value{value, stamp, int64(1), era, era, int64(1), false}
+}
+
+// stored returns the row as a read selects it.
+func (s *server) stored() []sqldriver.Value {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.row == nil {
+		return []sqldriver.Value{nil, nil, nil, nil, "era", int64(1), false}
+	}
+	return s.row
 }
 
 // answer is the answer to a query.

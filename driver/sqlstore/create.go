@@ -22,7 +22,7 @@ func (s *Store) Create(ctx context.Context) error {
 	if _, unreadable := s.read(ctx, "tenure"); unreadable == nil {
 		return nil
 	}
-	_, err := on(ctx, s, func(c session) (sql.Result, error) {
+	_, err := on(ctx, s, func(ctx context.Context, c session) (sql.Result, error) {
 		return c.exec(ctx, s.text.create)
 	})
 	if err == nil {

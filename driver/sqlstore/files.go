@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// files knows which file of SQLite each connection has open. SQLite keeps its write-ahead log beside
-// the path by which a file was opened, and its locks belong to the file. So two candidates that use
-// one file by two paths do not see each other's writes, and neither do two that use one path, if the
-// file there was replaced in between.
+// files knows which file of SQLite each connection has open. SQLite keeps its write-ahead log
+// beside the path by which a file was opened, and its locks belong to the file. So two candidates
+// that use one file by two paths do not see each other's writes, and neither do two that use one
+// path, if the file there was replaced in between.
 type files struct {
 	mu   sync.Mutex
 	seen map[any]openFile // by the driver's connection
@@ -26,9 +26,9 @@ type openFile struct{ path, identity string }
 // maxSeen bounds the memory for connections, which may be closed by now.
 const maxSeen = 1000
 
-// identify returns the identity of the file that the connection has open. It returns an error if the
-// file can be used by another path, or if the path leads to another file by now; then it closes the
-// connection.
+// identify returns the identity of the file that the connection has open. It returns an error if
+// the file can be used by another path, or if the path leads to another file by now; then it closes
+// the connection.
 func (f *files) identify(ctx context.Context, conn *sql.Conn) (string, error) {
 	var key any
 	if err := conn.Raw(func(c any) error { key = c; return nil }); err != nil {

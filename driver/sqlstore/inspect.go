@@ -17,7 +17,7 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 	if _, err := s.Read(ctx, "tenure-inspection"); err != nil {
 		return nil, err
 	}
-	found, err := on(ctx, s, func(c session) ([]driver.Finding, error) {
+	found, err := on(ctx, s, func(ctx context.Context, c session) ([]driver.Finding, error) {
 		i := &inspection{ctx: ctx, s: s, conn: c.conn, lease: lease}
 		s.dialect.inspect(i)
 		return i.found, context.Cause(ctx)

@@ -10,7 +10,7 @@ import (
 // Keys returns the sorted keys of all rows, by one statement. It leaves out names that CheckKey
 // refuses. It needs the same right as Read. Errors are as for Read.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
-	all, err := on(ctx, s, func(c session) ([]string, error) { return s.keys(ctx, c.conn) })
+	all, err := on(ctx, s, func(ctx context.Context, c session) ([]string, error) { return s.keys(ctx, c.conn) })
 	if err != nil {
 		return nil, fmt.Errorf("sqlstore: list the keys in table %s: %w", s.table, s.explain(err))
 	}

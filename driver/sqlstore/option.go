@@ -8,7 +8,8 @@ type settings struct {
 	era   string
 	code  func(error) string
 	// notify: each write notifies.
-	notify bool
+	notify   bool
+	reserved bool
 }
 
 // WithTable names the table, as "table" or "schema.table". All statements quote the names, so upper
@@ -16,6 +17,13 @@ type settings struct {
 // default schema or search path.
 func WithTable(name string) Option {
 	return func(set *settings) { set.table = name }
+}
+
+// WithReservedConnection keeps one connection of the pool for the elections, so that other code
+// that uses the whole pool cannot delay a renewal. The store opens it with its first call and holds
+// it until [Store.Close]. Calls that come while it is in use take other connections of the pool.
+func WithReservedConnection() Option {
+	return func(set *settings) { set.reserved = true }
 }
 
 // WithCode sets the function that returns the database's code from an error of a driver: the

@@ -14,7 +14,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err := s.ready(ctx, key); err != nil {
 		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), err)
 	}
-	if _, err := on(ctx, s, func(c session) (sql.Result, error) {
+	if _, err := on(ctx, s, func(ctx context.Context, c session) (sql.Result, error) {
 		return c.exec(ctx, s.text.rights, key)
 	}); err != nil {
 		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), s.explain(err))

@@ -17,7 +17,7 @@ import (
 )
 
 // Store is the elections in one table of a database. It must be made by New. Its methods may be
-// called from many goroutines. It does not need to be closed.
+// called from many goroutines. It needs to be closed only if it has a reserved connection.
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
@@ -26,6 +26,9 @@ type Store struct {
 	code    func(error) string
 	calls   abandon.Calls
 	files   files // used if the dialect has files
+	// reserved has the reserved connection while it is free, or nil before it is opened. Without
+	// the option the channel is nil.
+	reserved chan *sql.Conn
 	// wary: eras recur, so the first state of a key in an era may lack later writes. met has an
 	// arrival for each key.
 	wary bool
@@ -54,10 +57,29 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	case set.notify && dialect.notify == "":
 		return nil, fmt.Errorf("sqlstore: %s has no notifications; leave WithNotifications out", dialect.name)
 	}
-	return &Store{
+	s := &Store{
 		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era, set.notify), code: set.code,
 		wary: dialect.recurs && set.era == dialect.era,
-	}, nil
+	}
+	if set.reserved {
+		s.reserved = make(chan *sql.Conn, 1)
+		s.reserved <- nil
+	}
+	return s, nil
+}
+
+// Close gives the reserved connection back to the pool, when the call that uses it has ended. Call
+// it when no election uses the store any more. It does nothing without [WithReservedConnection].
+func (s *Store) Close() error {
+	if s.reserved == nil {
+		return nil
+	}
+	if conn := <-s.reserved; conn != nil {
+		s.reserved <- nil
+		return conn.Close()
+	}
+	s.reserved <- nil
+	return nil
 }
 
 // Read returns the state of the cell. The caller may keep the value; if the row's value is longer
@@ -80,7 +102,7 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 		return driver.Entry{}, err
 	}
 	last := s.lastArrival(key)
-	r, err := on(ctx, s, func(c session) (row, error) { return s.row(ctx, c, key) })
+	r, err := on(ctx, s, func(ctx context.Context, c session) (row, error) { return s.row(ctx, c, key) })
 	if err != nil {
 		return driver.Entry{}, s.explain(err)
 	}
@@ -121,7 +143,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	}
 	last := s.lastArrival(key)
 	value = bytes.Clone(value) // the call may outlive its context
-	v, err := on(ctx, s, func(c session) (version, error) {
+	v, err := on(ctx, s, func(ctx context.Context, c session) (version, error) {
 		if prev == "" {
 			return s.insert(ctx, c, key, value)
 		}

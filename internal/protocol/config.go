@@ -24,7 +24,7 @@ var (
 	ErrNominationLost = errors.New("the nomination ended")
 	ErrIneligible     = errors.New("no longer eligible")
 	ErrUnconfirmed    = errors.New("release was not confirmed; unless another candidate leads by now, the lease runs out by itself")
-	ErrTimeout        = errors.New("store did not answer in time")
+	ErrTimeout        = driver.ErrNoAnswer
 	ErrExhausted      = errors.New("no term is left below 2^53")
 	ErrFloor          = errors.New("store's floor of the terms is not credible")
 )

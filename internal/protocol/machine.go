@@ -267,8 +267,12 @@ func (m *Machine) giveUp(now clock.Reading) bool {
 	if at := m.giveUpAt(); at.left(now.Instant) > 0 {
 		return false
 	}
+	what := "read"
+	if m.op.Write {
+		what = "write"
+	}
+	m.trouble(now, Unknown, fmt.Errorf("%s: %w", what, ErrTimeout))
 	m.op = nil
-	m.trouble(now, Unknown, ErrTimeout)
 	return true
 }
 

@@ -95,8 +95,8 @@ func TestSQLiteChangedWriteIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestSQLiteReplacedFile: an older copy of the file, which shows a release, takes its place beneath a
-// leader. A fresh member waits, and the leader notices the replacement.
+// TestSQLiteReplacedFile: an older copy of the file, which shows a release, takes its place beneath
+// a leader. A fresh member waits, and the leader notices the replacement.
 func TestSQLiteReplacedFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -125,8 +125,8 @@ func TestSQLiteReplacedFile(t *testing.T) {
 	})
 }
 
-// TestSQLiteReplacedFileIsAnotherEra: the store reports the replacement once, and then uses the file
-// that is there.
+// TestSQLiteReplacedFileIsAnotherEra: the store reports the replacement once, and then uses the
+// file that is there.
 func TestSQLiteReplacedFileIsAnotherEra(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "elections.db")
 	db, s := openSQLite(t, file)

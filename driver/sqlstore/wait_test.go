@@ -1,0 +1,188 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// slowServer is a server whose connections and statements take a while.
+type slowServer struct {
+	server
+	connecting, answering atomic.Int64 // time.Durations
+	opened, closed        atomic.Int32
+}
+
+func newSlowServer() *slowServer {
+	s := &slowServer{}
+	s.answers = func(string) ([]string, int64, error) {
+		time.Sleep(time.Duration(s.answering.Load()))
+		return []string{"era"}, 1, nil
+	}
+	return s
+}
+
+// Connect takes its time, and gives up with its context.
+func (s *slowServer) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	select {
+	case <-time.After(time.Duration(s.connecting.Load())):
+		s.opened.Add(1)
+		return &slowConnection{connection{&s.server}, s}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *slowServer) store(t testing.TB, opts ...Option) (*sql.DB, *Store) {
+	db := sql.OpenDB(s)
+	t.Cleanup(func() { _ = db.Close() })
+	return db, newStore(t, db, Postgres(), opts...)
+}
+
+type slowConnection struct {
+	connection
+	of *slowServer
+}
+
+func (c *slowConnection) Close() error {
+	c.of.closed.Add(1)
+	return nil
+}
+
+// read makes one call within a second.
+func read(t *testing.T, s *Store) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := s.Read(ctx, "k")
+	return err
+}
+
+// TestErrorSaysWhatACallWaitedFor: a busy pool and a server that cannot be reached are not a slow
+// server.
+func TestErrorSaysWhatACallWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		why                   string
+		connecting, answering time.Duration
+		busy                  bool
+		want                  error
+		text                  string
+	}{
+		{"no answer", 0, time.Minute, false, driver.ErrNoAnswer, "no answer from the store within 1s"},
+		{"no connection", time.Minute, 0, false, driver.ErrConnecting, "no connection to the store within 1s"},
+		{"a busy pool", 0, 0, true, driver.ErrPoolBusy, "no free connection in the pool within 1s: all 1 are in use"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := newSlowServer()
+			db, s := server.store(t)
+			db.SetMaxOpenConns(1)
+			if c.busy {
+				conn, err := db.Conn(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = conn.Close() }()
+			}
+			server.connecting.Store(int64(c.connecting))
+			server.answering.Store(int64(c.answering))
+			err := read(t, s)
+			if !errors.Is(err, c.want) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%s: got %v, want %q", c.why, err, c.text)
+			}
+			for _, other := range []error{driver.ErrNoAnswer, driver.ErrConnecting, driver.ErrPoolBusy} {
+				if other != c.want && errors.Is(err, other) {
+					t.Errorf("%s: %v also wraps %q", c.why, err, other)
+				}
+			}
+			time.Sleep(time.Minute) // for the call that was given up
+		})
+	}
+}
+
+// TestLateAnswerKeepsItsConnection: on an overloaded server opening a connection takes longer than
+// a statement. So a statement that was given up ends on its connection, and connecting goes on.
+func TestLateAnswerKeepsItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSlowServer()
+		_, s := server.store(t)
+		server.connecting.Store(int64(2 * time.Second))
+		if err := read(t, s); !errors.Is(err, driver.ErrConnecting) {
+			t.Errorf("the first call: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		if err := read(t, s); err != nil {
+			t.Errorf("the connection that was opened late is not used: %v", err)
+		}
+		server.answering.Store(int64(2 * time.Second))
+		if err := read(t, s); !errors.Is(err, driver.ErrNoAnswer) {
+			t.Errorf("a slow answer: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		server.answering.Store(0)
+		if err := read(t, s); err != nil {
+			t.Errorf("after the late answer: %v", err)
+		}
+		if opened, closed := server.opened.Load(), server.closed.Load(); opened != 1 || closed != 0 {
+			t.Errorf("%d connections opened and %d closed, want one that stays", opened, closed)
+		}
+	})
+}
+
+// TestNothingIsSentTooLate: a write that waited for a connection until its time was over is not
+// sent when it gets one.
+func TestNothingIsSentTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSlowServer()
+		db, s := server.store(t)
+		db.SetMaxOpenConns(1)
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.CompareAndSwap(ctx, "k", "stamp era", []byte("v")); !errors.Is(err, driver.ErrPoolBusy) {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Second)
+		_ = conn.Close()
+		synctest.Wait()
+		if got := server.statements(); got != "" {
+			t.Errorf("sent %s", got)
+		}
+	})
+}
+
+// TestReservedConnection: other code of the program uses the whole pool.
+func TestReservedConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSlowServer()
+		db, s := server.store(t, WithReservedConnection())
+		db.SetMaxOpenConns(2)
+		if err := read(t, s); err != nil {
+			t.Fatal(err)
+		}
+		other, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := read(t, s); err != nil {
+			t.Errorf("beside a busy pool: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if in := db.Stats().InUse; in != 1 {
+			t.Errorf("%d connections are in use after Close, want that of the other code", in)
+		}
+		_ = other.Close()
+	})
+}
