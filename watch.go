@@ -13,6 +13,7 @@ type watch struct {
 	// serial is the number of the present subscription. Changes for an earlier one are ignored.
 	serial uint32
 	active bool
+	lost   bool   // the store has said that it pushes no longer
 	end    func() // ends the set-up, the watch, or the wait for another try
 }
 
@@ -22,7 +23,7 @@ func (w *watch) setActive(m *runner, on bool) {
 	if on == w.active {
 		return
 	}
-	w.active = on
+	w.active, w.lost = on, false
 	w.serial++
 	if on {
 		w.begin(m)
@@ -52,10 +53,31 @@ func (w *watch) begin(m *runner) {
 func (m *runner) pushed(serial uint32, e driver.Entry) {
 	cell := m.decode(e)
 	m.step(func(now clock.Reading) {
-		if m.watch.active && m.watch.serial == serial {
-			m.machine.Seen(now, cell)
+		w := &m.watch
+		if !w.active || w.serial != serial {
+			return
 		}
+		if e.Lost != nil {
+			w.lose(m, e.Lost)
+			return
+		}
+		if w.lost {
+			w.lost = false
+			m.machine.Watching(true)
+		}
+		m.machine.Seen(now, cell)
 	})
+}
+
+// lose makes the election poll until the next push. Stores whose members push report the loss of
+// each connection themselves.
+func (w *watch) lose(m *runner, why error) {
+	w.lost = true
+	m.machine.Watching(false)
+	m.meter.called(metrics.Watch, why, 0)
+	if _, itself := m.watcher.(driver.PeerPushed); !itself {
+		m.report(EventTrouble, m.term, m.wrap("watch", why))
+	}
 }
 
 // started takes the store's answer. If the watch failed, it is tried again after each renewal
@@ -65,7 +87,7 @@ func (w *watch) started(m *runner, serial uint32, stop func(), err error) {
 	switch {
 	case err == nil && current:
 		w.end = stop
-		m.machine.Watching(true)
+		m.machine.Watching(!w.lost)
 	case err == nil:
 		go stop()
 	case current:

@@ -59,6 +59,7 @@ func (c *counting) CompareAndSwap(ctx context.Context, key string, prev driver.V
 type member struct {
 	id      string
 	address string
+	elected *tenure.Election
 	cells   *counting
 	peers   *Store
 	cancel  context.CancelFunc
@@ -85,6 +86,7 @@ func join(t *testing.T, on wires, shared driver.Store, id string, lasting time.D
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.elected = e
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel = cancel
 	var running sync.WaitGroup
@@ -161,6 +163,30 @@ func followersReadNothing(t *testing.T, on wires) {
 	if err := leader.term.Err(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestFollowersKnowThatNothingIsPushed: the leader's server ends, and the leader goes on. Its
+// followers poll.
+func TestFollowersKnowThatNothingIsPushed(t *testing.T) {
+	overPipes(t, func(t *testing.T, on wires) {
+		leader, followers, _, _ := fleet(t, on, lease)
+		pushed := func(want bool) {
+			for _, m := range followers {
+				_, err := m.elected.Wait(t.Context(), func(s tenure.Status) bool { return s.Pushed == want && s.Leader.ID == leader.member.id })
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		pushed(true)
+		if err := leader.member.peers.Close(); err != nil {
+			t.Fatal(err)
+		}
+		pushed(false)
+		if err := leader.term.Err(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The winner claims on the pushed release, without a read before its claim. A machine that stalls

@@ -99,9 +99,11 @@ func (r *follower) followOnce(follow context.Context) (ended error) {
 	s := statement{challenge: challenge, key: r.key}
 	proved := false
 	defer func() {
-		if ended != nil && proved && follow.Err() == nil {
-			// an empty entry makes the elections read
-			r.hub.notifyFrom(r, r.key, driver.Entry{})
+		if ended != nil && follow.Err() == nil {
+			if proved {
+				r.hub.notifyFrom(r, r.key, driver.Entry{}) // makes the elections read
+			}
+			r.hub.notifyFrom(r, r.key, driver.Entry{Lost: ended})
 		}
 	}()
 	d := newDecoder(resp.Body, func() {

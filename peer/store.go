@@ -10,7 +10,10 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-var errClosed = errors.New("peer: the store is closed")
+var (
+	errClosed = errors.New("peer: the store is closed")
+	errNoPeer = errors.New("peer: the leader has no address for this member")
+)
 
 // Store is a store whose members receive the leader's writes from the leader. It must be made by
 // New. It implements driver.Store, driver.Watcher, driver.PeerPushed, driver.Bounded,
@@ -55,7 +58,11 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 		s.publish(key, news)
 	}
 	if current {
-		s.hub.setTarget(key, s.targetOf(c))
+		t := s.targetOf(c)
+		s.hub.setTarget(key, t)
+		if t == (target{}) && c.valid && c.record.Held() && !s.keys.isOwn(c.record.Incarnation) {
+			s.hub.notify(key, driver.Entry{Lost: errNoPeer})
+		}
 	}
 	return e, nil
 }

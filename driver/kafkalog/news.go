@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -46,13 +47,28 @@ func (s *Store) Watch(_ context.Context, key string, see func(driver.Entry)) (st
 		return nil, fmt.Errorf("kafkalog: watch: %w", err)
 	}
 	w := &watch{see: see}
+	lost, err := s.add(key, w)
+	if err != nil {
+		return nil, fmt.Errorf("kafkalog: watch %s in topic %s: %w", key, s.wire.topic, err)
+	}
+	if lost != nil {
+		see(driver.Entry{Lost: lost})
+	}
+	return func() { s.unwatch(key, w) }, nil
+}
+
+// add returns why nothing is pushed at present, if that is so.
+func (s *Store) add(key string, w *watch) (lost, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(s.trouble, errClosed) {
-		return nil, fmt.Errorf("kafkalog: watch %s in topic %s: %w", key, s.wire.topic, errClosed)
+		return nil, errClosed
 	}
 	s.watches[key] = append(slices.Clone(s.watches[key]), w)
-	return func() { s.unwatch(key, w) }, nil
+	if s.told {
+		lost = s.trouble
+	}
+	return lost, nil
 }
 
 // unwatch replaces the slice of the key, since tell may be iterating over the old one.
@@ -77,7 +93,8 @@ func (s *Store) adopt(st *stretch) {
 		s.mu.Unlock()
 		return
 	}
-	s.now, s.trouble, s.latest = st, nil, st.at
+	s.now, s.latest = st, st.at
+	s.troubled(nil) // the watches get the present state below
 	s.changing()
 	var all []news
 	for key, watches := range s.watches {
@@ -116,21 +133,56 @@ func (st *stretch) wake() {
 // lose ends the present stretch, if there is one, with all calls that wait for it.
 func (s *Store) lose(why error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.trouble = why
+	all := s.troubled(why)
 	if st := s.now; st != nil {
 		st.why = fmt.Errorf("the log must be read again: %w", why)
 		s.now = nil
 		close(st.lost)
 	}
 	s.changing()
+	s.mu.Unlock()
+	tell(all)
 }
 
-// note records the obstacle to reading, for callers that give up waiting for it.
+// note records the obstacle to reading, for callers that give up waiting for it; nil if there is
+// none any more.
 func (s *Store) note(trouble error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.trouble = trouble
+	all := s.troubled(trouble)
+	s.mu.Unlock()
+	tell(all)
+}
+
+// tolerated is how long the log may not be read before the elections poll. Another broker usually
+// leads sooner.
+const tolerated = 2 * time.Second
+
+// troubled records the obstacle to reading, and returns the calls that tell all watches when it has
+// lasted, and when it is over. It is called under the lock, at each attempt.
+func (s *Store) troubled(why error) (all []news) {
+	var e driver.Entry
+	s.trouble = why
+	switch {
+	case why == nil:
+		told := s.told
+		s.since, s.told = time.Time{}, false
+		if !told {
+			return nil
+		}
+		e.Unverified = true // makes them read
+	case s.since.IsZero():
+		s.since = time.Now()
+		return nil
+	case time.Since(s.since) < tolerated:
+		return nil
+	default:
+		s.since, s.told = time.Now(), true
+		e.Lost = fmt.Errorf("kafkalog: topic %s cannot be read: %w", s.wire.topic, why)
+	}
+	for _, watches := range s.watches {
+		all = append(all, news{watches, e})
+	}
+	return all
 }
 
 // changing is called under the lock.

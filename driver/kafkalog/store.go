@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -29,6 +30,8 @@ type Store struct {
 	mu        sync.Mutex
 	now       *stretch      // the stretch that is followed; nil while the log is being read again
 	trouble   error         // the last obstacle
+	since     time.Time     // since when it lasts, or when the watches last heard of it
+	told      bool          // the watches know of it
 	changed   chan struct{} // closed at the next change of now or trouble
 	interrupt context.CancelCauseFunc
 	watches   map[string][]*watch

@@ -2,6 +2,7 @@ package natskv
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,7 @@ type feed struct {
 	from      source
 	calls     *abandon.Calls
 	deliver   func(key string, e driver.Entry)
+	pushes    func(ctx context.Context, lost error) // notes whether messages come
 	link      *link
 	recreated func(*link) // called when the past of the bucket has changed
 	life      life        // the life of the links so far; 0 if not known
@@ -58,7 +60,7 @@ type feed struct {
 
 // openFeed sets up the first link within the context, so that its errors are the caller's.
 func openFeed(ctx context.Context, h *hub) (*feed, error) {
-	f := &feed{from: h.from, calls: h.calls, deliver: h.deliver, recreated: h.recreated}
+	f := &feed{from: h.from, calls: h.calls, deliver: h.deliver, pushes: h.pushes, recreated: h.recreated}
 	if err := f.open(ctx); err != nil {
 		return nil, err
 	}
@@ -108,13 +110,16 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// reopen tries until it has a new link. It returns false if the context ended first; there is no
-// link then.
+// reopen tries until it has a new link. After the first failure the elections poll until it has
+// one, and then read. It returns false if the context ended first; there is no link then.
 func (f *feed) reopen(ctx context.Context, again <-chan nats.Status) bool {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		if f.attempt(ctx) == nil {
+		err := f.attempt(ctx)
+		if err == nil {
+			f.pushes(ctx, nil)
 			return true
 		}
+		f.pushes(ctx, fmt.Errorf("no changes of the bucket are pushed: %w", err))
 		if !sleep(ctx, pause, again) {
 			return false
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -80,7 +81,9 @@ func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
 	_, err := h.watch(t.Context(), "a", func(e driver.Entry) {
 		mu.Lock()
 		defer mu.Unlock()
-		seen = append(seen, e.Floor)
+		if e.Floor > 0 {
+			seen = append(seen, e.Floor)
+		}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +179,53 @@ func TestFeedKeepsTrying(t *testing.T) {
 		synctest.Wait()
 		if _, links := s.state(); links != 1 || !time.Now().Equal(start) {
 			t.Errorf("%d links at once after the connection is back; want 1", links)
+		}
+		h.close()
+	})
+}
+
+// TestFeedReportsThatNothingIsPushed: watches hear of it, also those that begin while nothing is
+// pushed. When messages come again, they are made to read.
+func TestFeedReportsThatNothingIsPushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeSource{again: make(chan nats.Status)}
+		h, _ := startHub(t, s)
+		watch := func() (heard func() string) {
+			var mu sync.Mutex
+			var all []string
+			_, err := h.watch(t.Context(), "b", func(e driver.Entry) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case e.Lost != nil:
+					all = []string{"lost"}
+				case e.Unverified:
+					all = append(all, "read")
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() string {
+				mu.Lock()
+				defer mu.Unlock()
+				return strings.Join(all, " ")
+			}
+		}
+		early := watch()
+		s.failNext(100)
+		s.lose()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		late := watch()
+		if early() != "lost" || late() != "lost" {
+			t.Errorf("while nothing is pushed: the watch before heard %q, and the one since %q", early(), late())
+		}
+		s.failNext(0)
+		s.again <- nats.CONNECTED
+		synctest.Wait()
+		if early() != "lost read" || late() != "lost read" {
+			t.Errorf("afterwards they heard %q and %q", early(), late())
 		}
 		h.close()
 	})

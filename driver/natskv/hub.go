@@ -24,6 +24,7 @@ type hub struct {
 
 	mu      sync.Mutex
 	closed  bool
+	lost    error              // why no messages come; nil: they come
 	halt    context.CancelFunc // ends the feed that is running; nil: none is
 	watches map[string]*watch  // the first of each key
 	feeds   sync.WaitGroup     // all that were ever started
@@ -49,7 +50,31 @@ func (h *hub) watch(ctx context.Context, key string, see func(driver.Entry)) (st
 		w.stop()
 		return nil, err
 	}
+	h.mu.Lock()
+	lost := h.lost
+	h.mu.Unlock()
+	if lost != nil {
+		see(driver.Entry{Lost: lost})
+	}
 	return w.stop, nil
+}
+
+// pushes notes why no messages come, or nil if they come, and tells all watches. The context is
+// that of the feed.
+func (h *hub) pushes(ctx context.Context, lost error) {
+	h.mu.Lock()
+	was, ended := h.lost, ctx.Err() != nil
+	if !ended {
+		h.lost = lost
+	}
+	h.mu.Unlock()
+	switch {
+	case ended: // another feed may be running
+	case lost != nil: // each time: a message that was under way may have come since
+		h.tellAll(driver.Entry{Lost: lost})
+	case was != nil:
+		h.tellAll(driver.Entry{Unverified: true}) // makes them read
+	}
 }
 
 func (h *hub) add(w *watch) {
@@ -145,7 +170,7 @@ func (h *hub) adopt(f *feed) error {
 		return errClosed
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h.halt = cancel
+	h.halt, h.lost = cancel, nil
 	h.feeds.Go(func() { f.run(ctx) })
 	return nil
 }
@@ -169,11 +194,16 @@ func (h *hub) deliver(key string, e driver.Entry) {
 // sequences begin at another clock's time, and a term above its own sequence could recur after a
 // purge.
 func (h *hub) recreated(l *link) {
+	h.tellAll(driver.Entry{Era: uint64(l.life), Floor: l.floor})
+}
+
+// tellAll pushes an entry to the watches of all keys.
+func (h *hub) tellAll(e driver.Entry) {
 	h.mu.Lock()
 	keys := slices.Collect(maps.Keys(h.watches))
 	h.mu.Unlock()
 	for _, key := range keys {
-		h.deliver(key, driver.Entry{Era: uint64(l.life), Floor: l.floor})
+		h.deliver(key, e)
 	}
 }
 

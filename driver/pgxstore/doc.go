@@ -10,8 +10,9 @@
 //
 // Each write also sends a notification (NOTIFY). One connection listens for all watches of a store,
 // however many they are. The first watch opens it, and the last one closes it. The store pings it
-// every 30 s, and replaces it when it is lost. Then every watch causes one read, because
-// notifications may have been missed.
+// every 30 s, and after 6 s without a notification. It replaces a connection that is lost. Then
+// every watch causes one read, because notifications may have been missed. If the first attempt to
+// replace it fails, elections poll until one succeeds ([driver.Entry.Lost]).
 //
 // Every user that may connect to the database can send such notifications, and read them. So they
 // only postpone a read or cause one ([driver.Entry.Unverified]): a false one can end no lease and

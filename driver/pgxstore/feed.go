@@ -2,6 +2,7 @@ package pgxstore
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -19,6 +20,10 @@ const (
 	// and of the others the last when it ends.
 	few    = 20
 	period = time.Second
+
+	// The first attempt to connect again is short, so that elections soon know of a loss. A server
+	// that is overloaded needs more time.
+	firstAttempt, laterAttempt = 2 * time.Second, 2 * answerWithin
 )
 
 // look is a push that makes an election read.
@@ -47,13 +52,14 @@ func (f *feed) run(ctx context.Context) {
 		if !f.reopen(ctx) {
 			return
 		}
-		f.lookAll()
+		f.hub.pushes(ctx, nil)
 	}
 }
 
 // listen takes notifications until the line is lost or the context ends.
 func (f *feed) listen(ctx context.Context) {
-	ping := time.Now().Add(pingEvery)
+	last := time.Now() // the last ping
+	ping := last.Add(pingAfter)
 	for {
 		until := ping
 		if len(f.taken) > 0 && f.ends.Before(ping) {
@@ -67,15 +73,24 @@ func (f *feed) listen(ctx context.Context) {
 			f.endPeriod()
 		}
 		if ok {
+			ping = earlier(time.Now().Add(pingAfter), last.Add(pingEvery))
 			f.take(payload)
 		}
 		if !time.Now().Before(ping) {
 			if f.hub.listener.ping(ctx, f.line) != nil {
 				return
 			}
-			ping = time.Now().Add(pingEvery)
+			last = time.Now()
+			ping = last.Add(pingAfter)
 		}
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // take gives a notification to the watches of its key, or keeps it where there are too many.
@@ -118,24 +133,21 @@ func (f *feed) endPeriod() {
 	clear(f.taken)
 }
 
-// lookAll makes all elections read: notifications may have been missed.
-func (f *feed) lookAll() {
-	for _, key := range f.hub.keys() {
-		f.hub.deliver(key, look)
-	}
-}
-
-// reopen replaces the line. It returns false when the context has ended.
+// reopen replaces the line. If the first attempt fails, the elections poll until there is a line.
+// It returns false when the context has ended.
 func (f *feed) reopen(ctx context.Context) bool {
 	f.line.close()
+	within := firstAttempt
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		attempt, cancel := context.WithTimeout(ctx, 2*answerWithin)
+		attempt, cancel := context.WithTimeout(ctx, within)
 		n, err := f.hub.listener.open(attempt)
 		cancel()
 		if err == nil {
 			f.line = n
 			return true
 		}
+		f.hub.pushes(ctx, fmt.Errorf("pgxstore: no notifications come: %w", err))
+		within = laterAttempt
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
 		case <-ctx.Done():

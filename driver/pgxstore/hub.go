@@ -20,6 +20,7 @@ type hub struct {
 
 	mu      sync.Mutex
 	halt    context.CancelFunc // ends the feed that is running; nil: none is
+	lost    error              // why no notifications come; nil: they come
 	watches map[string][]*watch
 }
 
@@ -47,7 +48,38 @@ func (h *hub) watch(ctx context.Context, key string, see func(driver.Entry)) (st
 		stop()
 		return nil, err
 	}
+	h.mu.Lock()
+	lost := h.lost
+	h.mu.Unlock()
+	if lost != nil {
+		see(driver.Entry{Lost: lost})
+	}
 	return stop, nil
+}
+
+// pushes notes why no notifications come. With nil they come again: all elections read, because
+// some may have been missed. The context is that of the feed.
+func (h *hub) pushes(ctx context.Context, lost error) {
+	h.mu.Lock()
+	ended := ctx.Err() != nil
+	if !ended {
+		h.lost = lost
+	}
+	h.mu.Unlock()
+	switch {
+	case ended: // another feed may be running
+	case lost == nil:
+		h.tellAll(look)
+	default:
+		h.tellAll(driver.Entry{Lost: lost})
+	}
+}
+
+// tellAll pushes an entry to all elections.
+func (h *hub) tellAll(e driver.Entry) {
+	for _, key := range h.keys() {
+		h.deliver(key, e)
+	}
 }
 
 // remove ends the feed with the last watch.
@@ -100,7 +132,7 @@ func (h *hub) run(n *line) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h.halt = cancel
+	h.halt, h.lost = cancel, nil
 	go newFeed(h, n).run(ctx)
 }
 

@@ -21,8 +21,10 @@ var (
 )
 
 const (
-	// pingEvery is the interval of checks that the connection lives, and that the pool writes where
-	// it listens: one small query on each. It bounds the time until a silent loss is noticed.
+	// A ping checks that the connection lives, and that the pool writes where it listens: one small
+	// query on each. It comes after a silence, which is longer than leaders with a lease of 15 s
+	// are silent, and also from time to time.
+	pingAfter = 6 * time.Second
 	pingEvery = 30 * time.Second
 	// answerWithin bounds a ping, and the attempt to connect where the configuration sets none.
 	answerWithin = 5 * time.Second

@@ -50,7 +50,9 @@ type watchedTap struct {
 // Watch watches the store, and calls the see of Tap first.
 func (t *watchedTap) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	return t.watcher.Watch(ctx, key, func(e driver.Entry) {
-		t.see(key, e, true)
+		if e.Lost == nil {
+			t.see(key, e, true)
+		}
 		see(e)
 	})
 }
