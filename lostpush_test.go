@@ -53,8 +53,8 @@ func (s *severable) sever(on bool) {
 	}
 }
 
-// TestLostPushesAreReported: the store says that it pushes no longer. The elections say so, and poll
-// and hand over as on a store that never pushes. When pushes come again, they count again.
+// TestLostPushesAreReported: the store says that it pushes no longer. The elections say so, and
+// poll and hand over as on a store that never pushes. When pushes come again, they count again.
 func TestLostPushesAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &severable{Store: memory.New()}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -261,5 +262,37 @@ func TestLeaderStepsDownAfterAReset(t *testing.T) {
 			t.Errorf("token %d, %v after the reset; before it was %d", next.Token(), took, old.Token())
 		}
 		_ = a.end(t)
+	})
+}
+
+// TestEndLeaseEndsLongWaits: members remember the longest lease that they have seen, and wait for
+// it when the record of its leader is deleted. An operator who knows that the leader is gone ends
+// that.
+func TestEndLeaseEndsLongWaits(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		const long = 50 * time.Minute
+		f := faults.New(store, 1, faults.Plan{})
+		gone := start(t, mustNew(t, f, "gone", func(c *tenure.Config) { c.Lease = long }), holdOn)
+		old := within(t, 2*time.Hour, gone.won, "term of the first leader")
+		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Lease = 2 * time.Second }), holdOn)
+		time.Sleep(time.Minute)
+		f.Partition()
+		_ = gone.end(t) // its process is stopped
+		store.Delete(key)
+		time.Sleep(10 * time.Minute)
+		if len(a.won) > 0 {
+			t.Fatal("a lease that was seen is not waited out")
+		}
+		term, err := admin.EndLease(t.Context(), store, key, "operator", time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := within(t, 10*time.Second, a.won, "term of a")
+		if next.Token() <= term || term <= old.Token() {
+			t.Errorf("tokens: %d, then the operator's %d, then %d", old.Token(), term, next.Token())
+		}
+		_ = a.end(t)
+		f.Heal()
+		f.Wait()
 	})
 }

@@ -44,8 +44,7 @@ func Reset(ctx context.Context, store driver.Store, name string, lease time.Dura
 	if lease < time.Millisecond || lease > record.MaxLease {
 		return 0, fmt.Errorf("tenure: lease is %v; it must be from 1ms to %v", lease, record.MaxLease)
 	}
-	// never campaigns
-	operator := protocol.New(&protocol.Config{Lease: lease, Rand: record.Random}, "")
+	operator := newOperator(lease)
 	err = update.Once(ctx, store, systemClock, name, lease/3, func(entry driver.Entry) ([]byte, error) {
 		vacant, ok := operator.Vacate(protocol.Decode(entry))
 		if !ok {
@@ -61,4 +60,42 @@ func Reset(ctx context.Context, store driver.Store, name string, lease time.Dura
 		return 0, ErrSound
 	}
 	return 0, fmt.Errorf("tenure: election %q: reset: %w", name, err)
+}
+
+// EndLease replaces a sound record, or none, by a release, with one compare-and-swap, so that the
+// next candidate need not wait for a long lease. Call it only if you know that no process leads,
+// not even one that is cut off or stopped: such a leader would go on to act beside the next one. It
+// is for a lease that would last too long: the leader that wrote it is dead, or members have seen
+// it and wait for it after the record was deleted. The result is the term of the release; the next
+// one is higher.
+//
+// The time limit within is that of the read and the write together. By names the operator for
+// people, in at most 256 bytes.
+//
+// Members wait all the same if they do not believe the store, for example because it was recreated
+// since they started, or its database has failed over: restart those.
+//
+// It returns an error if the value is foreign or malformed (see Reset), or if the store's bound on
+// terms is not credible and there is no record, one that wraps driver.ErrConflict if the record has
+// changed during the call, and one that wraps driver.ErrDenied if the client lacks the right to
+// read or write. After any other error of the store, the record may or may not have been replaced.
+func EndLease(ctx context.Context, store driver.Store, name, by string, within time.Duration) (term uint64, err error) {
+	operator := newOperator(within)
+	err = update.Once(ctx, store, systemClock, name, within, func(entry driver.Entry) ([]byte, error) {
+		release, err := operator.EndLease(protocol.Decode(entry), by)
+		if err != nil {
+			return nil, err
+		}
+		term = release.Term
+		return record.Encode(release)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("tenure: election %q: end the lease: %w", name, err)
+	}
+	return term, nil
+}
+
+// newOperator returns a machine that never campaigns.
+func newOperator(lease time.Duration) *protocol.Machine {
+	return protocol.New(&protocol.Config{Lease: lease, Rand: record.Random}, "")
 }

@@ -132,9 +132,23 @@ func (s *stage) reset(words []string) ([]string, error) {
 	if !ok {
 		return []string{"a valid record or an absence is not replaced"}, err
 	}
+	return []string{s.operators(r)}, err
+}
+
+func (s *stage) endLease(words []string) ([]string, error) {
+	a, err := parseArgs(words)
+	r, fault := s.m.EndLease(s.cell(a), "operator")
+	if fault != nil {
+		return []string{"no: " + fault.Error()}, err
+	}
+	return []string{s.operators(r)}, err
+}
+
+// operators keeps the record that an operator writes, for later lines, and prints it.
+func (s *stage) operators(r record.Record) string {
 	name := fmt.Sprintf("n%d", len(s.own)+1)
 	s.own[name], s.names[r.Nonce] = r, name
-	return []string{fmt.Sprintf("%s term %d, seq=%d nonce=%s lease=%v", kind(&r), r.Term, r.Seq, name, r.Lease)}, err
+	return fmt.Sprintf("%s term %d, seq=%d nonce=%s lease=%v", kind(&r), r.Term, r.Seq, name, r.Lease)
 }
 
 // mayAct asks whether work may act, without another input.

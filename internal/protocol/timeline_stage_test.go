@@ -73,8 +73,11 @@ func (s *stage) input(words []string) ([]string, error) {
 	if words[0] == "may-act" {
 		return s.mayAct(words[1:])
 	}
-	if words[0] == "reset" {
+	switch words[0] {
+	case "reset":
 		return s.reset(words[1:])
+	case "end-lease":
+		return s.endLease(words[1:])
 	}
 	if words[0] == "reconfigure" {
 		err := s.configure(words[1:])
