@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"slices"
 	"time"
 
@@ -19,14 +20,19 @@ type crash struct {
 	elections      int // of each leader; 0 means one
 	lease          choice[time.Duration]
 	groups, rounds choice[int]
+	busy           int           // processes that compute all the time beside them
 	late           figures.Bound // not for polled modes, whose bound is Config.WorstFailover
 	others         string
 }
 
 func (x crash) about() about {
+	beside := ""
+	if x.busy > 0 {
+		beside = fmt.Sprintf(", beside %d processes that compute all the time", x.busy)
+	}
 	return about{x.prefix + "crash",
-		fmt.Sprintf("the process that leads %s is killed (SIGKILL), three candidates, lease %v",
-			elections(x.elections), x.lease),
+		fmt.Sprintf("the process that leads %s is killed (SIGKILL), three candidates, lease %v%s",
+			elections(x.elections), x.lease, beside),
 		"The lease begins when the dead leader's process stamped its last write that reached the store, " +
 			"just before sending it. The version that the successor's claim replaced says which write " +
 			"that was. The measures end when the successor's lead is called. The crash comes at a random " +
@@ -39,11 +45,25 @@ type failover struct{ late, total time.Duration }
 
 func (x crash) measure(t *trial) {
 	modes, lease := x.modes, pick(t.bench, x.lease)
+	for range x.busy {
+		t.spin()
+	}
 	inTurn(t, len(modes), func(t *trial, i int) {
 		all := sideBySide(t, pick(t.bench, x.groups), func(t *trial, _ int) []failover {
 			return x.crashes(t, modes[i], lease)
 		})
 		t.report(x.lines(modes[i], lease, slices.Concat(all...))...)
+	})
+}
+
+// spin starts a process that computes until the trial ends.
+func (t *trial) spin() {
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	machine.Together(cmd)
+	check(cmd.Start())
+	t.cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 	})
 }
 

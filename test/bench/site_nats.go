@@ -18,6 +18,8 @@ import (
 var natsSite = site{
 	title: "NATS", start: startNATS, connect: dialNATS, rows: func() []experiment {
 		return []experiment{
+			crash{prefix: "busy-", modes: plain, lease: always(2 * time.Second), groups: always(8), rounds: choice[int]{1, 5},
+				busy: 6, late: figures.Bound{Max: 200 * time.Millisecond}},
 			crash{modes: plain, lease: always(5 * time.Second), groups: always(6),
 				rounds: choice[int]{1, 10}, others: natsCrash,
 				late: figures.Bound{Median: 25 * time.Millisecond}},

@@ -15,9 +15,9 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// pushMode has the requests of a healthy election: the leader's writes, one read of each follower
-// in ten leases, and the pings of each process, which all of its elections share.
-var pushMode = mode{requests: budget{"write": 12, "read": 0.5 * (candidates - 1), "ping": 4 * candidates / 20}}
+// pushMode has the requests of a healthy election: the leader's writes, each with a read of what
+// was written, one read of each follower in ten leases, and the pings of each process, which all of its elections share.
+var pushMode = mode{requests: budget{"write": 12, "read": 12 + 0.5*(candidates-1), "ping": 4 * candidates / 20}}
 
 var pushedSite = site{
 	name: "pgx", title: "PostgreSQL with pushes, Debian's settings: fsync and synchronous_commit are on",
@@ -28,6 +28,8 @@ var pushedSite = site{
 		return []experiment{
 			crash{modes: modes, lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
 				late: figures.Bound{Median: 25 * time.Millisecond}},
+			crash{prefix: "busy-", modes: modes, lease: always(2 * time.Second), groups: always(8), rounds: choice[int]{1, 5},
+				busy: 6, late: figures.Bound{Max: 200 * time.Millisecond}},
 			stops{lease: lease, of: []stopping{{mode: pushMode, rounds: choice[int]{40, 300}}},
 				late: figures.Bound{Median: 10 * time.Millisecond}},
 			steady{modes: modes, elections: 20, lease: lease, window: choice[int]{10, 20},

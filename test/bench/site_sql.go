@@ -16,8 +16,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// sqlMode is the only mode of a polled database.
-var sqlMode = mode{polled: true, requests: budget{"UPDATE": 12, "SELECT": 4 * (candidates - 1), total: 48}}
+// sqlMode is the only mode of a polled database. The leader reads back each of its writes.
+var sqlMode = mode{polled: true, requests: budget{"UPDATE": 12, "SELECT": 12 + 4*(candidates-1), total: 60}}
 
 var postgresSite = site{
 	name: "postgres", title: "PostgreSQL, Debian's settings: fsync and synchronous_commit are on",
