@@ -28,6 +28,9 @@ var (
 	// ErrDenied: the store refuses access, as after a wrong or withdrawn permission. It is
 	// driver.ErrDenied, which errors of stores wrap.
 	ErrDenied = driver.ErrDenied
+	// ErrUnfit: the store was seen to break a promise that elections rely on, so nothing is written
+	// to it. It is driver.ErrUnfit, which errors of stores wrap.
+	ErrUnfit = driver.ErrUnfit
 	// ErrTooLate is returned by Term.Do: less time is left of the lease than the work needs.
 	ErrTooLate = errors.New("tenure: not enough of the lease is left")
 )

@@ -29,6 +29,7 @@ import (
 //   - an error that wraps ErrForeign or ErrMalformed if the key holds foreign bytes or a malformed
 //     record;
 //   - an error that wraps ErrDenied if this process lacks the right to read or write;
+//   - one that wraps ErrUnfit if the store was seen to be unfit for elections;
 //   - an error that says so if HandOver waits for a renewal and none comes before the wait or ctx
 //     ends, or if another candidate leads after the wait: HandOver does not ask that candidate;
 //   - ctx's cause if ctx ends in any other case;
@@ -142,7 +143,7 @@ func (m *runner) request(ctx context.Context, to string, term uint64) (done bool
 	if errors.Is(err, record.ErrRequested) {
 		return true, nil
 	}
-	return done || err == nil || errors.Is(err, driver.ErrDenied), err
+	return done || err == nil || isFinal(err), err
 }
 
 // withRequest returns the holder's record with the request added and every other byte copied, so

@@ -44,6 +44,7 @@ type Reason string
 //	term-open          ErrTermOpen
 //	too-late           ErrTooLate
 //	unconfirmed        ErrUnconfirmed
+//	unfit              ErrUnfit
 //	other              any other error, such as one of the store or of the caller's own context
 func ReasonOf(err error) Reason {
 	if err == nil {
@@ -90,6 +91,7 @@ var reasons = []struct {
 	{ErrIneligible, "ineligible"},
 	{ErrShutdown, "shutdown"},
 	{ErrDenied, "denied"},
+	{ErrUnfit, "unfit"},
 	{ErrDecline, "declined"},
 	{ErrRunning, "running"},
 	{ErrTermOpen, "term-open"},

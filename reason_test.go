@@ -21,7 +21,7 @@ var sentinels = map[string]error{
 	"ErrRunning": tenure.ErrRunning, "ErrTermOpen": tenure.ErrTermOpen, "ErrDecline": tenure.ErrDecline,
 	"ErrLost": tenure.ErrLost, "ErrNoLeader": tenure.ErrNoLeader,
 	"ErrShutdown": tenure.ErrShutdown, "ErrTooLate": tenure.ErrTooLate,
-	"ErrDenied": tenure.ErrDenied, "ErrExpired": tenure.ErrExpired, "ErrDeposed": tenure.ErrDeposed,
+	"ErrDenied": tenure.ErrDenied, "ErrUnfit": tenure.ErrUnfit, "ErrExpired": tenure.ErrExpired, "ErrDeposed": tenure.ErrDeposed,
 	"ErrVanished": tenure.ErrVanished, "ErrRemade": tenure.ErrRemade, "ErrRegressed": tenure.ErrRegressed,
 	"ErrForeign": tenure.ErrForeign, "ErrMalformed": tenure.ErrMalformed, "ErrOverdue": tenure.ErrOverdue,
 	"ErrAbandoned": tenure.ErrAbandoned, "ErrReleased": tenure.ErrReleased, "ErrUnconfirmed": tenure.ErrUnconfirmed,

@@ -11,8 +11,8 @@ import (
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
-// rights checks whether this process has the right to write, so that a standby without it is
-// noticed early. The elections of a Group share one.
+// rights checks whether this process may write, so that a standby without the right, or over an
+// unfit store, is noticed early. The elections of a Group share one.
 type rights struct {
 	store driver.RightsChecker // nil: the store cannot tell
 	// a write was allowed, or the store said so: nothing is left to find out
@@ -22,7 +22,7 @@ type rights struct {
 	mu     sync.Mutex
 	asked  bool
 	at     clock.Instant // when
-	denied error
+	denied error         // ErrDenied or ErrUnfit
 }
 
 // checkIfDue asks the store when another candidate leads, and again a lease later while the right
@@ -66,14 +66,19 @@ func (r *rights) learn(err error) (news bool) {
 	case err == nil:
 		r.denied = nil
 		r.granted.Store(true)
-	case errors.Is(err, driver.ErrDenied):
+	case isFinal(err):
 		r.denied = err
 		return !known
 	}
 	return false
 }
 
-// missing returns the denial if the right to write is missing; nil if it is not, or not known.
+// isFinal reports whether only an operator can make such a write succeed.
+func isFinal(err error) bool {
+	return errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrUnfit)
+}
+
+// missing returns why this process may not write; nil if it may, or if that is not known.
 func (r *rights) missing() error {
 	if r.store == nil {
 		return nil

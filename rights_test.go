@@ -18,7 +18,9 @@ import (
 type readable struct {
 	*memory.Store
 	forbidden atomic.Bool
+	unfit     bool // this is the reason, not a missing right
 	checks    atomic.Int64
+	writes    atomic.Int64
 	hangs     bool
 }
 
@@ -32,13 +34,17 @@ func (r *readable) CheckRights(ctx context.Context, _ string) error {
 }
 
 func (r *readable) may() error {
-	if r.forbidden.Load() {
-		return fmt.Errorf("%w: no right to write", driver.ErrDenied)
+	switch {
+	case !r.forbidden.Load():
+		return nil
+	case r.unfit:
+		return fmt.Errorf("%w: it ignores conditions", driver.ErrUnfit)
 	}
-	return nil
+	return fmt.Errorf("%w: no right to write", driver.ErrDenied)
 }
 
 func (r *readable) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	r.writes.Add(1)
 	if err := r.may(); err != nil {
 		return "", err
 	}
@@ -52,38 +58,49 @@ func led(t *testing.T) (store *memory.Store, leader *running) {
 	return store, leader
 }
 
-// Without this check, a standby without the right to write looks healthy until it is needed.
-func TestStandbyReportsAMissingRightToWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, leader := led(t)
-		mine := &readable{Store: store}
-		mine.forbidden.Store(true)
-		var events diary
-		b := start(t, mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
-		began := time.Now()
-		s, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.WriteErr != nil })
-		if err != nil || !errors.Is(s.WriteErr, driver.ErrDenied) || !errors.Is(s.Health(), driver.ErrDenied) {
-			t.Errorf("Wait returned %v, %v; health: %v", s.WriteErr, err, s.Health())
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("found out after %v", took)
-		}
-		synctest.Wait()
-		if e := events.find(tenure.EventTrouble); e == nil || !errors.Is(e.Cause, driver.ErrDenied) {
-			t.Errorf("the event of it: %+v", e)
-		}
-		time.Sleep(10 * lease)
-		if n := events.count(tenure.EventTrouble); n != 1 {
-			t.Errorf("%d events report it", n)
-		}
-		mine.forbidden.Store(false)
-		if _, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.Health() == nil }); err != nil {
-			t.Error(err)
-		}
-		_ = leader.end(t)
-		within(t, lease, b.won, "term of b")
-		_ = b.end(t)
-	})
+// Without this check, a standby without the right to write, or over an unfit store, looks healthy
+// until it is needed.
+func TestStandbyReportsThatItMayNotWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		unfit bool
+		want  error
+	}{"no right": {false, driver.ErrDenied}, "unfit store": {true, tenure.ErrUnfit}} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { mayNotWrite(t, c.unfit, c.want) }) })
+	}
+}
+
+func mayNotWrite(t *testing.T, unfit bool, want error) {
+	store, leader := led(t)
+	mine := &readable{Store: store, unfit: unfit}
+	mine.forbidden.Store(true)
+	var events diary
+	b := start(t, mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
+	began := time.Now()
+	s, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.WriteErr != nil })
+	if err != nil || !errors.Is(s.WriteErr, want) || !errors.Is(s.Health(), want) {
+		t.Errorf("Wait returned %v, %v; health: %v", s.WriteErr, err, s.Health())
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("found out after %v", took)
+	}
+	synctest.Wait()
+	if e := events.find(tenure.EventTrouble); e == nil || !errors.Is(e.Cause, want) {
+		t.Errorf("the event of it: %+v", e)
+	}
+	time.Sleep(10 * lease)
+	if n := events.count(tenure.EventTrouble); n != 1 {
+		t.Errorf("%d events report it", n)
+	}
+	if err := b.election.HandOver(t.Context(), ""); !errors.Is(err, want) || mine.writes.Load() != 1 {
+		t.Errorf("a hand-over is requested by %d writes: %v", mine.writes.Load(), err)
+	}
+	mine.forbidden.Store(false)
+	if _, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.Health() == nil }); err != nil {
+		t.Error(err)
+	}
+	_ = leader.end(t)
+	within(t, lease, b.won, "term of b")
+	_ = b.end(t)
 }
 
 func TestRightsCheckCostsOneRequest(t *testing.T) {

@@ -70,6 +70,10 @@ var (
 	// ErrNoAnswer reports that the store did not answer before the context of a call ended. An
 	// election adds it where a store returns context.DeadlineExceeded without one of these errors.
 	ErrNoAnswer = errors.New("no answer from the store")
+
+	// ErrUnfit reports that the store was seen to break a promise that elections rely on, so the
+	// adapter did not send the request. Waiting does not help: an operator must change the store.
+	ErrUnfit = errors.New("the store is unfit for elections")
 )
 
 // Version names one state of a cell. It is opaque: compare versions for equality and hand them
@@ -155,7 +159,8 @@ type Store interface {
 	// CompareAndSwap replaces the state of the cell with value if its version is still prev, and
 	// returns the version of the new state. It returns an error that wraps ErrConflict if the store
 	// refused the write because of the version (see ErrConflict), ErrDenied if the client lacks the
-	// right to write, and any other error if the outcome is not known.
+	// right to write, ErrUnfit if the store cannot hold elections, and any other error if the
+	// outcome is not known.
 	CompareAndSwap(ctx context.Context, key string, prev Version, value []byte) (Version, error)
 }
 
@@ -214,9 +219,10 @@ type Inspector interface {
 // missing or unknown. Without this check a standby that can never take over would look healthy.
 type RightsChecker interface {
 	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
-	// missing, nil if it is not missing or if this store cannot tell, and any other error if there
-	// was no answer. It makes one request, which changes nothing under any key even if the server
-	// applies it. The elections of a Group ask for one key and take the answer for all.
+	// missing, ErrUnfit if a write would return that, nil if nothing is missing or if this store
+	// cannot tell, and any other error if there was no answer. Its requests change nothing under
+	// the key of any election, even if the server applies them. The elections of a Group ask for
+	// one key and take the answer for all.
 	CheckRights(ctx context.Context, key string) error
 }
 
