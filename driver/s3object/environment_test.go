@@ -2,10 +2,14 @@ package s3object
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // bareEnvironment removes all AWS settings.
@@ -93,13 +97,16 @@ func opened(bucket string, opts ...Option) error {
 
 func TestCheckKey(t *testing.T) {
 	s := startStub(t).open(t, WithPrefix("four"))
-	for _, key := range []string{"billing", "team/billing", "Zürich ☕", "a.b", "..a", ".tenure", strings.Repeat("k", 1019)} {
+	long := func(part, n int) string { return strings.Repeat(strings.Repeat("k", part)+"/", n) }
+	for _, key := range []string{"billing", "team/billing", "Zürich ☕", "a.b", "..a", ".tenure", strings.Repeat("k", 255),
+		long(254, 3) + strings.Repeat("k", 254), long(243, 4) + "k", ".tenure-probe-x/y"} {
 		if err := s.CheckKey(key); err != nil {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
 	for _, key := range []string{"", "/", "/a", "a/", "a//b", ".", "..", "a/./b", "../a", "a\nb", "a\x00", "a\xff",
-		strings.Repeat("k", 1020), ".tenure-probe-x"} {
+		strings.Repeat("k", 256), "a/" + strings.Repeat("é", 128), long(254, 3) + strings.Repeat("k", 255), long(244, 4) + "k",
+		".tenure-probe-x", "a/.tenure-probe-x"} {
 		if err := s.CheckKey(key); err == nil {
 			t.Errorf("%q passes", key)
 		}
@@ -108,6 +115,61 @@ func TestCheckKey(t *testing.T) {
 		}
 		if _, err := s.CompareAndSwap(t.Context(), key, "", nil); err == nil {
 			t.Errorf("%q is written", key)
+		}
+	}
+}
+
+// TestLongNamesAreRefusedByTheElection: a candidate learns of it at its start, not from the server.
+func TestLongNamesAreRefusedByTheElection(t *testing.T) {
+	s := startStub(t)
+	for name, limit := range map[string]string{
+		strings.Repeat("k", 300):                              "has 300 bytes, of at most 255 between slashes",
+		strings.Repeat("k/", 600):                             "1200 bytes with the prefix, of at most 1024",
+		strings.Repeat(strings.Repeat("k", 247)+"/", 4) + "k": "992 bytes with the prefix up to the last slash, of at most 984",
+	} {
+		_, err := tenure.New(s.open(t), name, tenure.Config{ID: "a"})
+		var wrong *tenure.ConfigError
+		if !errors.As(err, &wrong) || wrong.Field != "Name" || !strings.Contains(err.Error(), limit) {
+			t.Errorf("want %q in: %v", limit, err)
+		}
+	}
+	if _, err := New(s.client(), "bucket", WithPrefix(strings.Repeat(strings.Repeat("p", 246)+"/", 4))); err == nil ||
+		!strings.Contains(err.Error(), "987 bytes, of at most 983") {
+		t.Errorf("a long prefix: %v", err)
+	}
+	if n := s.count(""); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// TestGoogleCloudStorageIsRefused by its address, in each way to configure one.
+func TestGoogleCloudStorageIsRefused(t *testing.T) {
+	bareEnvironment(t)
+	t.Setenv("AWS_REGION", "auto")
+	for endpoint, want := range map[string]bool{
+		"https://storage.googleapis.com": true, "http://STORAGE.googleapis.com.:443/": true,
+		"https://bucket.storage.googleapis.com": true, "https://storage.us-east1.rep.googleapis.com": true,
+		"https://storage-mine.p.googleapis.com": true, "https://googleapis.com.example.com": false,
+		"https://notgoogleapis.com": false, "http://127.0.0.1:9000": false,
+	} {
+		ways := map[string]func() (*Store, error){
+			"option": func() (*Store, error) { return FromEnvironment(t.Context(), "bucket", WithEndpoint(endpoint)) },
+			"client": func() (*Store, error) {
+				return New(s3.New(s3.Options{Region: "auto", BaseEndpoint: &endpoint}), "bucket")
+			},
+			"environment": func() (*Store, error) {
+				t.Setenv("AWS_ENDPOINT_URL_S3", endpoint)
+				return FromEnvironment(t.Context(), "bucket")
+			},
+		}
+		for way, open := range ways {
+			_, err := open()
+			if errors.Is(err, driver.ErrUnfit) != want || err != nil && !want {
+				t.Errorf("%s by %s: %v", endpoint, way, err)
+			}
+			if want && !strings.Contains(fmt.Sprint(err), "hold the election in NATS") {
+				t.Errorf("%s by %s does not say what to do: %v", endpoint, way, err)
+			}
 		}
 	}
 }

@@ -34,7 +34,8 @@ type Store struct {
 // WithUnquotedETags have an effect here. New sends no request.
 //
 // It returns an error if the client is nil or has no region, which signatures need, or if the
-// bucket's name or the prefix is not valid.
+// bucket's name or the prefix is not valid. It returns one that wraps driver.ErrUnfit if the
+// client's endpoint is Google Cloud Storage, which is reported to ignore the conditions of writes.
 func New(client *s3.Client, bucket string, opts ...Option) (*Store, error) {
 	s, err := newStore(client, bucket, settle(opts))
 	if err != nil {
@@ -52,6 +53,9 @@ func newStore(client *s3.Client, bucket string, set settings) (*Store, error) {
 	}
 	prefix, err := normalize(set.prefix)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkService(client.Options().BaseEndpoint); err != nil {
 		return nil, err
 	}
 	region := client.Options().Region
@@ -149,12 +153,13 @@ func (s *Store) place(key string) string {
 func (s *Store) MinLease() time.Duration { return 2 * time.Second }
 
 // CheckKey returns an error unless the key can be the rest of an object's name: UTF-8 without
-// control characters, at most 1,024 bytes together with the prefix. Slashes may divide it into
-// parts, but no part may be empty, "." or "..", since servers and proxies resolve such parts. Keys
-// that begin with .tenure-probe- are for inspections.
+// control characters, at most 1,024 bytes together with the prefix, and at most 984 up to the last
+// slash. Slashes may divide it into parts of at most 255 bytes, because some servers keep objects
+// as files. No part may be empty, "." or "..", since servers and proxies resolve such parts. The
+// last part may not begin with .tenure-probe-: such objects are for the store's own checks.
 func (s *Store) CheckKey(key string) error {
-	if strings.HasPrefix(key, probePrefix) {
-		return fmt.Errorf("key %q: names that begin with %s are for inspections", key, probePrefix)
+	if strings.HasPrefix(strings.TrimPrefix(key, folder(key)), probePrefix) {
+		return fmt.Errorf("key %q: objects whose names begin with %s are for the store's own checks", key, probePrefix)
 	}
 	return checkName("key", s.prefix, key)
 }

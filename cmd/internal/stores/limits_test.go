@@ -18,7 +18,8 @@ func TestLimitsComeFromTheStore(t *testing.T) {
 	}{
 		{"nats://host/E", 500 * time.Millisecond, "a/b", "a b"},
 		{"kafka://host/topic?mode=neli", time.Second, "a b", strings.Repeat("k", 250)},
-		{"s3://bucket/" + strings.Repeat("p", 1000), 2 * time.Second, "a b", strings.Repeat("k", 30)},
+		{"s3://bucket/" + strings.Repeat(strings.Repeat("p", 195)+"/", 5), 2 * time.Second, "a b", strings.Repeat("k", 45)},
+		{"s3://bucket", 2 * time.Second, strings.Repeat("k", 255), strings.Repeat("k", 256)},
 	} {
 		place, err := stores.Parse("--store", c.raw)
 		if err != nil {

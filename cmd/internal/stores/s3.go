@@ -95,7 +95,7 @@ func (s *S3) flags() string {
 
 // limits calls no server: the driver's store sends nothing before it is used.
 func (s *S3) limits() (driver.Bounded, error) {
-	return s3object.New(s3.New(s3.Options{Region: "any"}), s.Bucket, s.driverOptions()...)
+	return s3object.New(s3.New(s3.Options{Region: "any"}, s.address), s.Bucket, s.driverOptions()...)
 }
 
 func (s *S3) driverOptions() []s3object.Option {

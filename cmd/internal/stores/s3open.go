@@ -24,7 +24,7 @@ func (s *S3) open(ctx context.Context, o Options) (*Store, error) {
 	}
 	store, err := s3object.New(client, s.Bucket, s.driverOptions()...)
 	if err != nil {
-		return nil, fault.New("", "%w", err)
+		return nil, fault.New(otherStores, "%w", err)
 	}
 	if o.Create {
 		if err := s.create(ctx, client); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // shapeS3 is the form of a URL of object storage in hints.
@@ -18,6 +19,9 @@ const shapeS3 = "s3://bucket/prefix?endpoint=http://host:9000&region=us-east-1"
 // chain says in hints where credentials belong.
 const chain = "credentials come from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE), " +
 	"from ~/.aws or from the machine's role, as for all of AWS's tools; take them out of the URL"
+
+// otherStores is the hint where a server cannot hold elections.
+const otherStores = "tenure help stores lists the stores that there are"
 
 // parameters are those of s3:// URLs.
 var parameters = []string{"endpoint", "region", "path-style", "unquoted"}
@@ -44,7 +48,10 @@ func parseS3(raw string) (*S3, error) {
 	if err := s.set(u.RawQuery); err != nil {
 		return nil, err
 	}
-	if _, err := s.limits(); err != nil { // of the prefix
+	switch _, err := s.limits(); {
+	case errors.Is(err, driver.ErrUnfit): // the endpoint
+		return nil, fault.New(otherStores, "%w", err)
+	case err != nil: // the prefix
 		return nil, fault.New("give a URL such as "+shapeS3, "%w", err)
 	}
 	return s, nil

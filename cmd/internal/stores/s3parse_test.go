@@ -81,6 +81,7 @@ func TestParseS3RefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"s3://bucket?path-style=maybe", "path-style must be true or false", "s3://bucket"},
 		{"s3://bucket?unquoted=1.5", "unquoted must be true or false", "s3://bucket"},
 		{"s3://bucket?endpoint=localhost:9000", "endpoint must be the URL", "endpoint=http://"},
+		{"s3://bucket?endpoint=https://storage.googleapis.com", "unfit for elections: Google Cloud Storage", "tenure help stores"},
 		{"s3://bucket?endpoint=ftp://h", "endpoint must be the URL", "endpoint=http://"},
 		{"s3://bucket?endpoint=http://h%3Fx", "endpoint must be the URL", "endpoint=http://"},
 		{"s3://id:s3cret@bucket", "credentials", "AWS_ACCESS_KEY_ID"},
