@@ -109,6 +109,15 @@ func TestDemoWithInspectRefusesAServerThatIgnoresConditions(t *testing.T) {
 	}
 }
 
+func TestDemoEndsOnAServerThatIgnoresConditions(t *testing.T) {
+	t.Parallel()
+	o := servers.StartObjects(t)
+	o.Careless = true
+	s := begin(t, "--store", o.URL, "--candidates", "2")
+	fails(t, s, "error: candidate ", "the store is unfit for elections: If-None-Match: ", "use a server, or a release of it")
+	s.nothingLeft()
+}
+
 // fails checks that the demo ends with exit code 1 and with these texts on standard error.
 func fails(t *testing.T, s *show, wants ...string) {
 	t.Helper()

@@ -30,10 +30,12 @@ var (
 // storage.
 //
 // A version is an ETag. PutIfMatch does not return the new one, so the store reads the object after
-// each write, unless the storage is an ETagStorage. The storage must be atomic among all writers;
-// the store cannot check that. It classifies the storage's errors as driver.Store requires:
-// ErrStoragePrecondition, and ErrStorageNotFound from a write, are conflicts; an error that wraps
-// driver.ErrDenied stays one; all others leave the outcome open.
+// each write, unless the storage is an ETagStorage. The storage must be atomic among all writers,
+// and must refuse a write whose ETag is not the present one. The store does not check that, as
+// package s3object does, because such a storage may hold the lockfile alone. It classifies the
+// storage's errors as driver.Store requires: ErrStoragePrecondition, and ErrStorageNotFound from a
+// write, are conflicts; an error that wraps driver.ErrDenied stays one; all others leave the
+// outcome open.
 //
 // Entries have no Floor, because such a storage has no clock or counter of its own. After the
 // object was deleted, or S3lect has led, the next token is above the highest one that the elected

@@ -8,9 +8,10 @@
 //
 // A cell is one object, and its version is the object's ETag without quotes. A compare-and-swap is
 // one PutObject, with If-None-Match: * if there was no object, and with If-Match if there was one.
-// Many servers ignore these headers, or check them and write in two steps, so that two of twenty
-// writers win. [Store.Inspect] tests that with races; run it once against every server that is not
-// S3 itself.
+// Some servers ignore these headers. A store finds that out before its first write, and writes
+// nothing there: see Conditions. Other servers check them and write in two steps, so that two of
+// twenty writers win. [Store.Inspect] tests that with races; run it once against every server that
+// is not S3 itself.
 //
 // An ETag is often a hash of the content. That is enough, because elections never write the same
 // bytes twice. The first record of a new object is the exception: a proxy may deliver the request
@@ -25,9 +26,9 @@
 // # What it costs
 //
 // A renewal is one PUT, and a read of the election one GET. With n followers, that is 86,400 s /
-// Renew PUTs and at most n * 86,400 s / Poll GETs a day. Refused writes are billed, too. An
-// inspection takes some 1,130 requests, and 1,030 of them are PUTs: about half a cent at S3's list
-// price.
+// Renew PUTs and at most n * 86,400 s / Poll GETs a day. Refused writes are billed, too. The check
+// of conditions takes two or three PUTs in the life of a Store. An inspection takes some 1,130
+// requests, and 1,030 of them are PUTs: about half a cent at S3's list price.
 //
 // # Rights
 //
@@ -37,6 +38,9 @@
 //	s3:ListBucket    on arn:aws:s3:::BUCKET, perhaps with the condition s3:prefix = PREFIX/*
 //	s3:PutObject     on arn:aws:s3:::BUCKET/PREFIX/*
 //
+// If the rights are for single objects, they must include the object .tenure-probe-conditions
+// beside those of the elections: see Conditions.
+//
 // Elections list nothing, but without s3:ListBucket S3 answers a read of a missing object by 403
 // instead of 404. The store does not take that for absence: it returns driver.ErrDenied and names
 // this right. [Store.Inspect] also uses s3:DeleteObject on BUCKET/PREFIX/.tenure-probe-* and
@@ -44,22 +48,44 @@
 //
 // # Calls
 //
-// A call is one request, except as below under Quotes. The client library's retries are off: a
-// retry of a request that was applied and lost its answer would come back as a conflict with
-// itself. Checksums are sent and checked only where S3 requires them, because other servers refuse
-// them. A call ends with its context. Without a deadline it waits as long as the server takes.
+// A call is one request, except as below under Conditions and Quotes. The client library's retries
+// are off: a retry of a request that was applied and lost its answer would come back as a conflict
+// with itself. Checksums are sent and checked only where S3 requires them, because other servers
+// refuse them. A call ends with its context. Without a deadline it waits as long as the server
+// takes.
+//
+// # Conditions
+//
+// Before its first write, a [Store] checks that its server refuses writes whose conditions are not
+// met: it creates an object twice with If-None-Match: *, and replaces it once with the If-Match of
+// an ETag that no object has. If the object exists, the first of these three writes is enough for
+// the first two. The object is .tenure-probe-conditions in the folder of the election, and stays
+// there. A candidate that follows another one makes this check early, in CheckRights; a process
+// that only reads does not make it.
+//
+//   - If the server ignores a condition, every write returns driver.ErrUnfit, and no candidate is
+//     elected.
+//   - If the right to the object is missing, every write returns driver.ErrDenied. There is no way
+//     around the check.
+//   - If the server does not answer, or answers that it is busy, the outcome of the write is open.
+//     The next write goes on with the check where it ended.
+//
+// All elections of a Store share one check, so use one Store for all elections of a bucket. The
+// check is a part of the call that makes it. It is not repeated in the life of the Store: it does
+// not notice if the server is replaced later by one that ignores conditions.
+//
+// New refuses the addresses of Google Cloud Storage, which is reported to ignore these conditions.
 //
 // # Quotes
 //
 // Ceph's gateway and some services accept only an ETag without quotes in If-Match, and refuse each
 // one with quotes. A store finds out by itself, after a swap was refused and a later read shows the
-// very version that the swap expected. Then the store creates an object for a trial, whose name
-// begins with .tenure-probe- under the prefix, and removes it afterwards. Without s3:DeleteObject
-// the object stays. The store sends a PUT for that object with the other form and a condition that
-// is not met. If the server refuses the PUT, it understands the other form, and the store uses that
-// form from then on, for all keys. If the server applies the PUT, it ignores a form that it does
-// not understand: writes would be unconditional, so the store keeps its first form. Once a swap was
-// applied in one form, the store also keeps that form. [WithUnquotedETags] saves the detour.
+// very version that the swap expected. Then the store sends a PUT for .tenure-probe-conditions with
+// the other form and a condition that is not met. If the server refuses the PUT, it understands the
+// other form, and the store uses that form from then on, for all keys. If the server applies the
+// PUT, it ignores a form that it does not understand: writes would be unconditional, so the store
+// keeps its first form. Once a swap was applied in one form, the store also keeps that form.
+// [WithUnquotedETags] saves the detour.
 //
 // # Limits
 //

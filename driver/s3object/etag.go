@@ -121,24 +121,15 @@ func (s *Store) resolve(ctx context.Context, key string, doubt, now driver.Versi
 	if !try {
 		return
 	}
-	s.form.end(other, s.try(ctx, condition{now, other}))
+	s.form.end(other, s.try(ctx, conditionsKey(key), condition{now, other}))
 }
 
-// try replaces an object of its own under a condition that the object does not meet. The object
-// must exist: a server may refuse every condition on a missing one, and still ignore those that it
-// does not understand.
-func (s *Store) try(ctx context.Context, c condition) treatment {
-	key := probeKey()
-	if _, err := s.put(ctx, key, condition{}, []byte("{}")); err != nil {
+// try returns how the server treats a condition that the object does not meet. It first makes sure
+// that the object exists.
+func (s *Store) try(ctx context.Context, key string, c condition) treatment {
+	if result, _ := s.violate(ctx, key, condition{}); result == unclear {
 		return unclear
 	}
-	defer func() { _ = s.remove(ctx, key) }()
-	_, err := s.put(ctx, key, c, []byte("[]"))
-	switch {
-	case err == nil:
-		return ignored
-	case look(err).conflict():
-		return heeded
-	}
-	return unclear
+	result, _ := s.violate(ctx, key, c)
+	return result
 }

@@ -70,8 +70,7 @@ func (p *probe) atCreation(ctx context.Context) error {
 		return err
 	}
 	p.version, p.creates = again, false
-	p.find(driver.Unsafe, "If-None-Match", "an object is overwritten under the condition that it does not exist: two "+
-		"candidates can both begin an election", anotherServer+notVersioned)
+	p.find(driver.Unsafe, "If-None-Match", overwrites, anotherServer+notVersioned)
 	return nil
 }
 
@@ -153,8 +152,7 @@ func (p *probe) atOldVersion(ctx context.Context) error {
 		return err
 	}
 	p.swaps = false
-	p.find(driver.Unsafe, "If-Match", "the server replaces an object although If-Match names an older version: "+
-		"an old leader overwrites the record of the new one", anotherServer)
+	p.find(driver.Unsafe, "If-Match", replaces, anotherServer)
 	return nil
 }
 

@@ -68,7 +68,7 @@ type fault struct {
 func TestInspectFinds(t *testing.T) {
 	for _, c := range []fault{
 		{"create-only ignored", ignoring("If-None-Match"), driver.Unsafe, "If-None-Match", "overwritten"},
-		{"match ignored", ignoring("If-Match"), driver.Unsafe, "If-Match", "names an older version"},
+		{"match ignored", ignoring("If-Match"), driver.Unsafe, "If-Match", "names another version"},
 		{"races lost always", racy(func(string) bool { return true }), driver.Unsafe, "If-None-Match", "of 4 races"},
 		{"races lost at times", racy(oneInFive()), driver.Unsafe, "If-None-Match", "of 32 races"},
 		{"swaps lost at times", swapsLost, driver.Unsafe, "If-Match", "of 32 races"},

@@ -64,6 +64,7 @@ const (
 	reading purpose = iota
 	writing
 	listing
+	checking // the conditions of writes
 )
 
 // explain turns an error of the client library into one of the contract, with the remedy for an

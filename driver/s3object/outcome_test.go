@@ -93,6 +93,12 @@ func TestOutcomes(t *testing.T) {
 			if n := s.count(""); n != 3 {
 				t.Errorf("%d requests for 3 calls", n)
 			}
+			want := a.write
+			if a.status == http.StatusConflict {
+				want = open // it concerns the check, and decides nothing about the cell
+			}
+			_, err = s.openFirst(t).CompareAndSwap(bounded(t, patience), "key", "", []byte("value"))
+			check(t, "first swap", err, want, a.says, a.whenWriting)
 		})
 	}
 }

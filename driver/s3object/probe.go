@@ -19,8 +19,12 @@ const probePrefix = ".tenure-probe-"
 
 func probeKey() string { return probePrefix + strings.ToLower(rand.Text()) }
 
-// Texts that several remedies share.
+// Texts that inspections and the checks before the first write share.
 const (
+	overwrites = "an object is overwritten under the condition that it does not exist: two candidates can both begin an election"
+	replaces   = "the server replaces an object although If-Match names another version: an old leader overwrites the record " +
+		"of the new one"
+
 	anotherServer = "use a server, or a release of it, that keeps conditional writes, such as S3, MinIO or versitygw"
 	notVersioned  = "; some only do so in buckets without versions"
 )

@@ -75,7 +75,7 @@ func wrongRegion(s *Store, _ purpose, a answer) string {
 }
 
 func notImplemented(_ *Store, d purpose, _ answer) string {
-	if d == writing {
+	if d == writing || d == checking {
 		return "this server has no conditional writes, so that no election can be held on it; take another one or a newer release"
 	}
 	return "this server does not implement the request to read an object (501); check that the endpoint is that of an S3 API"
@@ -83,8 +83,12 @@ func notImplemented(_ *Store, d purpose, _ answer) string {
 
 func noRight(s *Store, d purpose, _ answer) string {
 	objects := fmt.Sprintf("arn:aws:s3:::%s/%s*", s.bucket, s.prefix)
-	if d == writing {
+	switch d {
+	case writing:
 		return fmt.Sprintf("writing needs s3:PutObject on %s, and no policy of the bucket may deny it", objects)
+	case checking:
+		return fmt.Sprintf("a candidate needs s3:GetObject and s3:PutObject on %s, also for the object of this check, and no policy "+
+			"of the bucket may deny them", objects)
 	}
 	return fmt.Sprintf("reading needs s3:GetObject on %s, and s3:ListBucket on arn:aws:s3:::%s, without which S3 answers "+
 		"like this where the object is missing", objects, s.bucket)

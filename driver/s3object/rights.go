@@ -14,22 +14,37 @@ import (
 // CheckRights returns an error that wraps driver.ErrDenied if the right to write the object is
 // missing. It asks to complete a multipart upload that was never begun. That needs the right to put
 // the object, and leaves nothing that a server could store. It does not use a conditional put,
-// because a server that ignores the conditions of writes would overwrite the object. CheckRights
-// returns nil for a server without uploads in parts, which cannot tell. It returns the error of
-// CheckKey, and any other error if there was no answer.
+// because a server that ignores the conditions of writes would overwrite the object. A server
+// without uploads in parts cannot tell; its answer counts as yes.
+//
+// If this store has not yet checked whether its server heeds conditions, CheckRights does that,
+// too. So a follower need not do it when it is elected. Then the error wraps driver.ErrUnfit if the
+// server ignores one, and driver.ErrDenied if the right to the object of that check is missing.
+//
+// CheckRights returns the error of CheckKey, and any other error if there was no answer.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
-	if err := s.ready(ctx, key); err != nil {
+	err := s.ready(ctx, key)
+	if err == nil {
+		err = s.askForRight(ctx, key)
+	}
+	if err == nil {
+		err = s.requireConditions(ctx, key)
+	}
+	if err != nil {
 		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), err)
 	}
-	nothing := condition{"00000000000000000000000000000000", s.form.isBare()}
+	return nil
+}
+
+func (s *Store) askForRight(ctx context.Context, key string) error {
 	_, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket:   &s.bucket,
 		Key:      aws.String(s.prefix + key),
 		UploadId: aws.String("tenure-asks-whether-it-may-write"),
 		// Some policies demand a condition.
-		IfMatch: aws.String(header(nothing.prev, nothing.bare)),
+		IfMatch: aws.String(header(noVersion, s.form.isBare())),
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{
-			{ETag: aws.String(string(nothing.prev)), PartNumber: aws.Int32(1)},
+			{ETag: aws.String(string(noVersion)), PartNumber: aws.Int32(1)},
 		}},
 	}, once)
 	if err == nil {
@@ -37,10 +52,9 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	}
 	switch a := look(err); {
 	case a.status == 0:
-		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), unanswered(err))
+		return unanswered(err)
 	case a.denied():
-		err = s.explain(writing, err)
-		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), err)
+		return s.explain(writing, err)
 	}
 	return nil
 }

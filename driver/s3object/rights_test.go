@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -66,20 +65,23 @@ func TestStandbyWithoutTheRightToWrite(t *testing.T) {
 				return true
 			}
 		})
-		s.set("cell", `{"leaderID":"a","incarnation":"i","term":7,"leaseMillis":20000,"seq":1,"nonce":"n"}`)
-		e, err := tenure.New(s.open(t), "cell", tenure.Config{ID: "b", Clock: clock.Standard{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
-		defer stop()
-		done := make(chan error, 1)
-		go func() { done <- e.Run(ctx, func(context.Context, *tenure.Term) error { return nil }) }()
-		status, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Health() != nil })
-		if err != nil || !errors.Is(status.WriteErr, driver.ErrDenied) {
-			t.Errorf("health: %v (%v)", status.Health(), err)
-		}
-		stop()
-		<-done
+		s.standbyReports(t, driver.ErrDenied)
 	})
+}
+
+// standbyReports lets a candidate follow another one, and requires that it reports this error.
+func (s *stub) standbyReports(t *testing.T, want error) {
+	t.Helper()
+	s.set("billing", `{"leaderID":"a","incarnation":"i","term":7,"leaseMillis":20000,"seq":1,"nonce":"n"}`)
+	e := candidate(t, s.openFirst(t), "b")
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, func(context.Context, *tenure.Term) error { return nil }) }()
+	status, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Health() != nil })
+	if err != nil || !errors.Is(status.WriteErr, want) {
+		t.Errorf("health: %v (%v)", status.Health(), err)
+	}
+	stop()
+	<-done
 }

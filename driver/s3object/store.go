@@ -27,6 +27,8 @@ type Store struct {
 	region string
 	form   form
 	sums   digests
+
+	conditions conditions
 }
 
 // New returns the elections in a bucket, over a client that stays the caller's. Each call overrides
@@ -106,8 +108,12 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 //
 // It returns an error that wraps driver.ErrConflict if the version was different, is gone, or is
 // about to be lost to another write (409); one that wraps driver.ErrDenied if rights or valid
-// credentials are missing; and the error of CheckKey, when nothing was sent. Any other error leaves
-// open whether the value was or will be written.
+// credentials are missing; one that wraps driver.ErrUnfit if the server ignores the conditions of
+// writes, when the cell was not written; and the error of CheckKey, when nothing was sent. Any
+// other error leaves open whether the value was or will be written.
+//
+// Before its first write, a store checks whether the server heeds conditions: see Conditions in the
+// package comment.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	v, err := s.swap(ctx, key, prev, value)
 	if err != nil {
@@ -118,6 +124,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 
 func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	if err := s.ready(ctx, key); err != nil {
+		return "", err
+	}
+	if err := s.requireConditions(ctx, key); err != nil {
 		return "", err
 	}
 	bare := s.form.isBare()

@@ -190,7 +190,17 @@ func (s *stub) client(change ...func(*s3.Options)) *s3.Client {
 	return s3.New(o, append([]func(*s3.Options){s.reach}, change...)...)
 }
 
+// open returns a store that need not check its server any more, so that a test sees only the
+// requests of its own calls.
 func (s *stub) open(t testing.TB, opts ...Option) *Store {
+	t.Helper()
+	store := s.openFirst(t, opts...)
+	store.conditions.heeded = true
+	return store
+}
+
+// openFirst returns a store that has written nothing yet, as after the start of a process.
+func (s *stub) openFirst(t testing.TB, opts ...Option) *Store {
 	t.Helper()
 	store, err := New(s.client(), "bucket", opts...)
 	if err != nil {

@@ -52,6 +52,8 @@ var (
 // explain returns the error and the hint for a bucket that cannot be used.
 func (s *S3) explain(err error) *fault.Error {
 	switch status, code := look(err); {
+	case errors.Is(err, driver.ErrUnfit):
+		return fault.New(otherStores, "%w", err)
 	case code == "NoSuchBucket":
 		return fault.New(madeBy(fmt.Sprintf("aws s3 mb s3://%s%s", s.Bucket, s.flags())),
 			"there is no bucket %s", s.Bucket)

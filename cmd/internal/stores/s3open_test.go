@@ -238,3 +238,22 @@ func TestBucketThatCannotBeCreated(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfitServerHasARemedy: such an error comes from no answer, and must not read as if the server
+// were down.
+func TestUnfitServerHasARemedy(t *testing.T) {
+	bareEnvironment(t)
+	careless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("ETag", `"x"`) }))
+	t.Cleanup(careless.Close)
+	place := parse(t, "s3://bucket/p?region=r&endpoint="+careless.URL)
+	s, err := stores.Open(t.Context(), place, stores.Options{Client: "the test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Driver.CompareAndSwap(t.Context(), "key", "", []byte("value"))
+	var f *fault.Error
+	if err := place.Explain(err); !errors.As(err, &f) || !strings.Contains(f.Error(), "unfit for elections: If-None-Match") ||
+		!strings.Contains(f.Hint, "tenure help stores") || fault.Passes(err) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -135,10 +135,10 @@ func (c *candidate) open(ctx context.Context) (*stores.Store, error) {
 	}})
 }
 
-// hear reports an event. It also reports an operation that was denied: without the right to write
-// no candidate can ever be elected, and only a write shows that.
+// hear reports an event. It also reports that only an operator can help: without the right to
+// write, or on an unfit server, no candidate can ever be elected, and only a write shows that.
 func (c *candidate) hear(e tenure.Event) {
-	if e.Kind == tenure.EventTrouble && errors.Is(e.Cause, driver.ErrDenied) {
+	if e.Kind == tenure.EventTrouble && (errors.Is(e.Cause, driver.ErrDenied) || errors.Is(e.Cause, driver.ErrUnfit)) {
 		c.refuse(e.Cause)
 	}
 	c.tell(e)
