@@ -158,7 +158,11 @@ func (c session) commit(ctx context.Context, begin bool, write func(session) err
 		_ = tx.Rollback()
 		return err
 	}
-	return tx.Commit()
+	err = tx.Commit()
+	if err != nil { // the transaction may still be open, and must not meet the next call
+		_ = c.conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+	}
+	return err
 }
 
 func (c session) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
