@@ -73,6 +73,7 @@ type lease struct {
 	request *record.Request
 	// absence is the version of an absence that was read while the term was valid. No other member
 	// can hold a lease in that state, so a released record may replace this absence and no other.
+	// It is forgotten with the term, because its version may recur.
 	absence driver.Version
 }
 
@@ -99,7 +100,7 @@ func (m *Machine) expire(now clock.Reading) {
 func (m *Machine) end(cause error) {
 	m.cause = cause
 	if !m.lease.announced {
-		m.phase, m.pending = Candidate, nil
+		m.phase, m.pending, m.lease.absence = Candidate, nil, ""
 		return
 	}
 	m.phase = Ended

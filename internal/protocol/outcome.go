@@ -115,7 +115,7 @@ func (m *Machine) takeAnswer(now clock.Reading, id uint64) *Op {
 // observe takes a cell into view and raises the alarms that it causes.
 func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	m.health.recover(now)
-	older := m.view.known() && m.view.older(&c)
+	older := m.view.older(&c)
 	emptied := m.view.held() && (c.Kind == Absent || c.vacant())
 	fresh := m.view.learn(now, c, s, m.incarnation)
 	if fresh && m.view.change == remade {
