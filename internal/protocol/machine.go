@@ -119,7 +119,6 @@ func (m *Machine) Campaign(now clock.Reading, delay time.Duration) {
 
 func (m *Machine) candidate(now clock.Reading, delay time.Duration) {
 	m.phase, m.claims = Candidate, 0
-	m.pending = nil
 	m.health.well = false
 	m.notBefore = later(now.Instant, delay)
 	m.tell(Transition{What: Candidacy})

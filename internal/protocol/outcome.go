@@ -24,13 +24,10 @@ func (m *Machine) ReadDone(now clock.Reading, id uint64, c Cell, out Outcome, er
 		return
 	}
 	m.noteSilence(now)
-	blind := !m.view.known() && op.pushes != m.view.pushes
 	m.observe(now, c, sight{answer, op.sent.Instant})
-	if op.pushes == m.view.pushes {
-		m.view.rumor = nil // unconfirmed
-	}
+	m.view.rumor = nil // the answer shows whether it was true
 	m.reconcile(now, &c)
-	if blind || op.doubted {
+	if op.doubted {
 		m.view.suspect = true // the cell may have changed while this answer was on its way
 	}
 }
@@ -145,7 +142,6 @@ func (m *Machine) voidPending(now clock.Reading) {
 	for i := range m.pending {
 		if p := m.pending[i].promise; m.phase == Leading && p.remaining(now) < m.lease.held.remaining(now) {
 			m.lease.held = p
-			m.lease.moves++
 		}
 	}
 	m.pending, m.lease.absence = nil, ""
@@ -237,7 +233,6 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	if m.cfg.Hearsay {
 		c.Ceiling = max(c.Ceiling, m.view.cell.ceiling()) // only the store knows the ceiling
 		if !m.attested(&c) {
-			m.view.pushes++ // a read in flight may be older
 			m.doubt()
 			return
 		}
@@ -246,7 +241,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	m.view.highestPushedTerm = max(m.view.highestPushedTerm, c.Record.Term)
 	m.noteSilence(now)
 	if !m.view.known() {
-		m.view.pushes++
+		m.doubt() // the first read may be older
 		return
 	}
 	known := c.Version == m.view.cell.Version

@@ -31,7 +31,7 @@ func (m *Machine) withinDeadline(now clock.Reading) bool { return m.mine() && m.
 
 // releasable returns the term that may be released. There are three cases: a record that names this
 // member; the absence that this member read while its term was valid, and that ended the term; and
-// the state that a pending write, other than a vacant record, expects and could still replace.
+// the state that a pending write expects and could still replace.
 func (m *Machine) releasable() (term uint64, ok bool) {
 	c := &m.view.cell
 	if m.mine() {
@@ -41,30 +41,17 @@ func (m *Machine) releasable() (term uint64, ok bool) {
 		return m.lease.term, true
 	}
 	for i := range m.pending {
-		if a := &m.pending[i]; a.expects(c) && a.purpose != create {
+		if a := &m.pending[i]; a.expects(c) {
 			return a.term, true
 		}
 	}
 	return 0, false
 }
 
-// sendRelease sends a release. After it, no earlier claim or renewal of this member counts (L1).
 func (m *Machine) sendRelease(now clock.Reading, term uint64) *Op {
-	m.keepReleases(&m.view.cell)
 	r := m.record(now, term, max(m.lease.seq, m.view.cell.Record.Seq)+1)
 	r.LastUpdated, r.Released, r.Successor = time.Time{}, true, m.successor
 	return m.write(now, release, m.view.cell.Version, r)
-}
-
-// keepReleases drops the pending writes, except releases that could still replace present.
-func (m *Machine) keepReleases(present *Cell) {
-	kept := m.pending[:0]
-	for _, a := range m.pending {
-		if a.purpose == release && a.expects(present) {
-			kept = append(kept, a)
-		}
-	}
-	m.pending = kept
 }
 
 // releasingTimers ends a release whose time is over. Then the lease expires by itself.
@@ -72,7 +59,6 @@ func (m *Machine) releasingTimers(now clock.Reading, wake *wakeup) {
 	if !wake.reached(now, m.releaseBy()) {
 		return
 	}
-	m.op = nil
 	m.endRelease(now, false)
 }
 
@@ -99,7 +85,7 @@ func (m *Machine) leaveTerm(now clock.Reading) {
 	m.phase = Idle
 	if m.again {
 		start := byLeader(m.notBefore, 0)
-		m.candidate(now, max(0, start.left(now.Instant)))
+		m.candidate(now, start.left(now.Instant))
 		return
 	}
 	m.tell(Transition{What: Withdrawn, Term: m.lease.term})

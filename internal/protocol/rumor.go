@@ -25,7 +25,6 @@ func (m *Machine) unverified(now clock.Reading, c *Cell) {
 	case m.view.known() && c.Version == m.view.cell.Version:
 	case c.Kind == Valid && (own || late || m.view.rumor != nil && m.view.rumor.nonce == c.Record.Nonce):
 	case m.listensToRumors(now) && m.view.renewedBy(c) && c.Record.Incarnation != m.incarnation:
-		m.view.pushes++
 		m.view.rumor = &rumor{c.Record.Nonce, now.Instant, MomentOf(now.Wall)}
 	default:
 		m.doubt()

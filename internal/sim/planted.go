@@ -421,7 +421,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "rumor-outlives-read", Rule: "L13", Left: "a rumor still counts after a read has shown that it is false",
-		Edit:  []edit{{"protocol/outcome.go", "		m.view.rumor = nil // unconfirmed\n", ""}},
+		Edit:  []edit{{"protocol/outcome.go", "	m.view.rumor = nil // the answer shows whether it was true\n", ""}},
 		Shows: "operations within a lease|" + nobody,
 	},
 	{
@@ -499,11 +499,7 @@ var plantedRules = []bug{
 	},
 	{
 		Name: "old-claim-adopted", Rule: "L16", Left: "a claim of an earlier campaign is adopted by the next one",
-		Edit: []edit{
-			{"protocol/machine.go", "	m.phase, m.claims = Candidate, 0\n	m.pending = nil\n", "	m.phase, m.claims = Candidate, 0\n"},
-			{"protocol/release.go", "	m.pending, m.successor, m.lease.absence, m.lease.announced = nil, \"\", \"\", false", "	m.successor, m.lease.absence, m.lease.announced = \"\", \"\", false"},
-			{"protocol/release.go", "	m.keepReleases(&m.view.cell)\n", ""},
-		},
+		Edit: []edit{{"protocol/release.go", "	m.pending, m.successor, m.lease.absence, m.lease.announced = nil, \"\", \"\", false", "	m.successor, m.lease.absence, m.lease.announced = \"\", \"\", false"}},
 		Test: "TestTimelines/L16-withdraw",
 		Note: "Three answers must be lost, and the first request must arrive last.",
 	},
