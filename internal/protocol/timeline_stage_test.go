@@ -128,7 +128,7 @@ func (s *stage) configure(words []string) error {
 	fields := map[string]*time.Duration{
 		"lease": &s.cfg.Lease, "renew": &s.cfg.Renew, "budget": &s.cfg.Budget, "finish": &s.cfg.FinishWithin,
 		"grace": &s.cfg.Grace, "splay": &s.cfg.Splay, "poll": &s.cfg.Poll, "stable": &s.cfg.PollStable,
-		"precedence": &s.cfg.Precedence,
+		"precedence": &s.cfg.Precedence, "stop": &s.cfg.StopWithin,
 	}
 	for _, w := range words {
 		if w == "nominated" || w == "nominee-only" {

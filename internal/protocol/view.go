@@ -51,7 +51,8 @@ type Cell struct {
 }
 
 // stamp identifies a holder's write. A hand-over request changes the version of a cell and not its
-// stamp, so it restarts no timer (L2).
+// stamp, so it restarts no timer (L2). The nonce alone identifies an honest write, but a record
+// that a person edited may keep its nonce.
 type stamp struct {
 	incarnation string
 	term        uint64
@@ -195,7 +196,7 @@ type view struct {
 	// lower term follows a pushed one.
 	highestPushedTerm uint64
 	longLease         time.Duration
-	// pushes counts the pushes that may show a later state than a read in flight.
+	// pushes counts the pushed cells that came into view: an operation in flight may be older.
 	pushes uint64
 	// rumor is a renewal that the store has not shown; nil if there is none.
 	rumor *rumor
@@ -340,7 +341,8 @@ func (v *view) expiresAfter(cfg *Config) time.Duration {
 // bound returns a drift bound in parts per million: each holder whose lease may be running has
 // allowed for at least this bound. If the record in view is sound and names a holder, it is the
 // bound that the record states, or 0 if it states none, as in older releases of Tenure. It is 0 if
-// the holder is unknown, because the record is vacant, damaged or not sound.
+// the holder is unknown, because the record is vacant, damaged or not sound. A vacant record of
+// Tenure states no bound, but another program may write one.
 func (v *view) bound() uint32 {
 	if v.trust != sound || !v.held() {
 		return 0
