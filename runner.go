@@ -70,7 +70,8 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// wakeTimer is the timer for the machine's next step. It is reset only to an earlier time: if it
+// wakeTimer is the timer for the machine's next step. It is reset only to an earlier time: a later
+// one would follow from each question whether the work may act, which must be cheap. If the timer
 // fires too early, that costs one step and does no harm.
 type wakeTimer struct {
 	at   time.Duration // on the Mono clock

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,9 +25,9 @@ type bug struct {
 	// Shows is a regular expression that matches the faults that this bug causes. Other faults do
 	// not count.
 	Shows string
-	// Test is the deterministic test in internal/protocol that fails with a bug that too few seeds
-	// show. Note explains why.
-	Test, Note string
+	// Test is the deterministic test that fails with a bug that too few seeds show. Note explains
+	// why. In is the directory of the test, if it is not internal/protocol.
+	Test, Note, In string
 }
 
 type edit struct{ File, Old, New string }
@@ -120,7 +121,7 @@ func (b *bug) hunt(seeds uint64, all bool) (verdict, error) {
 	return v, nil
 }
 
-// fails runs the deterministic test in its package with the bug, and reports whether the test
+// fails runs the deterministic test with the bug, and reports whether the test
 // notices.
 func (b *bug) fails() (verdict, error) {
 	top, err := root()
@@ -137,7 +138,7 @@ func (b *bug) fails() (verdict, error) {
 		return verdict{}, err
 	}
 	pattern := "^" + strings.ReplaceAll(b.Test, "/", "$/^") + "$"
-	cmd := exec.Command("go", "test", "-count=1", "-overlay", list, "-run", pattern, "./internal/protocol")
+	cmd := exec.Command("go", "test", "-count=1", "-overlay", list, "-run", pattern, "./"+cmp.Or(b.In, "internal/protocol"))
 	cmd.Dir = top
 	out, err := cmd.CombinedOutput()
 	switch {

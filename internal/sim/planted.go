@@ -248,6 +248,12 @@ var plantedRules = []bug{
 		Shows: unknown,
 	},
 	{
+		Name: "client-timeout-counted", Rule: "L7", Left: "a write that the store's client gave up at its own time limit counts as applied",
+		Edit: []edit{{"../runner.go", "	case err == nil:\n		return protocol.Applied", "	case err == nil || errors.Is(err, context.DeadlineExceeded):\n		return protocol.Applied"}},
+		Test: "TestFailedWritesDoNotCount", In: ".",
+		Note: "The simulation has no runner, which turns errors into outcomes.",
+	},
+	{
 		Name: "read-drops-pending", Rule: "L1, L7", Left: "a read makes a leader forget its pending writes, which may still be applied",
 		Edit:  []edit{{"protocol/outcome.go", "	case Leading:\n		m.stepDownIfLost(c)", "	case Leading:\n		m.pending = nil\n		m.stepDownIfLost(c)"}},
 		Shows: unknown,

@@ -118,6 +118,12 @@ var plantedStates = []bug{
 		Shows: "believes a peer",
 	},
 	{
+		Name: "peer-bound-believed", Rule: "L3, L13", Left: "a drift bound that a peer pushes counts, though the store does not show it",
+		Edit: []edit{{"protocol/outcome.go", " && r.Lease == shown.Lease && r.Drift == shown.Drift", " && r.Lease == shown.Lease"}},
+		Test: "TestTimelines/L13-pushes",
+		Note: "Peers of the simulation push the bound that the store shows.",
+	},
+	{
 		Name: "claim-on-old-sight", Rule: "L3a", Left: "a state from before this process was stopped is claimed without a read",
 		Edit:  []edit{{"protocol/candidate.go", "	if m.view.source == ownWrite || !m.viewIsRecent(now) {", "	if m.view.source == ownWrite {"}},
 		Shows: "claimed after term" + "|" + twoLead + "|" + tooSoon,
@@ -126,6 +132,12 @@ var plantedStates = []bug{
 		Name: "release-on-old-sight", Rule: "L3a", Left: "a record from before this process was stopped is released without a read",
 		Edit:  []edit{{"protocol/release.go", "		if !m.viewIsRecent(now) && !m.withinDeadline(now) {", "		if m.lease.term > 0 && !m.viewIsRecent(now) && false {"}},
 		Shows: "released over" + "|" + twoLead,
+	},
+	{
+		Name: "overdue-write-sent", Rule: "L3a", Left: "a write is sent though the process was stopped since the machine decided on it",
+		Edit: []edit{{"../runner.go", "	if err == nil && op.Overdue(m.clock.Now()) {", "	if err != nil && op.Overdue(m.clock.Now()) {"}},
+		Test: "TestWriteIsNotSentAfterAStop", In: ".",
+		Note: "The simulation has no runner: it sends each write at the time of the decision.",
 	},
 	{
 		Name: "overdue-answer-counts", Rule: "L3a", Left: "an answer counts, however late it comes",
@@ -149,6 +161,12 @@ var plantedStates = []bug{
 		Edit: []edit{{"protocol/outcome.go", "	if m.view.otherEra(&c) || known && !c.sameTerm(&m.view.cell) || known && c.Record.Seq > m.view.cell.Record.Seq {", "	if m.view.otherEra(&c) {"}},
 		Test: "TestTimelines/L03a-recurring",
 		Note: "The store must lose writes just when the next leader's claim gets the version that the old leader has in view: 1 of 5,000 seeds.",
+	},
+	{
+		Name: "pushed-era-believed", Rule: "L3a, L13", Left: "a push of a recreated store counts without a read",
+		Edit: []edit{{"protocol/outcome.go", "	if m.view.otherEra(&c) || known &&", "	if known &&"}},
+		Test: "TestTimelines/L03a-recurring",
+		Note: "The state is not sound (L3a) and is waited out, read or pushed. A leader reads after any push of another's record.",
 	},
 	{
 		Name: "leader-reads-when-pushes-begin", Rule: "L13, H2", Left: "a leader whose watch begins reads before it renews, and a stale read ends its term",

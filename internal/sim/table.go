@@ -130,8 +130,9 @@ To run one bug:
 const byTest = `
 ## Found by a deterministic test
 
-For each of these, a test in internal/protocol fails with the bug. Too few seeds meet the conditions
-that the bug needs, or it costs no more than other faults do.
+For each of these, a test fails with the bug: a test in internal/protocol, or in the root package if
+it is a bug of the runner. Too few seeds meet the conditions that the bug needs, or it costs no more
+than other faults do.
 
 | bug | rule | what is left out | test | why no seeds |
 |---|---|---|---|---|

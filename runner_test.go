@@ -1,0 +1,166 @@
+package tenure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+)
+
+// testClock is package time's clock. Its machine can be suspended, and it counts timers.
+type testClock struct {
+	clock.Standard
+	asleep, timers atomic.Int64
+}
+
+func (c *testClock) Now() clock.Reading {
+	r := c.Standard.Now()
+	r.Boot += time.Duration(c.asleep.Load())
+	return r
+}
+
+func (c *testClock) AfterFunc(d time.Duration, f func()) func() bool {
+	c.timers.Add(1)
+	return c.Standard.AfterFunc(d, f)
+}
+
+// clogged is a store whose reads of all keys but one hang until the test ends them, even if their
+// context ends. It counts the writes of that one key.
+type clogged struct {
+	driver.Store
+	hang   chan struct{}
+	writes atomic.Int64
+}
+
+func (s *clogged) Read(ctx context.Context, k string) (driver.Entry, error) {
+	if k != key {
+		<-s.hang
+	}
+	return s.Store.Read(ctx, k)
+}
+
+func (s *clogged) CompareAndSwap(ctx context.Context, k string, prev driver.Version, value []byte) (driver.Version, error) {
+	if k == key {
+		s.writes.Add(1)
+	}
+	return s.Store.CompareAndSwap(ctx, k, prev, value)
+}
+
+// A renewal waits until other calls have ended. Meanwhile the machine is suspended, for longer than
+// the lease: another member may lead by now, so the renewal must not be sent. Its context has not
+// ended, because timers do not count the time of a suspension.
+func TestWriteIsNotSentAfterAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 256 // of concurrent calls
+		store := &clogged{Store: memory.NewPolled(), hang: make(chan struct{})}
+		clocks := &testClock{}
+		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Clock = clocks })
+		all := g.elections(limit + 1)
+		term, err := all[0].Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ends := g.joinAll(ctx, all[1:], &termCounter{})
+		time.Sleep(lease/3 + time.Second)
+		clocks.asleep.Store(int64(time.Hour))
+		close(store.hang)
+		synctest.Wait()
+		if n := store.writes.Load(); n != 1 || term.Err() == nil {
+			t.Errorf("after the claim, %d writes were sent; the term ended with %v", n-1, term.Err())
+		}
+		stop()
+		for _, end := range ends {
+			<-end
+		}
+		_ = term.Resign(t.Context())
+	})
+}
+
+// failing is a store that applies no write while there is an error, and returns the error.
+type failing struct {
+	driver.Store
+	err atomic.Pointer[error]
+}
+
+func (s *failing) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if err := s.err.Load(); err != nil {
+		return "", *err
+	}
+	return s.Store.CompareAndSwap(ctx, key, prev, value)
+}
+
+// Only a write that the store confirms makes or keeps a leader, whatever the error of another.
+func TestFailedWritesDoNotCount(t *testing.T) {
+	for name, err := range map[string]error{
+		"the client's time limit": fmt.Errorf("client: %w", context.DeadlineExceeded),
+		"a call that was ended":   context.Canceled,
+		"a conflict":              fmt.Errorf("client: %w", driver.ErrConflict),
+		"missing rights":          driver.ErrDenied,
+		"another error":           errors.New("no answer"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &failing{Store: memory.NewPolled()}
+				store.err.Store(&err)
+				var events diary
+				e := mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = events.note })
+				ctx, stop := context.WithTimeout(t.Context(), 3*lease)
+				defer stop()
+				if term, err := e.Campaign(ctx); err == nil {
+					t.Errorf("term %d begins with a failed claim", term.Token())
+				}
+				store.err.Store(nil)
+				term, _ := e.Campaign(t.Context())
+				time.Sleep(lease + time.Second) // no renewal is under way
+				store.err.Store(&err)
+				left := term.Remaining()
+				time.Sleep(left - time.Millisecond)
+				if now := term.Remaining(); now != time.Millisecond {
+					t.Errorf("%v remain of %v after failed renewals", now, left)
+				}
+				time.Sleep(time.Millisecond)
+				if term.Err() == nil {
+					t.Error("the term goes on without renewals")
+				}
+				store.err.Store(nil)
+				_ = term.Resign(t.Context())
+				if trouble := events.count(tenure.EventTrouble) > 0; trouble == errors.Is(err, driver.ErrConflict) {
+					t.Errorf("reported as trouble: %v", trouble)
+				}
+			})
+		})
+	}
+}
+
+// Work may ask at each step whether it still leads, so the question must be cheap.
+func TestQuestionSetsNoTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clocks := &testClock{}
+		term, err := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Clock = clocks }).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lease)
+		synctest.Wait()
+		before := clocks.timers.Load()
+		for range 1000 {
+			time.Sleep(time.Millisecond)
+			if err := term.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := clocks.timers.Load() - before; n > 0 {
+			t.Errorf("1000 questions set %d timers", n)
+		}
+		_ = term.Resign(t.Context())
+	})
+}
