@@ -348,3 +348,54 @@ func TestGroupElectionsJoinWithAnEndedContext(t *testing.T) {
 		group.Wait()
 	})
 }
+
+// longContext is a context that counts the waits for its end.
+type longContext struct {
+	context.Context
+	done  chan struct{}
+	waits atomic.Int64
+}
+
+func (c *longContext) Done() <-chan struct{} { return c.done }
+
+func (c *longContext) AfterFunc(func()) (stop func() bool) {
+	c.waits.Add(1)
+	return func() bool { c.waits.Add(-1); return true }
+}
+
+// In whatever order elections end, nothing of them waits for the end of a context that goes on.
+func TestGroupElectionsThatEndForgetTheirContext(t *testing.T) {
+	for name, order := range map[string][]int{
+		"the first first": {0, 1, 2},
+		"the last first":  {2, 1, 0},
+		"the middle last": {0, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := &longContext{Context: context.Background(), done: make(chan struct{})}
+				g := mustNewGroup(t, memory.New(), "a", nil)
+				var ends []<-chan error
+				var finish []chan struct{}
+				for _, e := range g.elections(3) {
+					work := make(chan struct{})
+					finish = append(finish, work)
+					ends = append(ends, g.join(ctx, e, tenure.Lead(func(context.Context, *tenure.Term) error {
+						<-work
+						return errors.New("by itself")
+					})))
+				}
+				time.Sleep(lease)
+				if n := ctx.waits.Load(); n != 1 {
+					t.Errorf("%d waits for one context", n)
+				}
+				for _, i := range order {
+					close(finish[i])
+					<-ends[i]
+				}
+				if n := ctx.waits.Load(); n != 0 {
+					t.Errorf("%d waits are left", n)
+				}
+			})
+		})
+	}
+}

@@ -61,3 +61,24 @@ func TestObserveFollowsWithoutAGoroutine(t *testing.T) {
 		_ = b.end(t)
 	})
 }
+
+// The term and the address stay the same when a leader changes its metadata.
+func TestObserverSeesChangedMetadata(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		zone := func(z string) func(*tenure.Config) {
+			return func(c *tenure.Config) { c.Metadata = map[string]string{"zone": z} }
+		}
+		a := start(t, mustNew(t, store, "a", zone("east")), holdOn)
+		within(t, lease, a.won, "term")
+		o := mustNew(t, store, "o", nil)
+		defer o.Observe()()
+		for _, z := range []string{"east", "west", "east"} {
+			reconfigure(t, a.election, zone(z))
+			time.Sleep(3 * lease)
+			if got := o.Status().Leader.Metadata["zone"]; got != z {
+				t.Errorf("the leader's zone is %q, want %q", got, z)
+			}
+		}
+		_ = a.end(t)
+	})
+}

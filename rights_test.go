@@ -146,3 +146,29 @@ func TestRightsCheckCostsALeaderNothingAndEndsWithTheElection(t *testing.T) {
 		_ = a.end(t)
 	})
 }
+
+// A write that was allowed makes checks needless. One that was denied does not.
+func TestWritesShowTheRightToWrite(t *testing.T) {
+	for name, allowed := range map[string]bool{"allowed": true, "denied": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mine := &readable{Store: memory.New()}
+				mine.forbidden.Store(!allowed)
+				g := mustNewGroup(t, mine, "b", nil)
+				first := start(t, g.election("other"), holdOn)
+				time.Sleep(lease)
+				leader := start(t, mustNew(t, mine.Store, "leader", nil), holdOn)
+				within(t, lease, leader.won, "term of the leader")
+				b := start(t, g.election(), holdOn)
+				time.Sleep(lease)
+				if checked := mine.checks.Load() > 0; checked == allowed {
+					t.Errorf("checked its rights: %v", checked)
+				}
+				if err := b.election.Status().WriteErr; (err == nil) != allowed {
+					t.Errorf("the right to write: %v", err)
+				}
+				_, _, _ = first.end(t), b.end(t), leader.end(t)
+			})
+		})
+	}
+}

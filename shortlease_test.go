@@ -139,13 +139,7 @@ func slowAndThenAway(t *testing.T, slow time.Duration) {
 	store := far(3 * time.Second)
 	var early, late diary
 	var away atomic.Bool
-	a := start(t, mustNew(t, store, "a", tight(2*time.Second, func(e tenure.Event) {
-		if away.Load() {
-			late.note(e)
-		} else {
-			early.note(e)
-		}
-	})), holdOn)
+	a := start(t, mustNew(t, store, "a", tight(2*time.Second, splitAt(&away, &early, &late))), holdOn)
 	time.Sleep(slow)
 	store.delay.Store(int64(10 * time.Millisecond))
 	within(t, time.Minute, a.won, "term of a")
@@ -155,6 +149,7 @@ func slowAndThenAway(t *testing.T, slow time.Duration) {
 	store.delay.Store(int64(10 * time.Millisecond))
 	within(t, time.Minute, a.won, "another term of a")
 	_ = a.end(t)
+	t.Logf("early %v late %v %+v", early.shortLease(), late.shortLease(), late.events)
 	if early.shortLease() == nil {
 		t.Error("3 s are not too slow")
 	}
@@ -163,6 +158,43 @@ func slowAndThenAway(t *testing.T, slow time.Duration) {
 	}
 	if late.find(tenure.EventTrouble) == nil {
 		t.Error("no trouble")
+	}
+}
+
+// The same for a follower, which only reads.
+func TestOutageOfAFollowerIsNotReportedAsAShortLease(t *testing.T) {
+	for i := range 10 {
+		synctest.Test(t, func(t *testing.T) { slowAndThenAwayFromAFollower(t, time.Minute+time.Duration(i)*400*time.Millisecond) })
+	}
+}
+
+func slowAndThenAwayFromAFollower(t *testing.T, slow time.Duration) {
+	store := far(3 * time.Second)
+	leader := start(t, mustNew(t, store.Polled, "leader", tight(2*time.Second, nil)), holdOn)
+	var early, late diary
+	var away atomic.Bool
+	o := mustNew(t, store, "o", tight(2*time.Second, splitAt(&away, &early, &late)))
+	defer o.Observe()()
+	time.Sleep(slow)
+	store.delay.Store(int64(10 * time.Millisecond))
+	time.Sleep(time.Minute)
+	away.Store(true)
+	store.delay.Store(int64(time.Hour))
+	time.Sleep(time.Minute)
+	if early.shortLease() == nil || late.shortLease() != nil || late.find(tenure.EventTrouble) == nil {
+		t.Errorf("when the store was slow: %v; when it was away: %v", early.shortLease(), late.shortLease())
+	}
+	_ = leader.end(t)
+}
+
+// splitAt notes events in early, and in late once it is away.
+func splitAt(away *atomic.Bool, early, late *diary) func(tenure.Event) {
+	return func(e tenure.Event) {
+		if away.Load() {
+			late.note(e)
+		} else {
+			early.note(e)
+		}
 	}
 }
 
