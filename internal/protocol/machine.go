@@ -137,7 +137,6 @@ func (m *Machine) Withdraw(now clock.Reading) {
 	}
 	m.withdraw(now, false)
 	if !won && !m.claimPending() {
-		m.op = nil
 		m.leaveTerm(now)
 	}
 }
@@ -146,7 +145,6 @@ func (m *Machine) Withdraw(now clock.Reading) {
 // again, the member campaigns afterwards.
 func (m *Machine) withdraw(now clock.Reading, again bool) {
 	m.phase, m.again, m.successor, m.leavingSince = Releasing, again, "", now.Instant
-	m.notBefore = now.Instant
 }
 
 // claimPending reports whether a claim of this member may be in the cell, now or later.
