@@ -82,3 +82,23 @@ func TestObserverSeesChangedMetadata(t *testing.T) {
 		_ = a.end(t)
 	})
 }
+
+// The time of the last renewal is for people: a record that nobody holds has none.
+func TestRecordShowsWhenItWasRenewed(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		within(t, lease, a.won, "term")
+		won := time.Now()
+		o := mustNew(t, store, "o", nil)
+		defer o.Observe()()
+		time.Sleep(2 * lease)
+		if got := o.Status().Record.Updated; got.Sub(won) < lease/2 || time.Since(got) > lease {
+			t.Errorf("elected at %v, renewed at %v, now it is %v", won, got, time.Now())
+		}
+		_ = a.end(t)
+		time.Sleep(2 * lease)
+		if r := o.Status().Record; !r.Updated.IsZero() {
+			t.Errorf("after the release: %+v", r)
+		}
+	})
+}

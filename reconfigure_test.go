@@ -65,6 +65,22 @@ func TestChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
 	})
 }
 
+// Work that needs more time to stop must have it from now on, not from the next renewal.
+func TestLargerStopWithinTakesEffectAtOnce(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a := start(t, mustNew(t, store, "a", nil), holdOn)
+		term := within(t, time.Minute, a.won, "term of a")
+		time.Sleep(lease + time.Second) // no renewal is under way
+		renewed := term.Renewed()
+		reconfigure(t, a.election, func(c *tenure.Config) { c.StopWithin = time.Second })
+		synctest.Wait()
+		if left := term.Remaining(); !closed(renewed) || left < lease/2 {
+			t.Errorf("renewed: %v; %v are left", closed(renewed), left)
+		}
+		_ = a.end(t)
+	})
+}
+
 // A shorter lease does not shorten a lease that was promised. The successor waits for the lease in
 // the record, not for its own.
 func TestFollowerWithAShorterLeaseWaitsForTheLeaseInTheRecord(t *testing.T) {
