@@ -207,29 +207,75 @@ func TestGroupLimitsConcurrentStoreCalls(t *testing.T) {
 	})
 }
 
+// leadAmongMany starts a leader and, after a pause, so many elections of its group that reading for
+// all of them takes longer than the lease.
+func leadAmongMany(t *testing.T, store driver.Store, pause time.Duration) (term *tenure.Term, end func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	g := mustNewGroup(t, store, "a", nil)
+	all := g.elections(3_000)
+	leader := start(t, all[0], holdOn)
+	term = within(t, time.Minute, leader.won, "term")
+	time.Sleep(pause)
+	ends := g.joinAll(ctx, all[1:], tenure.Lead(holdOn))
+	return term, func() {
+		stop()
+		for _, done := range ends {
+			<-done
+		}
+		_ = leader.end(t)
+	}
+}
+
 // Leaders are renewed in time while many other elections start: their calls have priority.
 func TestGroupCallsTheStoreForLeadersFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const many = 3_000
-		store := &concurrency{Store: memory.NewPolled(), slow: 2 * time.Second}
-		ctx, stop := context.WithCancel(t.Context())
-		g := mustNewGroup(t, store, "a", nil)
-		all := g.elections(many)
-		leader := start(t, all[0], holdOn)
-		term := within(t, time.Minute, leader.won, "term")
-		// Reading for all of them takes longer than the lease.
-		ends := g.joinAll(ctx, all[1:], tenure.Lead(holdOn))
+		term, end := leadAmongMany(t, &concurrency{Store: memory.NewPolled(), slow: 2 * time.Second}, 0)
 		for range 60 {
 			time.Sleep(lease / 30)
 			if left := term.Remaining(); left < lease/2 {
 				t.Fatalf("%v are left of the lease: its renewal waits", left)
 			}
 		}
+		end()
+	})
+}
+
+// After a failed renewal the leader reads. This read has priority, too.
+func TestGroupReadsForLeadersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 2 * time.Second
+		writes := &failing{Store: memory.NewPolled()}
+		term, end := leadAmongMany(t, &concurrency{Store: writes, slow: slow}, lease/3-time.Second)
+		noAnswer := errors.New("no answer")
+		writes.err.Store(&noAnswer)
+		time.Sleep(slow + time.Millisecond) // the renewal waits for the first of the other reads
+		writes.err.Store(nil)
+		time.Sleep(lease / 3)
+		if left := term.Remaining(); left < lease/2 {
+			t.Errorf("%v are left of the lease: the read waits", left)
+		}
+		end()
+	})
+}
+
+// Claims do not wait behind the reads of other elections either, which could make them too late.
+func TestGroupClaimsBeforeItReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 1000
+		store := &concurrency{Store: memory.NewPolled(), slow: 2 * time.Second}
+		ctx, stop := context.WithCancel(t.Context())
+		work := &termCounter{}
+		g := mustNewGroup(t, store, "a", nil)
+		ends := g.joinAll(ctx, g.elections(many), work)
+		time.Sleep(3 * time.Second)
+		if n := work.led.Load(); n < 200 {
+			t.Errorf("%d elections led when 256 had been read", n)
+		}
 		stop()
 		for _, done := range ends {
 			<-done
 		}
-		_ = leader.end(t)
 	})
 }
 
