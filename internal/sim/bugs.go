@@ -121,8 +121,7 @@ func (b *bug) hunt(seeds uint64, all bool) (verdict, error) {
 	return v, nil
 }
 
-// fails runs the deterministic test with the bug, and reports whether the test
-// notices.
+// fails runs the deterministic test with the bug, and reports whether the test notices.
 func (b *bug) fails() (verdict, error) {
 	top, err := root()
 	if err != nil {
