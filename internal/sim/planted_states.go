@@ -63,12 +63,12 @@ var plantedStates = []bug{
 	},
 	{
 		Name: "reset-forgets-floor", Rule: "L15, L10", Left: "a reset restarts the terms, though the store vouches for a higher one",
-		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c)", "max(c.Record.Term, m.view.highestSeenTerm())"}},
+		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c), Seq: 0", "max(c.Record.Term, m.view.highestSeenTerm()), Seq: 0"}},
 		Shows: "terms went back|claimed after term|a reset goes back",
 	},
 	{
 		Name: "reset-by-floor-alone", Rule: "L15, L10", Left: "a reset goes by the floor of the store, not by the damaged record, or the terms seen before",
-		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c)", "max(c.Floor, 0*m.view.highestSeenTerm())"}},
+		Edit:  []edit{{"protocol/reset.go", "m.highestKnownTerm(&c), Seq: 0", "max(c.Floor, 0*m.view.highestSeenTerm()), Seq: 0"}},
 		Shows: "a reset goes back",
 	},
 	{
