@@ -56,7 +56,8 @@ func (c *candidate) start() error {
 func (c *candidate) args() []string {
 	args := []string{"run", "--store", c.stage.server.store(c.address()), "--create", "--election", election, "--id", c.id(),
 		"--lease", c.stage.lease.String(), "--log-level", "debug"}
-	args = append(append(args, c.stage.row.run...), "--", c.stage.b.worker, "-journal", c.stage.journal())
+	args = append(append(append(args, c.stage.row.run...), "--"), c.stage.row.by...)
+	args = append(args, c.stage.b.worker, "-journal", c.stage.journal())
 	return append(args, c.stage.row.worker...)
 }
 

@@ -99,3 +99,23 @@ func (s *stage) thaw() error {
 	s.sleep(s.lease / 2)
 	return err
 }
+
+// stopGuard stops the leader's guard. The kernel continues it before the lease runs out, so the
+// leader leads on.
+func (s *stage) stopGuard() error {
+	c, old, err := s.leader()
+	if err != nil {
+		return err
+	}
+	s.note("%s: %s", c.id(), freezeGuard.name)
+	end, err := freezeGuard.begin(c)
+	if err != nil {
+		return err
+	}
+	s.sleep(time.Duration(freezeGuard.lasts * float64(s.lease)))
+	if next, _ := s.watch.last(); next != old {
+		s.late("%s does not lead on: the guard was continued too late", c.id())
+	}
+	_, err = s.relieve(c, end)
+	return err
+}

@@ -17,11 +17,12 @@ const (
 // Edits that several flaws have in common.
 var (
 	// The guard obeys tenure, but does nothing at its own deadlines.
-	noDeadline = overlay.Edit{File: guardProcess, Old: "	if p.job == nil {\n		return\n	}\n	now := p.clock.Now()",
-		New: "	if p.job == nil || !p.killing && p.leftovers == nil {\n		return\n	}\n	now := p.clock.Now()"}
+	noDeadline = overlay.Edit{File: guardProcess, Old: "	if p.job == nil {\n		return\n	}\n	if p.lease.over",
+		New: "	if p.job == nil || !p.killing && p.leftovers == nil {\n		return\n	}\n	if p.lease.over"}
 	noBereavement = overlay.Edit{File: guardProcess, Old: "	p.orders, p.orphaned, p.pending = nil, true, nil\n	p.finish()",
 		New: "	p.orders, p.orphaned, p.pending = nil, true, nil"}
-	noTimer    = overlay.Edit{File: guardLines, Old: "	_ = l.set(unix.ItimerSpec{Value: unix.NsecToTimespec(int64(now.Boot + after))})", New: "	_, _ = now, after"}
+	noTimer = overlay.Edit{File: guardLines, Old: "	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at)), Interval: unix.NsecToTimespec(int64(interval))}",
+		New: "	spec := unix.ItimerSpec{}\n	_, _ = at, interval"}
 	noParent   = overlay.Edit{File: guardLines, Old: "{ attr.Pdeathsig = unix.SIGKILL }", New: "{}"}
 	noTripwire = overlay.Edit{File: guardLines, Old: "	fd := uintptr(l.trip)\n", New: "	if group > 0 {\n		return nil\n	}\n	fd := uintptr(l.trip)\n"}
 	noSweep    = overlay.Edit{File: wrapTour, Old: "	r.sweep()\n", New: ""}
@@ -33,7 +34,7 @@ var (
 var (
 	noGuard = &flaw{"no-guard", "the guard: no process stops the command when tenure dies or is stopped, nor does the kernel when both do",
 		[]overlay.Edit{noDeadline, noBereavement, noTimer, noParent, noTripwire}, overlaps}
-	noKernelTimer = &flaw{"no-kernel-timer", "the kernel's timer, which kills a guard that is stopped", []overlay.Edit{noTimer}, overlaps}
+	noKernelTimer = &flaw{"no-kernel-timer", "the kernel's timers, which continue a guard that is stopped, and kill it", []overlay.Edit{noTimer}, overlaps}
 	noLastLines   = &flaw{"no-last-lines", "the death of the command when its guard dies: by its parent-death signal, by the tripwire, and by tenure",
 		[]overlay.Edit{noParent, noTripwire, noSweep}, overlaps}
 	deadlineIgnored = &flaw{"deadline-ignored", "the deadline: the command runs on when the lease is lost", []overlay.Edit{noDeadline, noTimer, noAbandon}, overlaps}
@@ -49,7 +50,8 @@ var (
 		{File: guardProcess, Old: "	if left <= 0 || p.killing {", New: "	if p.killing {"}}, overlaps}
 	commandAlone = &flaw{"command-alone", "the end of what the command has started: signals go to the command alone, and its end is the end", []overlay.Edit{
 		noTripwire,
-		{File: guardJob, Old: "	if !j.reaped || !FindsOrphans {\n		_ = unix.Kill(-j.pid, s)\n	}", New: "	if pid := j.pid; !j.reaped {\n		_ = unix.Kill(pid, s)\n		return\n	}"},
+		{File: guardJob, Old: "		_ = unix.Kill(-j.pid, s)\n	}", New: "		_ = unix.Kill(j.pid, s)\n	}"},
+		{File: guardJob, Old: "	j.found = all\n", New: ""},
 		{File: guardJob, Old: "		case pid == 0:\n			return end, false\n		case status.Stopped", New: "		case pid == 0:\n			return end, end != nil\n		case status.Stopped"}}, overlaps}
 	groupForgotten  = &flaw{"group-forgotten", "the tripwire: a guard that dies takes along the command and not its children", []overlay.Edit{noTripwire}, overlaps}
 	straysForgotten = &flaw{"strays-forgotten", "the search for what is left when the guard has died", []overlay.Edit{noSweep}, overlaps}

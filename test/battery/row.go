@@ -13,6 +13,8 @@ type row struct {
 	title string
 	// worker holds the flags of the worker, and run the flags of tenure run.
 	worker, run []string
+	// by is a program that runs the worker; empty: tenure does.
+	by []string
 	// play is called when there is a leader. It adds its findings to the stage.
 	play func(*stage) error
 	// code is the exit code of a tenure that is asked to stop while it leads.
@@ -44,7 +46,7 @@ func afterwards(play func(*stage) error) func(*stage) error {
 }
 
 func rows() []row {
-	return slices.Concat(processRows(), networkRows(), workerRows(), orderlyRows(), longRows())
+	return slices.Concat(processRows(), networkRows(), workerRows(), strayRows(), orderlyRows(), longRows())
 }
 
 func processRows() []row {
@@ -54,7 +56,7 @@ func processRows() []row {
 		{name: "crash-guard", title: "the leader's guard is killed", play: once(crashGuard), flaws: []*flaw{noLastLines}},
 		{name: "freeze", title: "the leader's tenure is stopped (SIGSTOP) for 2 leases", play: once(freeze), flaws: []*flaw{noGuard}},
 		{name: "freeze-both", title: "the leader's tenure and guard are stopped for 2 leases", play: once(freezeBoth), flaws: []*flaw{noKernelTimer}},
-		{name: "freeze-guard", title: "the leader's guard is stopped for 2 leases", play: once(freezeGuard)},
+		{name: "freeze-guard", title: "the leader's guard is stopped, and the leader leads on", play: afterwards((*stage).stopGuard)},
 		{name: "crash-freeze", title: "the leader's guard is stopped and its tenure killed", play: once(crashFreeze), flaws: []*flaw{noGuard}},
 		{name: "freeze-crash", title: "the leader's tenure is stopped for 2 leases and its guard killed", play: once(freezeCrash), flaws: []*flaw{noGuard}},
 		{name: "freeze-guard-lost", title: "as freeze-guard, and all that the leader sends and is sent is lost for 2.5 leases", play: once(freezeGuardLost),
@@ -76,10 +78,11 @@ func networkRows() []row {
 	}
 }
 
-// The exit codes of a tenure whose command was ended by SIGKILL, as in shells, and of one that was
-// itself ended by a signal.
+// The exit codes of a tenure whose command was ended by SIGKILL or SIGTERM, as in shells, and of
+// one that was itself ended by a signal.
 const (
 	codeKilled = 128 + 9
+	codeAsked  = 128 + 15
 	codeSignal = -1
 )
 
@@ -112,10 +115,35 @@ func workerRows() []row {
 		{name: "forks-guard", title: "the same worker; as crash-guard", play: once(crashGuard), worker: forks, flaws: []*flaw{straysForgotten}},
 		{name: "forks-stop", title: "the same worker; as stop", play: afterwards((*stage).stopLeader), worker: forks, flaws: []*flaw{commandAlone}},
 		{name: "forks-both", title: "a worker with two such children in its group, which all close the files that they have inherited; as crash-both",
-			play: once(crashBoth), worker: tidy,
-			flaws: []*flaw{groupForgotten}},
-		{name: "forks-freeze", title: "the same worker; as freeze-both", play: once(freezeBoth), worker: tidy, flaws: []*flaw{groupForgotten}},
+			play: once(crashBoth), worker: tidy, flaws: []*flaw{groupForgotten}},
+		{name: "forks-freeze", title: "the same worker; as freeze-both", play: once(freezeBoth), worker: tidy, flaws: []*flaw{noKernelTimer}},
 	}
+}
+
+// strays are commands whose worker is outside of their process group. Timeout makes a group of its
+// own, and set -m one for each job. A daemon makes a session of its own, and closes its files.
+var strays = []struct {
+	name, title string
+	by          []string
+}{
+	{"timeout", "a shell runs the worker, which ignores SIGTERM, by timeout", []string{"sh", "-c", `timeout 1000 "$0" "$@"; true`}},
+	{"job", "the same as a job (set -m)", []string{"bash", "-c", `set -m; "$0" "$@" & wait`}},
+	{"daemon", "the same as a daemon (setsid), which closes the files that it has inherited", []string{"sh", "-c", `setsid "$0" "$@" -tidy & wait`}},
+}
+
+// strayRows leave out crash-both: then no process is left that could end the worker.
+func strayRows() (all []row) {
+	for _, w := range strays {
+		for _, r := range []row{
+			{name: "-crash", title: "; as crash", play: once(crash), flaws: []*flaw{commandAlone}},
+			{name: "-stop", title: "; as stop", play: afterwards((*stage).stopLeader), flaws: []*flaw{commandAlone}},
+			{name: "-freeze", title: "; as freeze-both", play: once(freezeBoth), flaws: []*flaw{noKernelTimer}},
+		} {
+			r.name, r.title, r.by, r.worker, r.code = w.name+r.name, w.title+r.title, w.by, deaf, codeAsked
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 func orderlyRows() []row {

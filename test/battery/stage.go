@@ -74,7 +74,7 @@ func (s *stage) begin() (err error) {
 			return err
 		}
 	}
-	_, err = s.watch.await(s.b.ctx, reign{})
+	_, err = s.nextOfRunning(reign{})
 	return err
 }
 

@@ -15,16 +15,19 @@ var others map[int]bool
 func Adopt() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	others = map[int]bool{}
-	for _, pid := range descendants(os.Getpid(), nil) {
-		others[pid] = true
+	all, _ := descendants(os.Getpid(), nil, unhurried)
+	for _, f := range all {
+		others[f.pid] = true
 	}
 }
 
 // Bury reaps the orphans that have ended, as the first process of a container must.
 func (g *Guard) Bury() {
-	for _, pid := range descendants(os.Getpid(), nil) {
-		if pid != g.PID() {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // fails for children of other processes
+	all, _ := descendants(os.Getpid(), nil, unhurried)
+	for _, f := range all {
+		if f.pid != g.PID() {
+			// fails for children of other processes
+			_, _ = unix.Wait4(f.pid, nil, unix.WNOHANG, nil)
 		}
 	}
 }

@@ -84,13 +84,13 @@ func TestCommandEndsWhenRenewalsStop(t *testing.T) {
 			m.lasts(500 * ms)
 			g.Renewed()
 		}
-		m.reports(r, whole(forced), "4.5s: asked to end", "5.1s: killed")
+		m.reports(r, whole(forced), "4.5s: asked to end", "5.1s: command is killed")
 	})
 }
 
 func TestCommandEndsWithoutAnyRenewal(t *testing.T) {
 	guarded(t, func(g *Guard, m *term) {
-		m.reports(m.runs(g, 500*ms), whole(forced), "500ms: asked to end", "1.1s: killed")
+		m.reports(m.runs(g, 500*ms), whole(forced), "500ms: asked to end", "1.1s: command is killed")
 	})
 }
 
@@ -100,7 +100,7 @@ func TestCommandEndsEarlierIfTheTermDoes(t *testing.T) {
 		time.Sleep(time.Second)
 		m.lasts(200 * ms)
 		g.Renewed()
-		m.reports(r, whole(forced), "1.2s: asked to end", "1.8s: killed")
+		m.reports(r, whole(forced), "1.2s: asked to end", "1.8s: command is killed")
 	})
 }
 
@@ -108,7 +108,7 @@ func TestCommandEndsEarlierIfTheTermDoes(t *testing.T) {
 func TestSecondCommandNeedsALeaseOfItsOwn(t *testing.T) {
 	guarded(t, func(g *Guard, m *term) {
 		m.reports(m.runs(g, time.Hour, &member{name: "first", alive: ms}), whole(own), "1ms: first ends")
-		m.reports(m.runs(g, 500*ms), whole(forced), "501ms: asked to end", "1.101s: killed")
+		m.reports(m.runs(g, 500*ms), whole(forced), "501ms: asked to end", "1.101s: command is killed")
 	})
 }
 
@@ -120,7 +120,7 @@ func TestNothingIsStartedWithoutALease(t *testing.T) {
 		m.think = 300 * ms // the answer takes as long as the time that it says is left
 		m.reports(m.runs(g, 300*ms), []Event{{Empty: true}})
 		m.think--
-		m.reports(m.runs(g, 300*ms), whole(forced), "600ms: asked to end", "1.2s: killed")
+		m.reports(m.runs(g, 300*ms), whole(forced), "600ms: asked to end", "1.2s: command is killed")
 	})
 }
 
@@ -132,7 +132,7 @@ func TestCandidateThatHangsDoesNotRenew(t *testing.T) {
 		m.lasts(time.Hour)
 		m.think = 5 * time.Second
 		g.Renewed()
-		m.reports(r, whole(forced), "600ms: asked to end", "1.2s: killed")
+		m.reports(r, whole(forced), "600ms: asked to end", "1.2s: command is killed")
 	})
 }
 
@@ -143,7 +143,7 @@ func TestKillAndSignalsReachTheCommand(t *testing.T) {
 		g.Signal(unix.SIGUSR1, false)
 		g.Signal(unix.SIGUSR2, true)
 		g.Kill()
-		m.reports(r, whole(forced), "0s: the command gets SIGUSR1", "0s: all gets SIGUSR2", "0s: killed")
+		m.reports(r, whole(forced), "0s: the command gets SIGUSR1", "0s: all gets SIGUSR2", "0s: command is killed")
 	})
 }
 
@@ -163,7 +163,7 @@ func stopped(t *testing.T, play func(g *Guard)) (lasted time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		reports, theirs := net.Pipe()
 		g := newGuard(io.Discard, func() {}, theirs.Close)
-		go g.listen(reports, func() error { return errors.New("signal: killed") })
+		go g.listen(reports, func() error { return errors.New("signal: command is killed") })
 		begun := time.Now()
 		play(g)
 		lasted = time.Since(begun)

@@ -3,8 +3,10 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -157,25 +159,60 @@ func TestSweepCanBeCanceled(t *testing.T) {
 	})
 }
 
-// The kernel's timer covers a guard that cannot run.
-func TestStoppedGuardIsKilledByTheKernel(t *testing.T) {
+// The kernel continues a stopped guard in time for what it has to do.
+func TestStoppedGuardIsContinuedByTheKernel(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
-		c.run(deafParent, 600*ms, 800*ms)
+		r := c.run(deafParent, 600*ms, 800*ms)
 		if err := unix.Kill(c.guard.PID(), unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		c.guardDies()
-		c.lasted(600*ms + 800*ms - Reserve(800*ms))
+		c.isKilled(r, 600*ms, 800*ms)
+	})
+}
+
+// The kernel kills a guard that does not act although it was continued, as under a debugger.
+func TestHangingGuardIsKilledByTheKernel(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		c := newCandidate(t)
+		c.run(deafParent, 600*ms, 800*ms)
+		threads := c.hang()
 		c.journal.AwaitEnd(t, "")
+		c.lasted(600*ms + 800*ms - Reserve(800*ms))
+		for _, thread := range threads {
+			_, _ = unix.Wait4(thread, nil, unix.WALL, nil)
+		}
+		c.guardDies()
 		Sweep(c.pid(), nil)
 	})
 }
 
-func TestStoppedGuardOfAStoppedCandidateIsKilledByTheKernel(t *testing.T) {
+// hang makes this thread the debugger of the guard, and stops it. It returns the guard's threads
+// without the first.
+func (c *candidate) hang() (threads []int) {
+	c.Helper()
+	runtime.LockOSThread()
+	entries, err := os.ReadDir("/proc/" + strconv.Itoa(c.guard.PID()) + "/task")
+	for _, e := range entries {
+		thread, _ := strconv.Atoi(e.Name())
+		err = errors.Join(err, unix.PtraceSeize(thread), unix.PtraceInterrupt(thread))
+		if _, failed := unix.Wait4(thread, nil, unix.WALL, nil); err != nil || failed != nil {
+			c.Fatal(err, failed)
+		}
+		if thread != c.guard.PID() {
+			threads = append(threads, thread)
+		}
+	}
+	return threads
+}
+
+// When both are stopped, the guard also ends processes outside of the group.
+func TestStoppedGuardOfAStoppedCandidateIsContinuedByTheKernel(t *testing.T) {
 	guardtest.Apart(t, func(t *testing.T) {
 		c := newCandidate(t)
-		r := c.run(deafParent, 800*ms, 800*ms)
+		r := c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
+			{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
+		}}, 800*ms, 800*ms)
 		if err := unix.Kill(c.guard.PID(), unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -183,9 +220,7 @@ func TestStoppedGuardOfAStoppedCandidateIsKilledByTheKernel(t *testing.T) {
 		if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		c.rest(r)
-		c.guardDies()
-		Sweep(c.pid(), nil)
+		c.swept(c.rest(r)) // if the guard was late
 	}, func(p *guardtest.Process) {
 		j := ready(p)
 		j.AwaitEnd(t, "")

@@ -12,9 +12,10 @@
 //	a reserve before StopWithin ends  SIGKILL
 //	a little later                    the kernel kills the guard
 //
-// The last line is for a guard that is stopped itself. On Linux it keeps a timer in the kernel that
-// sends SIGKILL to the guard, stopped or not. A guard that dies takes the command along in two
-// ways: by the parent-death signal, and by a tripwire. The tripwire is a pair of sockets. Only the
-// guard holds one end; when it is closed, the kernel sends SIGKILL to the command's whole process
-// group by way of the other end. On other systems the candidate has to do that.
+// The last line is for a guard that does not act. On Linux it keeps two timers in the kernel. One
+// continues a guard that is stopped, before each step. The other sends SIGKILL to a guard that has
+// not sent it to the command's process group in time. A guard that dies takes the command along in
+// two ways: by the parent-death signal, and by a tripwire. The tripwire is a pair of sockets. Only
+// the guard holds one end; when it is closed, the kernel sends SIGKILL to the command's whole
+// process group by way of the other end. On other systems the candidate has to do that.
 package guard

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,7 @@ import (
 type job struct {
 	pid    int // also of its process group
 	reaped bool
+	found  []found // the descendants that the last search has found
 }
 
 // begin starts a command. It returns nil and an error if the command could not be started. The
@@ -22,15 +24,23 @@ type job struct {
 func (l *lines) begin(c *Command) (work, error) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	l.bind(attr)
-	p, err := os.StartProcess(string(c.Path), inText(c.Args), &os.ProcAttr{
-		Env: inText(c.Env), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
-	})
+	pid, err := c.execute(attr)
 	if err != nil {
 		return nil, err
 	}
-	j := &job{pid: p.Pid}
-	_ = p.Release()
-	return j, l.tie(j.pid)
+	return &job{pid: pid}, l.tie(pid)
+}
+
+// execute starts the command with the standard files of this process.
+func (c *Command) execute(attr *syscall.SysProcAttr) (pid int, err error) {
+	path := string(c.Path)
+	pid, err = syscall.ForkExec(path, inText(c.Args), &syscall.ProcAttr{
+		Env: inText(c.Env), Files: []uintptr{0, 1, 2}, Sys: attr,
+	})
+	if err != nil {
+		return 0, &os.PathError{Op: "execute", Path: path, Err: err}
+	}
+	return pid, nil
 }
 
 // failedBy returns the report for a command that could not be started.
@@ -53,26 +63,48 @@ func (j *job) signal(s syscall.Signal) {
 	}
 }
 
-// signalAll signals every descendant. After the command was reaped, another program may have its
-// process number, so the group is signaled only if that is impossible.
-func (j *job) signalAll(s syscall.Signal) {
+// signalGroup signals the command's process group. After the command was reaped, another program
+// may have its process number, so the group is signaled only if that is impossible.
+func (j *job) signalGroup(s syscall.Signal) {
 	if !j.reaped || !FindsOrphans {
 		_ = unix.Kill(-j.pid, s)
 	}
-	for _, pid := range descendants(os.Getpid(), nil) {
-		if group, err := unix.Getpgid(pid); j.reaped || err == nil && group != j.pid {
-			_ = unix.Kill(pid, s)
+}
+
+// search finds all descendants. It takes no longer than within. If that is too short, it keeps
+// those that it has found before.
+func (j *job) search(within time.Duration) {
+	all, whole := descendants(os.Getpid(), nil, within)
+	if !whole {
+		all = append(all, j.found...)
+	}
+	j.found = all
+}
+
+// signalFound signals the descendants that have been found, without those that signalGroup reaches.
+func (j *job) signalFound(s syscall.Signal) {
+	for _, f := range j.found {
+		if group, err := unix.Getpgid(f.pid); j.reaped || err == nil && group != j.pid {
+			f.signal(s)
 		}
 	}
 }
 
-// finish asks all processes to end.
-func (j *job) finish() { j.ask(unix.SIGTERM) }
+// kill sends SIGKILL to all processes that are known. It does not search.
+func (j *job) kill() {
+	j.signalGroup(unix.SIGKILL)
+	j.signal(unix.SIGKILL) // it may have left the group
+	j.signalFound(unix.SIGKILL)
+}
 
-// ask sends a signal to all processes, and continues those that are stopped.
-func (j *job) ask(s syscall.Signal) {
-	j.signalAll(s)
-	j.signalAll(unix.SIGCONT)
+// ask sends a signal to all processes, and continues those that are stopped. It searches for them
+// no longer than within.
+func (j *job) ask(s syscall.Signal, within time.Duration) {
+	j.signalGroup(s)
+	j.signalGroup(unix.SIGCONT)
+	j.search(within)
+	j.signalFound(s)
+	j.signalFound(unix.SIGCONT)
 }
 
 // collect reaps all children that have ended. It returns the command's end if the command is one of
@@ -88,18 +120,19 @@ func (j *job) collect() (end *Ending, empty bool) {
 		case pid == 0:
 			return end, false
 		case status.Stopped():
-			j.wake(status)
+			j.wake(pid, status)
 		case pid == j.pid:
 			j.reaped, end = true, ending(status)
 		}
 	}
 }
 
-// wake continues a command that has stopped by SIGTSTP. The guard ignores that signal, but the
-// command may have restored its default.
-func (j *job) wake(status unix.WaitStatus) {
+// wake continues a process and the command's group if the process has stopped by SIGTSTP. The guard
+// ignores that signal, but the command may have restored its default.
+func (j *job) wake(pid int, status unix.WaitStatus) {
 	if status.StopSignal() == unix.SIGTSTP {
-		j.signalAll(unix.SIGCONT)
+		_ = unix.Kill(pid, unix.SIGCONT)
+		j.signalGroup(unix.SIGCONT)
 	}
 }
 

@@ -16,9 +16,10 @@ import (
 // after its death those of the candidate.
 const FindsOrphans = true
 
-// lines are the timer and the tripwire, which the kernel holds: see the package comment.
+// lines are the timers and the tripwire, which the kernel holds: see the package comment.
 type lines struct {
-	timer int32
+	// They send this process SIGCONT and SIGKILL.
+	wakes, kills int32
 	// the end of the tripwire that sends the signal; each command inherits it, which keeps it open
 	trip int
 }
@@ -31,26 +32,20 @@ type sigevent struct {
 	_      [64 - 8 - unsafe.Sizeof(uintptr(0))]byte
 }
 
-// newLines makes orphans become children of this process, and gives it a timer that kills it. Its
-// error names the missing system call.
+// newLines makes orphans become children of this process, and gives it the timers. Its error names
+// the missing system call.
 func newLines(held, tied int) (*lines, error) {
-	if parentOf(os.Getpid()) == 0 {
+	if lookAt(os.Getpid()).parent == 0 {
 		return nil, errors.New("find the processes of the command: /proc is missing; mount it")
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the child subreaper (PR_SET_CHILD_SUBREAPER): %w", err)
 	}
 	l := &lines{}
-	event := sigevent{signo: int32(unix.SIGKILL)} // SIGEV_SIGNAL is 0
-	// CLOCK_BOOTTIME goes on while the machine sleeps.
-	_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_BOOTTIME, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&l.timer)))
-	if errno != 0 {
-		return nil, fmt.Errorf("make a timer: %w", errno)
+	if err := errors.Join(newTimer(unix.SIGCONT, &l.wakes), newTimer(unix.SIGKILL, &l.kills)); err != nil {
+		return nil, err
 	}
-	err := l.set(unix.ItimerSpec{})
-	if err != nil {
-		return nil, fmt.Errorf("set a timer: %w", err)
-	}
+	var err error
 	// stays open when a command is executed
 	if l.trip, err = unix.FcntlInt(uintptr(tied), unix.F_DUPFD, high); err != nil {
 		return nil, fmt.Errorf("keep the tripwire: %w", err)
@@ -93,21 +88,43 @@ func (l *lines) tie(group int) error {
 	return err
 }
 
-// arm makes the kernel kill the guard after this time, counted from the reading.
-func (l *lines) arm(now clock.Reading, after time.Duration) {
-	// newLines has checked that this works
-	_ = l.set(unix.ItimerSpec{Value: unix.NsecToTimespec(int64(now.Boot + after))})
+// arm makes the kernel continue the guard before its next step is due, and then again and again,
+// and kill it later. Both times count from the reading. With 0 for kill, it does not kill it.
+func (l *lines) arm(now clock.Reading, next, kill time.Duration) {
+	_ = set(l.wakes, now.Boot+next-next/4, next/4)
+	if kill > 0 {
+		kill += now.Boot
+	}
+	_ = set(l.kills, kill, 0)
 }
 
-// disarm stops the timer and the tripwire, after the command and its descendants have ended.
+// disarm stops the timers and the tripwire, after the command and its descendants have ended.
 func (l *lines) disarm() {
-	_ = l.set(unix.ItimerSpec{})
+	_ = set(l.wakes, 0, 0)
+	_ = set(l.kills, 0, 0)
 	_, _ = unix.FcntlInt(uintptr(l.trip), unix.F_SETOWN, 0)
 }
 
-func (l *lines) set(at unix.ItimerSpec) error {
+// newTimer makes a timer that sends this process a signal.
+func newTimer(s unix.Signal, timer *int32) error {
+	event := sigevent{signo: int32(s)} // SIGEV_SIGNAL is 0
+	// CLOCK_BOOTTIME goes on while the machine sleeps.
+	_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_BOOTTIME, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(timer)))
+	if errno != 0 {
+		return fmt.Errorf("make a timer: %w", errno)
+	}
+	if err := set(*timer, 0, 0); err != nil {
+		return fmt.Errorf("set a timer: %w", err)
+	}
+	return nil
+}
+
+// set makes a timer fire at this time of CLOCK_BOOTTIME, and then at intervals unless these are 0.
+// At 0 it never fires. If this works for a new timer, it cannot fail later.
+func set(timer int32, at, interval time.Duration) error {
 	const absolute = 1 // TIMER_ABSTIME
-	_, _, errno := unix.Syscall6(unix.SYS_TIMER_SETTIME, uintptr(l.timer), absolute, uintptr(unsafe.Pointer(&at)), 0, 0, 0)
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at)), Interval: unix.NsecToTimespec(int64(interval))}
+	_, _, errno := unix.Syscall6(unix.SYS_TIMER_SETTIME, uintptr(timer), absolute, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}

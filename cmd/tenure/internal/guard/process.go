@@ -20,6 +20,9 @@ import (
 // the search for descendants.
 const again = 5 * time.Millisecond
 
+// unhurried is the limit of a search that nothing waits for.
+const unhurried = time.Hour
+
 var errAlone = errors.New("this command is for tenure run itself")
 
 // Main runs the guard in this process, with the numbers of its files. It returns when the candidate
@@ -83,7 +86,7 @@ type process struct {
 // kernel holds the calls of the system: lines.
 type kernel interface {
 	begin(c *Command) (work, error)
-	arm(now clock.Reading, after time.Duration)
+	arm(now clock.Reading, next, kill time.Duration)
 	disarm()
 }
 
@@ -91,9 +94,9 @@ type kernel interface {
 type work interface {
 	process() int
 	signal(s syscall.Signal)
-	signalAll(s syscall.Signal)
-	ask(s syscall.Signal)
-	finish()
+	ask(s syscall.Signal, within time.Duration)
+	kill()
+	search(within time.Duration)
 	collect() (end *Ending, empty bool)
 }
 
@@ -186,7 +189,7 @@ func (p *process) candidateGone() {
 
 func (p *process) forward(f forward) {
 	if f.All {
-		p.job.ask(syscall.Signal(f.Number))
+		p.signalAll(syscall.Signal(f.Number))
 		return
 	}
 	p.job.signal(syscall.Signal(f.Number))
@@ -205,7 +208,7 @@ func (p *process) start() {
 		return
 	}
 	p.asked, p.killing, p.leftovers = false, false, nil
-	p.arm(now, p.lease.kill(now)) // before there is anything to kill
+	p.arm(now, p.lease.over(now), p.lease.kill(now)) // before there is anything to kill
 	j, err := p.kernel.begin(c)
 	switch p.job = j; {
 	case err == nil:
@@ -221,15 +224,16 @@ func (p *process) start() {
 	}
 }
 
-// arm sets the kernel's timer, for the case that this process is stopped. The kernel's timers run
-// on clocks that may be slewed. So a timer that is far away is set earlier, but after the next call
-// of act, which sets it again.
-func (p *process) arm(now clock.Reading, kill time.Duration) {
+// arm sets the kernel's timers, for the case that this process is stopped. The first continues it
+// in time for its next step. The second kills it if that did not help, such as under a debugger.
+// The kernel's timers run on clocks that may be slewed. So a timer that is far away is set earlier,
+// but after the next call of act, which sets it again.
+func (p *process) arm(now clock.Reading, next, kill time.Duration) {
 	after := kill + Reserve(p.lease.stop)/2
 	if after > far {
 		after -= after / slewed
 	}
-	p.kernel.arm(now, after)
+	p.kernel.arm(now, next, after)
 }
 
 // often is the time between two looks at the clock, on systems where timers may stand still while
@@ -242,31 +246,38 @@ const (
 	slewed = 12
 )
 
-// act does what is due. It sets one timer that wakes it for the next step, and the kernel's timer
-// that kills this process if it does not run then.
+// act does what is due. It sets one timer that wakes it for the next step, and the kernel's timers
+// in case that this process does not run then.
 func (p *process) act() {
 	if p.job == nil {
 		return
 	}
-	now := p.clock.Now()
-	if p.lease.over(now) <= 0 {
+	if p.lease.over(p.clock.Now()) <= 0 {
 		p.finish()
 	}
-	if kill := p.lease.kill(now); kill > 0 {
-		p.arm(now, kill)
-	}
+	now := p.clock.Now() // finish may have searched for a while
 	left := p.killIn(now)
 	if left <= 0 || p.killing {
-		p.killing = true
-		p.job.signalAll(unix.SIGKILL)
-		p.timer.Reset(again)
+		p.kill()
 		return
 	}
-	next := left
 	if over := p.lease.over(now); over > 0 {
-		next = min(next, over)
+		left = min(left, over)
 	}
-	p.timer.Reset(p.soon(next))
+	p.arm(now, left, p.lease.kill(now))
+	p.timer.Reset(p.soon(left))
+}
+
+// kill sends SIGKILL to all processes that are known, and then to those that a search finds. From
+// then on the kernel does not kill the guard, however long the search takes: the group is dead, so
+// the guard's death would end no other process, and nothing would look for these.
+func (p *process) kill() {
+	p.killing = true
+	p.job.kill()
+	p.kernel.arm(p.clock.Now(), again, 0)
+	p.job.search(unhurried)
+	p.job.kill()
+	p.timer.Reset(again)
 }
 
 // killIn returns the time until SIGKILL for the running command or its leftovers.
@@ -298,8 +309,14 @@ func (p *process) soon(left time.Duration) time.Duration {
 func (p *process) finish() {
 	if p.job != nil && !p.asked {
 		p.asked = true
-		p.job.finish()
+		p.signalAll(unix.SIGTERM)
 	}
+}
+
+// signalAll sends a signal to the command and all its descendants. The search for them does not
+// delay SIGKILL.
+func (p *process) signalAll(s syscall.Signal) {
+	p.job.ask(s, p.killIn(p.clock.Now()))
 }
 
 // collect reports the end of the command, and then the end of all its descendants.
@@ -325,5 +342,5 @@ func (p *process) collect() {
 // tidy ends the processes that the command left behind: they must not act for a former leader.
 func (p *process) tidy() {
 	p.leftovers = &lease{from: p.clock.Now(), stop: p.lease.stop}
-	p.job.finish()
+	p.signalAll(unix.SIGTERM)
 }

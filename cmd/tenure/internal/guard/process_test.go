@@ -33,6 +33,9 @@ type world struct {
 	timer   time.Duration // the time at which the kernel would kill the guard; 0: never
 	limit   time.Duration // the earliest time at which another candidate may lead
 	members []*member     // the processes of the next command, the command first
+	found   bool          // a search has found the strays among them
+
+	searching time.Duration // the time that a search takes
 }
 
 // member is a process of a command.
@@ -40,6 +43,7 @@ type member struct {
 	name   string
 	alive  time.Duration // it ends by itself after this time; 0: never
 	deaf   bool          // SIGTERM does not end it
+	stray  bool          // it is outside of the group
 	finish time.Duration // the time that it needs after SIGTERM, unless it is deaf
 	asked  bool
 	ended  bool
@@ -124,7 +128,7 @@ func (w *world) run(lease, stop time.Duration, members ...*member) {
 func (w *world) next(members ...*member) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.members, w.limit = members, 0
+	w.members, w.limit, w.found = members, 0, false
 }
 
 func (w *world) answer(lease, stop time.Duration) {
@@ -183,13 +187,20 @@ func (w *world) begin(*Command) (work, error) {
 }
 
 // arm checks that the kernel's timer leaves half of the reserve for killing. The timer must be due
-// in time even on a slewed clock.
-func (w *world) arm(now clock.Reading, after time.Duration) {
+// in time even on a slewed clock. The guard is continued before it is killed.
+func (w *world) arm(now clock.Reading, next, kill time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = now.Wall.Sub(w.began) + after
-	if w.timer > w.limit-Reserve(stopIn)/2 || w.timer+after/slewed > w.limit {
+	if kill == 0 {
+		w.timer = 0
+		return
+	}
+	w.timer = now.Wall.Sub(w.began) + kill
+	if w.timer > w.limit-Reserve(stopIn)/2 || w.timer+kill/slewed > w.limit {
 		w.Errorf("at %v the kernel is set to kill the guard at %v, and another candidate may lead at %v", w.now(), w.timer, w.limit)
+	}
+	if wake := next - next/4; wake <= 0 || wake >= kill {
+		w.Errorf("at %v the kernel is set to continue the guard after %v, and to kill it after %v", w.now(), wake, kill)
 	}
 }
 
@@ -201,37 +212,25 @@ func (w *world) disarm() {
 
 func (w *world) process() int { return started.Started }
 
-func (w *world) signal(s syscall.Signal) { w.signaled("the command", s) }
-
-func (w *world) ask(s syscall.Signal) { w.signaled("all", s) }
-
-func (w *world) signaled(who string, s syscall.Signal) {
+func (w *world) signal(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.note(who + " gets " + unix.SignalName(s))
+	w.note("the command gets " + unix.SignalName(s))
 }
 
-// signalAll ends all members if the signal is SIGKILL.
-func (w *world) signalAll(s syscall.Signal) {
+// ask asks each member to end if the signal is SIGTERM, and then searches for strays.
+func (w *world) ask(s syscall.Signal, within time.Duration) {
+	w.signaled(s)
+	w.search(within)
+}
+
+func (w *world) signaled(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s != unix.SIGKILL {
+	if s != unix.SIGTERM {
+		w.note("all gets " + unix.SignalName(s))
 		return
 	}
-	w.note("killed")
-	if w.timer <= w.now() {
-		w.Errorf("killed at %v, and the kernel kills the guard at %v", w.now(), w.timer)
-	}
-	for _, m := range w.members {
-		m.ended = true
-	}
-	w.childEnds()
-}
-
-// finish asks each member to end.
-func (w *world) finish() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.note("asked to end")
 	for _, m := range w.members {
 		if !m.deaf && !m.asked {
@@ -239,6 +238,36 @@ func (w *world) finish() {
 			w.ending(m, m.finish)
 		}
 	}
+}
+
+// search takes a while. The kernel's timer must not kill the guard before its end.
+func (w *world) search(within time.Duration) {
+	w.mu.Lock()
+	takes := w.searching
+	w.mu.Unlock()
+	time.Sleep(min(takes, within))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != 0 && w.timer <= w.now() {
+		w.Errorf("the guard searches until %v, and the kernel kills it at %v", w.now(), w.timer)
+	}
+	w.found = w.found || takes <= within
+}
+
+// kill ends all members, but strays only if they have been found.
+func (w *world) kill() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != 0 && w.timer <= w.now() {
+		w.Errorf("killed at %v, and the kernel kills the guard at %v", w.now(), w.timer)
+	}
+	for _, m := range w.members {
+		if !m.ended && (!m.stray || w.found) {
+			m.ended = true
+			w.note(m.name + " is killed")
+		}
+	}
+	w.childEnds()
 }
 
 // ending lets a member end by itself.
@@ -288,7 +317,7 @@ const stopIn = 800 * ms
 func TestCommandGetsTheLeaseAndThenTheStopTime(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
-		w.ends(forced, "500ms: asked to end", "1.1s: killed")
+		w.ends(forced, "500ms: asked to end", "1.1s: command is killed")
 		w.run(500*ms, stopIn, &member{name: "command", finish: 100 * ms}) // counted from now
 		w.ends(forced, "1.6s: asked to end", "1.7s: command ends")
 	})
@@ -304,7 +333,7 @@ func TestSlowAnswerDoesNotExtendTheLease(t *testing.T) {
 		w.promise(500*ms, stopIn)
 		time.Sleep(350 * ms)
 		w.send(order{Left: &left{n, 500 * ms, stopIn}})
-		w.ends(forced, "600ms: asked to end", "1.2s: killed")
+		w.ends(forced, "600ms: asked to end", "1.2s: command is killed")
 	})
 }
 
@@ -315,7 +344,7 @@ func TestCandidateThatResumesLateDoesNotExtendTheLease(t *testing.T) {
 		time.Sleep(1000 * ms)
 		w.send(order{Renewed: true})
 		w.send(order{Left: &left{w.question(), 0, stopIn}})
-		w.ends(forced, "500ms: asked to end", "1.1s: killed")
+		w.ends(forced, "500ms: asked to end", "1.1s: command is killed")
 	})
 }
 
@@ -324,8 +353,22 @@ func TestCommandOfADeadCandidateIsAskedAtOnceAndKilledInTime(t *testing.T) {
 		w.run(1000*ms, stopIn, &member{name: "command", deaf: true})
 		time.Sleep(300 * ms)
 		w.leave()
-		w.ends(forced, "300ms: asked to end", "1.6s: killed")
+		w.ends(forced, "300ms: asked to end", "1.6s: command is killed")
 	})
+}
+
+// Processes outside of the group are killed at the same moment as the command, if a search between
+// SIGTERM and SIGKILL has found them. A search that takes longer delays only their end.
+func TestSearchDoesNotDelayTheEndOfTheCommand(t *testing.T) {
+	for searching, end := range map[time.Duration]string{500 * ms: "1.1s: stray is killed", 700 * ms: "1.8s: stray is killed"} {
+		t.Run(searching.String(), func(t *testing.T) {
+			inVirtualTime(t, func(w *world) {
+				w.searching = searching
+				w.run(500*ms, stopIn, &member{name: "command", deaf: true}, &member{name: "stray", deaf: true, stray: true})
+				w.ends(forced, "500ms: asked to end", "1.1s: command is killed", end)
+			})
+		})
+	}
 }
 
 // Processes that a command leaves behind have the same time to end as the command.
@@ -333,7 +376,7 @@ func TestLeftoversHaveTimeToStopIn(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		first := &member{name: "command", alive: 200 * ms}
 		w.run(time.Minute, stopIn, first, &member{name: "left", deaf: true})
-		w.ends(own, "200ms: command ends", "200ms: asked to end", "800ms: killed")
+		w.ends(own, "200ms: command ends", "200ms: asked to end", "800ms: left is killed")
 		second := &member{name: "command", alive: 100 * ms}
 		w.run(time.Minute, stopIn, second, &member{name: "left", finish: 300 * ms})
 		w.ends(own, "900ms: command ends", "900ms: asked to end", "1.2s: left ends")
@@ -343,7 +386,7 @@ func TestLeftoversHaveTimeToStopIn(t *testing.T) {
 func TestLeftoversHaveNoMoreThanTheLease(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(400*ms, stopIn, &member{name: "command", finish: 500 * ms}, &member{name: "left", deaf: true})
-		w.ends(forced, "400ms: asked to end", "900ms: command ends", "900ms: asked to end", "1s: killed")
+		w.ends(forced, "400ms: asked to end", "900ms: command ends", "900ms: asked to end", "1s: left is killed")
 	})
 }
 
@@ -360,7 +403,7 @@ func TestKernelTimerIsNeverDueBeforeTheGuard(t *testing.T) {
 			}
 			w.mu.Unlock()
 		}
-		w.ends(forced, "1h0m0s: asked to end", "1h0m0.6s: killed")
+		w.ends(forced, "1h0m0s: asked to end", "1h0m0.6s: command is killed")
 	})
 }
 
@@ -415,7 +458,7 @@ func TestGuardHandlesLateMessages(t *testing.T) {
 			w.send(signal(true))
 			w.send(signal(false))
 			w.send(order{Kill: true})
-			w.ends(forced, "0s: all gets SIGHUP", "0s: the command gets SIGHUP", "0s: killed")
+			w.ends(forced, "0s: all gets SIGHUP", "0s: the command gets SIGHUP", "0s: command is killed")
 		},
 		"a candidate that is gone starts nothing": func(w *world) {
 			w.send(run)

@@ -22,10 +22,10 @@ func Sweep(pid int, giveUp <-chan struct{}) bool {
 		if pid != 0 {
 			_ = unix.Kill(-pid, unix.SIGKILL)
 		}
-		left := descendants(os.Getpid(), others)
+		left, _ := descendants(os.Getpid(), others, unhurried)
 		for _, orphan := range left {
-			_ = unix.Kill(orphan, unix.SIGKILL)
-			_, _ = unix.Wait4(orphan, nil, unix.WNOHANG, nil) // fails for other children
+			orphan.signal(unix.SIGKILL)
+			_, _ = unix.Wait4(orphan.pid, nil, unix.WNOHANG, nil) // fails for other children
 		}
 		if len(left) == 0 && (pid == 0 || errors.Is(unix.Kill(-pid, 0), unix.ESRCH)) {
 			return true

@@ -5,37 +5,94 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
+// found is a process that a search of /proc has found. Its start, in ticks of the machine's clock,
+// tells it from a later process with the same number.
+type found struct {
+	pid, parent int
+	start       string
+}
+
 // descendants returns all processes that descend from one, as far as /proc shows them, parents
-// before their children. It leaves out the given children and their descendants.
-func descendants(of int, but map[int]bool) []int {
-	children := map[int][]int{}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			parent := parentOf(pid)
-			children[parent] = append(children[parent], pid)
-		}
+// before their children. It leaves out the given children and their descendants. If the search
+// takes longer than within, it stops early and whole is false.
+func descendants(of int, but map[int]bool, within time.Duration) (all []found, whole bool) {
+	end := time.Now().Add(within)
+	children, whole := childrenOf, true
+	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
+		children, whole = scan(end)
 	}
-	all := slices.DeleteFunc(children[of], func(pid int) bool { return but[pid] })
+	all = slices.DeleteFunc(children(of), func(f found) bool { return but[f.pid] })
 	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
+		if !time.Now().Before(end) {
+			return all, false
+		}
+		all = append(all, children(all[i].pid)...)
+	}
+	return all, whole
+}
+
+// childrenOf reads the children of a process from the lists of its threads. A list may lack a child
+// if another one is reaped meanwhile: so it is exact only for a process that calls it for itself.
+func childrenOf(pid int) (all []found) {
+	threads := "/proc/" + strconv.Itoa(pid) + "/task/"
+	entries, _ := os.ReadDir(threads)
+	for _, e := range entries {
+		list, _ := os.ReadFile(threads + e.Name() + "/children")
+		for _, child := range bytes.Fields(list) {
+			if pid, err := strconv.Atoi(string(child)); err == nil {
+				all = append(all, lookAt(pid))
+			}
+		}
 	}
 	return all
 }
 
-// parentOf returns the parent of a process, or 0 if the process has ended. The name of a program
-// may hold any character, so it ends at the last parenthesis.
-func parentOf(pid int) int {
+// scan returns a function that does the same, for kernels without such lists (built without
+// CONFIG_PROC_CHILDREN). It looks at all processes of the machine, which takes 60 ms and more if
+// there are 3,000. At end it stops, and whole is false.
+func scan(end time.Time) (children func(pid int) []found, whole bool) {
+	of := map[int][]found{}
+	children = func(pid int) []found { return of[pid] }
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if !time.Now().Before(end) {
+			return children, false
+		}
+		f := lookAt(pid)
+		of[f.parent] = append(of[f.parent], f)
+	}
+	return children, true
+}
+
+// lookAt returns a process. Its parent is 0 if the process has ended. The name of a program may
+// hold any character, so it ends at the last parenthesis.
+func lookAt(pid int) found {
+	f := found{pid: pid}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0
+		return f
 	}
+	const parent, start = 1, 19 // counted from behind the name
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
-		return 0
+	if len(fields) > start {
+		f.parent, _ = strconv.Atoi(string(fields[parent]))
+		f.start = string(fields[start])
 	}
-	parent, _ := strconv.Atoi(string(fields[1]))
-	return parent
+	return f
+}
+
+// signal signals the process unless it has ended.
+func (f found) signal(s unix.Signal) {
+	if lookAt(f.pid).start == f.start {
+		_ = unix.Kill(f.pid, s)
+	}
 }

@@ -3,7 +3,9 @@
 package wrap
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // patient has a lease that outlasts a test, and no pause after the death of a guard.
@@ -154,15 +157,22 @@ func TestStoppedGuardDoesNotKeepTheWrapperFromEnding(t *testing.T) {
 	}
 }
 
-// The kernel's timer ends a stopped guard and its command.
-func TestStoppedGuardLosesTheLease(t *testing.T) {
+// The kernel continues a stopped guard, also while this candidate renews the lease.
+func TestStoppedGuardIsContinued(t *testing.T) {
 	if !reaches {
 		t.Skip("there is no such timer")
 	}
 	alone(t, func(s *stage) {
-		p := s.leader(expiring, guardtest.Worker{Deaf: true})
-		s.rival(expiring.Lease)
+		p := s.leader(expiring, guardtest.Worker{})
 		p.signalGuard(syscall.SIGSTOP)
-		s.elected()
+		wait.Succeeds(t, "the guard is continued", func(context.Context) error {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.guard()))
+			if err == nil && strings.Contains(string(stat), ") T ") {
+				return errors.New("it is stopped")
+			}
+			return err
+		})
+		p.wrapper.Hear(syscall.SIGTERM)
+		p.ends(0)
 	})
 }
