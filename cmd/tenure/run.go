@@ -92,12 +92,15 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	}
 	w, err := wrap.New(wrap.Options{
 		Path: path, Args: args, Once: r.once, Restart: wrap.Restart(r.restart), StopWithin: r.stopWithin,
-		Guard: guardOf, Log: log, Quit: quit,
+		Guard: r.guard, Log: log, Quit: quit,
 	})
 	if err != nil {
-		return err
+		return r.hinted(err)
 	}
 	defer w.Close()
+	if text := guard.Uncovered(r.contain); text != "" {
+		log.Info(text)
+	}
 	defer hear(w)()
 	if c.Context().Err() != nil { // the end was requested before the handler was in place
 		w.Hear(syscall.SIGTERM)
@@ -188,9 +191,9 @@ func hear(w *wrap.Wrapper) (stop func()) {
 	}
 }
 
-// guardOf returns the command that runs this program as a guard, even if its file has been replaced
+// guard returns the command that runs this program as a guard, even if its file has been replaced
 // by a newer one.
-func guardOf() *exec.Cmd {
+func (r *runFlags) guard() *exec.Cmd {
 	self := "/proc/self/exe"
 	if _, err := os.Stat(self); err != nil {
 		self = os.Args[0]
@@ -198,7 +201,20 @@ func guardOf() *exec.Cmd {
 			self = found
 		}
 	}
-	return &exec.Cmd{Path: self, Args: []string{"tenure", nameOfGuard}}
+	c := &exec.Cmd{Path: self, Args: []string{"tenure", nameOfGuard}}
+	if r.contain {
+		guard.Isolate(c)
+	}
+	return c
+}
+
+// hinted adds a remedy if the guard may have failed because of --pid-namespace.
+func (r *runFlags) hinted(err error) error {
+	if !r.contain {
+		return err
+	}
+	return fault.New("if the system refuses it, allow this user to make user namespaces, or grant CAP_SYS_ADMIN; or leave it out: "+
+		"a container whose first process is tenure, and a systemd unit, need none", "--pid-namespace: %w", err)
 }
 
 func (r *runFlags) logger(out io.Writer) *slog.Logger {

@@ -30,7 +30,7 @@ type runFlags struct {
 	lease, renew, stopWithin, finishWithin time.Duration
 	splay                                  time.Duration
 	priority                               int
-	once, inspect                          bool
+	once, inspect, contain                 bool
 
 	restart, format, loudness string
 	json                      bool
@@ -60,6 +60,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, and do not campaign again; --restart applies until then", wrap.CodeLost))
 	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
 		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
+	f.BoolVar(&r.contain, "pid-namespace", false,
+		"run the command in a PID namespace of its own, which the kernel ends when tenure and its guard are killed (Linux)")
 	f.BoolVar(&r.inspect, "inspect", false, "test the store first, refuse it if it is unsafe, and warn of lesser findings; on object storage that takes about 1,130 requests")
 	r.peers.Define(f)
 	r.web = web.Flags{Name: "metrics"}

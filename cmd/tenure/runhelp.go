@@ -10,7 +10,9 @@ safe even from a command that was frozen and resumes.
 
 When the lease is lost, the command's process group gets SIGTERM, and then SIGKILL, early enough to
 be dead before another candidate can be elected. A guard, a second process, ensures this even if
-this process dies, is stopped or hangs. Then this candidate campaigns again, or with --once exits.
+this process dies, is stopped or hangs. If both are killed, processes that have left the command's
+process group live on, unless --pid-namespace is set: then the command runs in a PID namespace,
+which the kernel ends. After a loss this candidate campaigns again, or with --once exits.
 
 When run receives SIGTERM or SIGINT, it passes the signal on to the command, which then has
 --finish-within to finish. Until then run renews the lease, and then releases it, so that the next

@@ -12,6 +12,7 @@ const (
 	wrapTour     = "internal/wrap/tour.go"
 	wrapToken    = "internal/wrap/environment.go"
 	runFlags     = "runflags.go"
+	runGuard     = "run.go"
 )
 
 // Edits that several flaws have in common.
@@ -53,6 +54,8 @@ var (
 		{File: guardJob, Old: "		_ = unix.Kill(-j.pid, s)\n	}", New: "		_ = unix.Kill(j.pid, s)\n	}"},
 		{File: guardJob, Old: "	j.found = all\n", New: ""},
 		{File: guardJob, Old: "		case pid == 0:\n			return end, false\n		case status.Stopped", New: "		case pid == 0:\n			return end, end != nil\n		case status.Stopped"}}, overlaps}
+	namespaceIgnored = &flaw{"namespace-ignored", "the PID namespace: --pid-namespace changes nothing", []overlay.Edit{
+		{File: runGuard, Old: "	if r.contain {\n		guard.Isolate(c)", New: "	if false {\n		guard.Isolate(c)"}}, overlaps}
 	groupForgotten  = &flaw{"group-forgotten", "the tripwire: a guard that dies takes along the command and not its children", []overlay.Edit{noTripwire}, overlaps}
 	straysForgotten = &flaw{"strays-forgotten", "the search for what is left when the guard has died", []overlay.Edit{noSweep}, overlaps}
 	tokenReset      = &flaw{"token-reset", "the election's token: each process counts its own from 1", []overlay.Edit{
@@ -61,5 +64,5 @@ var (
 )
 
 func flaws() []*flaw {
-	return []*flaw{noGuard, noKernelTimer, noLastLines, deadlineIgnored, noTimeToStop, noLatch, releasedEarly, noKill, commandAlone, groupForgotten, straysForgotten, tokenReset}
+	return []*flaw{noGuard, noKernelTimer, noLastLines, deadlineIgnored, noTimeToStop, noLatch, releasedEarly, noKill, commandAlone, namespaceIgnored, groupForgotten, straysForgotten, tokenReset}
 }

@@ -131,13 +131,15 @@ var strays = []struct {
 	{"daemon", "the same as a daemon (setsid), which closes the files that it has inherited", []string{"sh", "-c", `setsid "$0" "$@" -tidy & wait`}},
 }
 
-// strayRows leave out crash-both: then no process is left that could end the worker.
+// strayRows need the PID namespace only where both tenure and guard are killed.
 func strayRows() (all []row) {
 	for _, w := range strays {
 		for _, r := range []row{
 			{name: "-crash", title: "; as crash", play: once(crash), flaws: []*flaw{commandAlone}},
 			{name: "-stop", title: "; as stop", play: afterwards((*stage).stopLeader), flaws: []*flaw{commandAlone}},
 			{name: "-freeze", title: "; as freeze-both", play: once(freezeBoth), flaws: []*flaw{noKernelTimer}},
+			{name: "-both", title: "; as crash-both, with --pid-namespace", play: once(crashBoth), run: []string{"--pid-namespace"},
+				flaws: []*flaw{namespaceIgnored}},
 		} {
 			r.name, r.title, r.by, r.worker, r.code = w.name+r.name, w.title+r.title, w.by, deaf, codeAsked
 			all = append(all, r)

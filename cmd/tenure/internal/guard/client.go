@@ -74,8 +74,10 @@ func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 	}
 	command.Args = append(command.Args, f.numbers()...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// signals from the terminal are not for the guard
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	command.SysProcAttr.Setpgid = true // signals from the terminal are not for the guard
 	err = command.Start()
 	f.given()
 	if err != nil {

@@ -18,4 +18,8 @@
 // two ways: by the parent-death signal, and by a tripwire. The tripwire is a pair of sockets. Only
 // the guard holds one end; when it is closed, the kernel sends SIGKILL to the command's whole
 // process group by way of the other end. On other systems the candidate has to do that.
+//
+// Processes outside of the group are found by a search for descendants: by the guard, or after its
+// death by the candidate. If both are dead, only a PID namespace ends them: see Isolate. Its first
+// process, the init, gets the parent-death signal, and the kernel kills all others with it.
 package guard

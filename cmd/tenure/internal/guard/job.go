@@ -22,6 +22,9 @@ type job struct {
 // command is the child of the calling thread, which must not end: the parent-death signal depends
 // on it.
 func (l *lines) begin(c *Command) (work, error) {
+	if l.contains() {
+		return l.beginContained(c)
+	}
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	l.bind(attr)
 	pid, err := c.execute(attr)

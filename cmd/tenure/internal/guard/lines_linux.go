@@ -22,6 +22,7 @@ type lines struct {
 	wakes, kills int32
 	// the end of the tripwire that sends the signal; each command inherits it, which keeps it open
 	trip int
+	mode mode
 }
 
 // sigevent has the kernel's layout, on machines of 64 and 32 bits.
@@ -33,15 +34,15 @@ type sigevent struct {
 }
 
 // newLines makes orphans become children of this process, and gives it the timers. Its error names
-// the missing system call.
-func newLines(held, tied int) (*lines, error) {
+// the missing system call. It also makes a first PID namespace if commands need one.
+func newLines(m mode, held, tied int) (*lines, error) {
 	if lookAt(os.Getpid()).parent == 0 {
 		return nil, errors.New("find the processes of the command: /proc is missing; mount it")
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the child subreaper (PR_SET_CHILD_SUBREAPER): %w", err)
 	}
-	l := &lines{}
+	l := &lines{mode: m}
 	if err := errors.Join(newTimer(unix.SIGCONT, &l.wakes), newTimer(unix.SIGKILL, &l.kills)); err != nil {
 		return nil, err
 	}
@@ -52,6 +53,13 @@ func newLines(held, tied int) (*lines, error) {
 	}
 	if err = raise(held, l.trip+1); err != nil {
 		return nil, fmt.Errorf("keep the tripwire: %w", err)
+	}
+	if l.contains() {
+		n, err := newNamespace(m)
+		if err != nil {
+			return nil, err
+		}
+		n.discard()
 	}
 	// for people who look at the list of processes
 	_ = os.WriteFile("/proc/self/comm", []byte("tenure-guard"), 0)

@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"errors"
 	"syscall"
 	"time"
 
@@ -16,7 +17,12 @@ const FindsOrphans = false
 // lines are empty: the kernel holds no timer and no tripwire here.
 type lines struct{}
 
-func newLines(int, int) (*lines, error) { return &lines{}, nil }
+func newLines(m mode, _, _ int) (*lines, error) {
+	if m != plain {
+		return nil, errors.New("PID namespaces need Linux")
+	}
+	return &lines{}, nil
+}
 
 func (l *lines) bind(*syscall.SysProcAttr)                       {}
 func (l *lines) tie(int) error                                   { return nil }

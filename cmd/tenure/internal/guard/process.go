@@ -25,16 +25,36 @@ const unhurried = time.Hour
 
 var errAlone = errors.New("this command is for tenure run itself")
 
-// Main runs the guard in this process, with the numbers of its files. It returns when the candidate
-// is gone and neither the command nor a descendant of it is left.
-func Main(numbers []string) error {
+// mode says in which namespaces the guard runs commands. It is the guard's first argument.
+type mode string
+
+const (
+	plain  mode = ""
+	asRoot mode = "pid-namespace"      // in a PID namespace for each command
+	asUser mode = "user-pid-namespace" // the guard is also in a user namespace
+)
+
+// initArg is the first argument of an init.
+const initArg = "init"
+
+// Main runs the guard in this process, with the arguments that Start adds. It returns when the
+// candidate is gone and neither the command nor a descendant of it is left. With another argument
+// this process is the init of a namespace.
+func Main(args []string) error {
+	m := plain
+	switch first := at(args, 0); {
+	case first == initArg:
+		return beInit()
+	case mode(first) == asRoot, mode(first) == asUser:
+		m, args = mode(first), args[1:]
+	}
 	runtime.LockOSThread() // this thread starts the command, and must last as long as the guard
-	fds, err := inherited(numbers)
+	fds, err := inherited(args)
 	if err != nil {
 		return err
 	}
 	in, out := os.NewFile(uintptr(fds[0]), "orders"), os.NewFile(uintptr(fds[1]), "reports")
-	l, err := newLines(fds[2], fds[3])
+	l, err := newLines(m, fds[2], fds[3])
 	if err != nil {
 		_ = (&pipe{w: out}).send(report{Unable: err.Error()})
 		return err
