@@ -46,7 +46,7 @@ func numbers(all []found) (pids []int) {
 	return pids
 }
 
-// A search without time finds a part at most, and says so. Then a job keeps what it has found before.
+// A search without time finds a part at most, and says so. Then a job keeps what it found before.
 func TestSearchStopsInTime(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		c := newCandidate(t)
