@@ -60,7 +60,8 @@ func TestIsolatedProcessesDoNotOutliveTenureAndItsGuard(t *testing.T) {
 	if err != nil || guard == 0 {
 		t.Fatalf("%q %v", out, err)
 	}
-	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // it does nothing between the two ends
+	// the guard is stopped first, so that it does nothing after the end of tenure
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 		if err := syscall.Kill(guard, s); err != nil {
 			t.Fatal(err)
 		}

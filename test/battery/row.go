@@ -127,8 +127,8 @@ var strays = []struct {
 	by          []string
 }{
 	{"timeout", "a shell runs the worker, which ignores SIGTERM, by timeout", []string{"sh", "-c", `timeout 1000 "$0" "$@"; true`}},
-	{"job", "the same as a job (set -m)", []string{"bash", "-c", `set -m; "$0" "$@" & wait`}},
-	{"daemon", "the same as a daemon (setsid), which closes the files that it has inherited", []string{"sh", "-c", `setsid "$0" "$@" -tidy & wait`}},
+	{"job", "a shell runs that worker as a job (set -m)", []string{"bash", "-c", `set -m; "$0" "$@" & wait`}},
+	{"daemon", "a shell runs that worker as a daemon (setsid), which closes the files that it has inherited", []string{"sh", "-c", `setsid "$0" "$@" -tidy & wait`}},
 }
 
 // strayRows need the PID namespace only where both tenure and guard are killed.
