@@ -48,5 +48,6 @@ func (l *lease) kill(now clock.Reading) time.Duration { return l.over(now) + l.s
 
 // Reserve returns the last part of StopWithin, which is reserved for SIGKILL: a quarter, at most a
 // second. The guard sends SIGKILL when it begins. After half of it the kernel's timer kills a guard
-// that has not done so. An overloaded machine was seen to need more than 0.3 s.
+// that has not run since the lease was over, and after all of it one that has not sent SIGKILL. An
+// overloaded machine was seen to need more than 0.3 s.
 func Reserve(stop time.Duration) time.Duration { return min(stop/4, time.Second) }

@@ -228,7 +228,7 @@ func (p *process) start() {
 		return
 	}
 	p.asked, p.killing, p.leftovers = false, false, nil
-	p.arm(now, p.lease.over(now), p.lease.kill(now)) // before there is anything to kill
+	p.arm(now, p.lease.over(now)) // before there is anything to kill
 	j, err := p.kernel.begin(c)
 	switch p.job = j; {
 	case err == nil:
@@ -245,11 +245,16 @@ func (p *process) start() {
 }
 
 // arm sets the kernel's timers, for the case that this process is stopped. The first continues it
-// in time for its next step. The second kills it if that did not help, such as under a debugger.
-// The kernel's timers run on clocks that may be slewed. So a timer that is far away is set earlier,
-// but after the next call of act, which sets it again.
-func (p *process) arm(now clock.Reading, next, kill time.Duration) {
-	after := kill + Reserve(p.lease.stop)/2
+// in time for its next step. The second kills it if that did not help, such as under a debugger. A
+// guard that runs when the lease is over is not under one, but perhaps late on a busy machine: then
+// it may use the whole reserve. The kernel's timers run on clocks that may be slewed. So a timer
+// that is far away is set earlier, but after the next call of act, which sets it again.
+func (p *process) arm(now clock.Reading, next time.Duration) {
+	reserve := Reserve(p.lease.stop)
+	if p.lease.over(now) > 0 {
+		reserve /= 2
+	}
+	after := p.lease.kill(now) + reserve
 	if after > far {
 		after -= after / slewed
 	}
@@ -284,7 +289,7 @@ func (p *process) act() {
 	if over := p.lease.over(now); over > 0 {
 		left = min(left, over)
 	}
-	p.arm(now, left, p.lease.kill(now))
+	p.arm(now, left)
 	p.timer.Reset(p.soon(left))
 }
 

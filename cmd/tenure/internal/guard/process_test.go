@@ -186,8 +186,9 @@ func (w *world) begin(*Command) (work, error) {
 	return w, nil
 }
 
-// arm checks that the kernel's timer leaves half of the reserve for killing. The timer must be due
-// in time even on a slewed clock. The guard is continued before it is killed.
+// arm checks that the kernel's timer leaves half of the reserve for killing, unless the guard runs
+// when the lease is over. The timer must be due in time even on a slewed clock. The guard is
+// continued before it is killed.
 func (w *world) arm(now clock.Reading, next, kill time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,7 +197,11 @@ func (w *world) arm(now clock.Reading, next, kill time.Duration) {
 		return
 	}
 	w.timer = now.Wall.Sub(w.began) + kill
-	if w.timer > w.limit-Reserve(stopIn)/2 || w.timer+kill/slewed > w.limit {
+	latest := w.limit
+	if w.now() < w.limit-stopIn {
+		latest -= Reserve(stopIn) / 2
+	}
+	if w.timer > latest || w.timer+kill/slewed > w.limit {
 		w.Errorf("at %v the kernel is set to kill the guard at %v, and another candidate may lead at %v", w.now(), w.timer, w.limit)
 	}
 	if wake := next - next/4; wake <= 0 || wake >= kill {
@@ -404,6 +409,24 @@ func TestKernelTimerIsNeverDueBeforeTheGuard(t *testing.T) {
 			w.mu.Unlock()
 		}
 		w.ends(forced, "1h0m0s: asked to end", "1h0m0.6s: command is killed")
+	})
+}
+
+// A guard that runs when the lease is over is not stopped. So the kernel gives it the whole reserve.
+func TestKernelGivesALateGuardTheWholeReserve(t *testing.T) {
+	inVirtualTime(t, func(w *world) {
+		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
+		half := w.limit - Reserve(stopIn)/2
+		for at, later := range map[time.Duration]bool{400 * ms: false, 1000 * ms: true} {
+			time.AfterFunc(at, func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.timer > half != later {
+					t.Errorf("at %v the kernel is set to kill the guard at %v; half of the reserve is over at %v", w.now(), w.timer, half)
+				}
+			})
+		}
+		w.ends(forced, "500ms: asked to end", "1.1s: command is killed")
 	})
 }
 
