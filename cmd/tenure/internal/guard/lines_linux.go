@@ -97,9 +97,10 @@ func (l *lines) tie(group int) error {
 }
 
 // arm makes the kernel continue the guard before its next step is due, and then again and again,
-// and kill it later. Both times count from the reading. With 0 for kill, it does not kill it.
+// but not so often that this costs time. It makes the kernel kill the guard later. Both times count
+// from the reading. With 0 for kill, the kernel does not kill it.
 func (l *lines) arm(now clock.Reading, next, kill time.Duration) {
-	_ = set(l.wakes, now.Boot+next-next/4, next/4)
+	_ = set(l.wakes, now.Boot+next-next/4, max(next/4, again))
 	if kill > 0 {
 		kill += now.Boot
 	}

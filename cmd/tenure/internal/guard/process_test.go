@@ -412,7 +412,7 @@ func TestKernelTimerIsNeverDueBeforeTheGuard(t *testing.T) {
 	})
 }
 
-// A guard that runs when the lease is over is not stopped. So the kernel gives it the whole reserve.
+// A guard that runs when the lease is over is not stopped: the kernel gives it the whole reserve.
 func TestKernelGivesALateGuardTheWholeReserve(t *testing.T) {
 	inVirtualTime(t, func(w *world) {
 		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
