@@ -33,6 +33,7 @@ const (
 // listener makes connections that listen.
 type listener struct {
 	config *pgx.ConnConfig
+	before func(context.Context, *pgx.ConnConfig) error
 	query  string  // names the channel
 	db     *sql.DB // the pool that writes
 }
@@ -56,7 +57,11 @@ type line struct {
 // open connects and listens. It asks who serves the connection before it listens: a LISTEN on a
 // pooled session would stay there for other clients.
 func (l *listener) open(ctx context.Context) (*line, error) {
-	conn, err := pgx.ConnectConfig(ctx, l.config)
+	config := l.config.Copy()
+	if err := l.before(ctx, config); err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}

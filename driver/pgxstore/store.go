@@ -33,7 +33,20 @@ func New(db *sql.DB, listen *pgx.ConnConfig, opts ...sqlstore.Option) (*Store, e
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Store: s, hub: newHub(&listener{config: listenerConfig(listen), query: s.ChannelQuery(), db: db})}, nil
+	l := &listener{
+		config: listenerConfig(listen), query: s.ChannelQuery(), db: db,
+		before: func(context.Context, *pgx.ConnConfig) error { return nil },
+	}
+	return &Store{Store: s, hub: newHub(l)}, nil
+}
+
+// BeforeConnect sets a function that is called before each connection that listens, with a copy of
+// its configuration to change. Use it for a password or certificates that are replaced while the
+// program runs. The pool needs the same function as its own hook: see stdlib.OptionBeforeConnect.
+// If the function returns an error, there is no connection, and the store tries again later. Call
+// BeforeConnect before the first Watch.
+func (s *Store) BeforeConnect(before func(ctx context.Context, config *pgx.ConnConfig) error) {
+	s.hub.listener.before = before
 }
 
 // Watch calls see for changes of the cell until stop is called. All entries are unverified; one

@@ -2,11 +2,9 @@ package stores
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"net"
 	"net/url"
@@ -18,13 +16,21 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// openMySQL reads the variables and the file that the client mysql reads, too.
-func (s *SQL) openMySQL(Options) (*sql.DB, error) {
+func (s *SQL) openMySQL(o Options) (*sql.DB, error) {
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // the default logger prints each lost connection
+	connector, err := s.mysqlConnector(o)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// mysql reads the variables and the file that the client mysql reads, too.
+func (s *SQL) mysql() (*mysql.Config, error) {
 	u, err := url.Parse("mysql:" + s.URL)
 	if err != nil {
 		return nil, fault.OfValue(fault.New("give a URL such as "+shapeMySQL+", with special characters of the password as %XX, such as %40 for @", "is not a valid URL"))
 	}
-	_ = mysql.SetLogger(&mysql.NopLogger{}) // the default logger prints each lost connection
 	cfg := mysql.NewConfig()
 	file := clientFile()
 	password, given := u.User.Password()
@@ -38,11 +44,7 @@ func (s *SQL) openMySQL(Options) (*sql.DB, error) {
 	if err := setTLS(cfg, u.Query(), file); err != nil {
 		return nil, err
 	}
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return nil, fault.OfValue(fault.New("give tls=true, tls=false, tls=skip-verify or tls=preferred in a URL such as "+shapeMySQL, "parameter tls: %w", err))
-	}
-	return sql.OpenDB(promptConnector{connector}), nil
+	return cfg, nil
 }
 
 // setTLS checks the server's certificate if the URL has tls=true, or if the URL or the client's
@@ -85,16 +87,6 @@ func tlsOfFiles(ca, cert, key string) (*tls.Config, error) {
 	}
 	c.Certificates = []tls.Certificate{pair}
 	return c, nil
-}
-
-// promptConnector bounds the whole of connecting. Config.Timeout bounds only the dial.
-type promptConnector struct{ driver.Connector }
-
-// Connect connects within connectWithin.
-func (c promptConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectWithin)
-	defer cancel()
-	return c.Connector.Connect(ctx)
 }
 
 // clientFile returns the settings of the section client of ~/.my.cnf. Names have dashes, as in

@@ -40,8 +40,16 @@ type Options struct {
 	// it is back; it may be nil. With several servers it is called for each. Stores without lasting
 	// connections never call it.
 	OnConnection func(up bool, err error)
-	// Logger receives the reasons why a nomination does not work; nil: none.
+	// Logger receives the reasons why a nomination does not work, and why credentials cannot be read
+	// again; nil: none.
 	Logger *slog.Logger
+}
+
+// stale reports that credentials cannot be read again.
+func (o Options) stale(err error) {
+	if o.Logger != nil {
+		o.Logger.Warn("credentials cannot be read again: the last ones stay in use", "cause", err)
+	}
 }
 
 // Open returns a store that is ready to be used. Its errors have hints. It calls the server only if

@@ -132,7 +132,12 @@ func (s *SQL) over(db *sql.DB, o Options) (table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgxstore.New(db, listen, s.options()...)
+	store, err := pgxstore.New(db, listen, s.options()...)
+	if err != nil {
+		return nil, err
+	}
+	store.BeforeConnect(o.beforePostgres(listen, s.listener))
+	return store, nil
 }
 
 func (s *SQL) check(ctx context.Context, store *Store, key string) error {

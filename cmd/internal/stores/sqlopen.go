@@ -25,7 +25,7 @@ func (s *SQL) openPostgres(o Options) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stdlib.OpenDB(*cfg), nil
+	return stdlib.OpenDB(*cfg, stdlib.OptionBeforeConnect(o.beforePostgres(cfg, s.postgres))), nil
 }
 
 // listener returns the configuration of the connection for the pushes of PostgreSQL.

@@ -1,0 +1,97 @@
+package stores
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/driver/reread"
+)
+
+var (
+	errMoved      = errors.New("the files name another server or database now, or turn TLS on or off: start this process again for that")
+	errNoPassword = errors.New("the files hold no password any more")
+)
+
+// checkPassword returns an error if a password has vanished: a file is gone or half-written.
+func checkPassword(first, now string) error {
+	if first != "" && now == "" {
+		return errNoPassword
+	}
+	return nil
+}
+
+// beforePostgres returns a function that gives a new connection the user, the password and the
+// certificates that the files hold now. All else stays as it was first.
+func (o Options) beforePostgres(
+	first *pgx.ConnConfig, read func(Options) (*pgx.ConnConfig, error),
+) func(context.Context, *pgx.ConnConfig) error {
+	source := reread.New(first, func(context.Context) (*pgx.ConnConfig, error) {
+		now, err := read(o)
+		switch {
+		case err != nil:
+			return nil, err
+		case placeOf(now) != placeOf(first):
+			return nil, errMoved
+		}
+		return now, checkPassword(first.Password, now.Password)
+	}, o.stale)
+	return func(ctx context.Context, c *pgx.ConnConfig) error {
+		now := source.Get(ctx)
+		c.User, c.Password, c.TLSConfig, c.Fallbacks = now.User, now.Password, now.TLSConfig, now.Fallbacks
+		return nil
+	}
+}
+
+// placeOf returns the database, and the servers with the use of TLS.
+func placeOf(c *pgx.ConnConfig) string {
+	place := fmt.Sprint(c.Database, c.Host, c.Port, c.TLSConfig != nil)
+	for _, f := range c.Fallbacks {
+		place += fmt.Sprint(" ", f.Host, f.Port, f.TLSConfig != nil)
+	}
+	return place
+}
+
+// mysqlConnector connects with the user, the password and the certificates that the files hold now.
+// It bounds the whole of connecting; mysql.Config.Timeout bounds only the dial.
+type mysqlConnector struct {
+	driver.Connector // the first one
+	source           *reread.Source[driver.Connector]
+}
+
+// Connect connects within connectWithin.
+func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	return c.source.Get(ctx).Connect(ctx)
+}
+
+// mysqlConnector reads the files for the first time. Its errors have hints.
+func (s *SQL) mysqlConnector(o Options) (driver.Connector, error) {
+	cfg, err := s.mysql()
+	if err != nil {
+		return nil, err
+	}
+	first, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fault.OfValue(fault.New("give tls=true, tls=false, tls=skip-verify or tls=preferred in a URL such as "+shapeMySQL, "parameter tls: %w", err))
+	}
+	read := func(context.Context) (driver.Connector, error) {
+		now, err := s.mysql()
+		switch {
+		case err != nil:
+			return nil, err
+		case now.Addr != cfg.Addr, now.TLSConfig != cfg.TLSConfig:
+			return nil, errMoved
+		}
+		if err := checkPassword(cfg.Passwd, now.Passwd); err != nil {
+			return nil, err
+		}
+		return mysql.NewConnector(now)
+	}
+	return mysqlConnector{first, reread.New(first, read, o.stale)}, nil
+}
