@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
 )
 
 var errNoRegion = errors.New("no region is known, and requests are signed for one: set AWS_REGION, give region in the " +
@@ -16,8 +17,8 @@ var errNoRegion = errors.New("no region is known, and requests are signed for on
 // FromEnvironment returns the elections in a bucket, over a client of its own that is configured
 // like AWS's tools: by environment variables (AWS_REGION, AWS_PROFILE, AWS_ACCESS_KEY_ID,
 // AWS_ENDPOINT_URL_S3 and so on), by the files in ~/.aws, and by the roles of containers and
-// machines. If that configuration names an endpoint, the bucket is addressed by path. For other
-// settings make a client and pass it to New.
+// machines. Replaced credentials need no restart: see LoadConfig. If the configuration names an
+// endpoint, the bucket is addressed by path. For other settings make a client and pass it to New.
 //
 // FromEnvironment sends no request to S3: the first call looks for credentials. It returns an error
 // if the configuration cannot be read, no region is known, or the endpoint, the bucket's name or
@@ -39,7 +40,12 @@ func fromEnvironment(ctx context.Context, bucket string, set settings) (*Store, 
 	if set.region != "" {
 		load = append(load, config.WithRegion(set.region))
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	var logger logging.Logger
+	report := func(err error) {
+		logger.Logf(logging.Warn, "s3object: credentials cannot be read again, the last ones stay in use: %v", err)
+	}
+	cfg, err := LoadConfig(ctx, report, load...)
+	logger = cfg.Logger
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of the AWS SDK: %w", err)
 	}

@@ -57,7 +57,7 @@ func setTLS(cfg *mysql.Config, given url.Values, file map[string]string) error {
 		cfg.TLSConfig = cmp.Or(mode, "preferred")
 		return nil
 	}
-	c, err := tlsOfFiles(ca, cert, key)
+	c, err := tlsOfFiles("ssl-", ca, cert, key)
 	if err != nil {
 		return fault.OfValue(fault.New("ssl-ca, ssl-cert and ssl-key, in the URL or in ~/.my.cnf, name files in PEM; the last two go together", "%w", err))
 	}
@@ -65,17 +65,18 @@ func setTLS(cfg *mysql.Config, given url.Values, file map[string]string) error {
 	return nil
 }
 
-// tlsOfFiles takes the authorities of the system if ca is empty.
-func tlsOfFiles(ca, cert, key string) (*tls.Config, error) {
+// tlsOfFiles takes the authorities of the system if ca is empty. The prefix begins the names of the
+// settings in errors.
+func tlsOfFiles(prefix, ca, cert, key string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
 		pem, err := os.ReadFile(ca)
 		if err != nil {
-			return nil, fmt.Errorf("ssl-ca: %w", err)
+			return nil, fmt.Errorf("%sca: %w", prefix, err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ssl-ca: %s holds no certificate in PEM", ca)
+			return nil, fmt.Errorf("%sca: %s holds no certificate in PEM", prefix, ca)
 		}
 	}
 	if cert == "" && key == "" {
@@ -83,7 +84,7 @@ func tlsOfFiles(ca, cert, key string) (*tls.Config, error) {
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("ssl-cert %q with ssl-key %q: %w", cert, key, err)
+		return nil, fmt.Errorf("%scert %q with %skey %q: %w", prefix, cert, prefix, key, err)
 	}
 	c.Certificates = []tls.Certificate{pair}
 	return c, nil

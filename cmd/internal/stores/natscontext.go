@@ -1,6 +1,8 @@
 package stores
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,8 +89,36 @@ func readContext(name string) (*natsContext, error) {
 	if c.URL == "" {
 		c.URL = nats.DefaultURL
 	}
+	c.takeLogin()
 	return c, err
 }
+
+// takeLogin moves the login of the URL, which has precedence, to the fields. A URL stays what it is
+// if its servers have different logins.
+func (c *natsContext) takeLogin() {
+	var login *url.Userinfo
+	var bare []string
+	for server := range strings.SplitSeq(c.URL, ",") {
+		u, err := url.Parse(server)
+		if err != nil || u.User == nil || login != nil && *login != *u.User {
+			return
+		}
+		login, u.User = u.User, nil
+		bare = append(bare, u.String())
+	}
+	c.URL = strings.Join(bare, ",")
+	c.User, c.Token = login.Username(), ""
+	password, ok := login.Password()
+	if c.Password = password; !ok {
+		c.User, c.Token = "", login.Username()
+	}
+}
+
+// asks reports whether a command knows the credentials.
+func (c *natsContext) asks() bool { return c.NSC != "" || strings.HasPrefix(c.Creds, passwordManager) }
+
+// passwordManager begins the name of credentials in 1Password.
+const passwordManager = "op://"
 
 // ask runs the nsc command for the settings that the context leaves to it.
 func (c *natsContext) ask() error {
@@ -126,15 +156,37 @@ func (c *natsContext) options() ([]nats.Option, error) {
 		}
 	}
 	add(c.Token != "", func() nats.Option { return nats.Token(c.Token) })
-	add(c.Cert != "" && c.Key != "", func() nats.Option { return nats.ClientCert(expand(c.Cert), expand(c.Key)) })
-	add(c.CA != "", func() nats.Option { return nats.RootCAs(expand(c.CA)) })
 	add(c.SOCKSProxy != "", func() nats.Option { return nats.SetCustomDialer(socks(c.SOCKSProxy)) })
 	add(c.InboxPrefix != "", func() nats.Option { return nats.CustomInboxPrefix(c.InboxPrefix) })
 	add(c.TLSFirst, nats.TLSHandshakeFirst)
 	if c.CertStore != "" {
 		return nil, errors.New("windows_cert_store is not supported; put the certificate into files (cert, key, ca)")
 	}
-	return all, nil
+	return c.encrypt(all)
+}
+
+// encrypt adds the client's certificate and the authorities.
+func (c *natsContext) encrypt(all []nats.Option) ([]nats.Option, error) {
+	var cert nats.TLSCertHandler
+	var roots nats.RootCAsHandler
+	own, ownKey := expand(c.Cert), expand(c.Key)
+	if own == "" || ownKey == "" {
+		own, ownKey = "", ""
+	}
+	t, err := tlsOfFiles("", expand(c.CA), own, ownKey)
+	switch {
+	case err != nil:
+		return nil, err
+	case own == "" && c.CA == "":
+		return all, nil
+	}
+	if own != "" {
+		cert = func() (tls.Certificate, error) { return t.Certificates[0], nil }
+	}
+	if c.CA != "" {
+		roots = func() (*x509.CertPool, error) { return t.RootCAs, nil }
+	}
+	return append(all, nats.ClientTLSConfig(cert, roots)), nil
 }
 
 // login returns the option for the way to log in that has precedence.
@@ -142,14 +194,14 @@ func (c *natsContext) login() ([]nats.Option, error) {
 	switch {
 	case c.User != "":
 		return []nats.Option{nats.UserInfo(c.User, c.Password)}, nil
-	case strings.HasPrefix(c.Creds, "op://"): // of a password manager
+	case strings.HasPrefix(c.Creds, passwordManager):
 		creds, err := exec.Command("op", "read", c.Creds).Output()
 		return []nats.Option{nats.UserCredentialBytes(creds)}, err
 	case c.Creds != "":
-		return []nats.Option{nats.UserCredentials(expand(c.Creds))}, nil
+		creds, err := os.ReadFile(expand(c.Creds))
+		return []nats.Option{nats.UserCredentialBytes(creds)}, err
 	case c.NKey != "":
-		o, err := nats.NkeyOptionFromSeed(expand(c.NKey))
-		return []nats.Option{o}, err
+		return nkey(expand(c.NKey))
 	case c.UserJWT != "" && c.UserSeed != "":
 		return []nats.Option{nats.UserJWTAndSeed(c.UserJWT, c.UserSeed)}, nil
 	case c.UserJWT != "": // a bearer token: nothing is signed
@@ -157,6 +209,22 @@ func (c *natsContext) login() ([]nats.Option, error) {
 			func([]byte) ([]byte, error) { return nil, nil })}, nil
 	}
 	return nil, nil
+}
+
+// nkey returns the options for a file with a seed. The library would read the file for each
+// signature, but the public key only once.
+func nkey(file string) ([]nats.Option, error) {
+	public, err := nats.NkeyOptionFromSeed(file)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := os.ReadFile(file)
+	signer := new(nats.Options)
+	return []nats.Option{public, func(o *nats.Options) error {
+		err := nats.UserCredentialBytes(seed)(signer)
+		o.SignatureCB = signer.SignatureCB
+		return err
+	}}, err
 }
 
 // expand replaces variables of the environment and a leading ~ in the name of a file.

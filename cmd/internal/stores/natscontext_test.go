@@ -33,9 +33,20 @@ func putContext(t *testing.T, name string, fields map[string]any) (home string) 
 	return home
 }
 
+// seed and otherSeed are of users of no account.
+const (
+	seed      = "SUADAMJSGM2DKNRXHA4WCYTDMRSWMMBRGIZTINJWG44DSYLCMNSGKZRF4M"
+	otherSeed = "SUADCMJSGM2DKNRXHA4WCYTDMRSWMMBRGIZTINJWG44DSYLCMNSGKZTDXI"
+)
+
+// decorated returns the content of a file of credentials.
+func decorated(jwt, seed string) string {
+	return "-----BEGIN NATS USER JWT-----\n" + jwt + "\n------END NATS USER JWT------\n\n" +
+		"-----BEGIN USER NKEY SEED-----\n" + seed + "\n------END USER NKEY SEED------\n"
+}
+
 func TestContexts(t *testing.T) {
 	type fields map[string]any
-	const seed = "SUACBNSGPBQKF2H2KVKJNUNXR2NXOQ24ND5J7P3JVNQNVJK3AFE5GHQFFM" // of no account
 	for _, c := range []struct {
 		why    string
 		fields fields
@@ -47,6 +58,13 @@ func TestContexts(t *testing.T) {
 			return o.User == "u" && o.Password == "p" && o.UserJWT == nil
 		}},
 		{"a token", fields{"token": "t"}, func(_ target, o nats.Options) bool { return o.Token == "t" }},
+		{"a user in the URL, who has precedence", fields{"url": "nats://u:p@a,nats://u:p@b", "user": "x"}, func(g target, o nats.Options) bool {
+			return g.url == "nats://a,nats://b" && o.User == "u" && o.Password == "p"
+		}},
+		{"a token in the URL", fields{"url": "nats://t@a"}, func(g target, o nats.Options) bool { return g.url == "nats://a" && o.Token == "t" }},
+		{"users of servers", fields{"url": "nats://u:p@a,nats://v:p@b"}, func(g target, o nats.Options) bool {
+			return g.url == "nats://u:p@a,nats://v:p@b" && o.User == ""
+		}},
 		{"a file of credentials", fields{"creds": "~/c.creds"}, func(_ target, o nats.Options) bool {
 			jwt, err := o.UserJWT()
 			return jwt == "j" && err == nil
@@ -72,11 +90,10 @@ func TestContexts(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			home := putContext(t, "prod", c.fields)
-			creds := "-----BEGIN NATS USER JWT-----\nj\n------END NATS USER JWT------\n"
-			if err := os.WriteFile(filepath.Join(home, "c.creds"), []byte(creds), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(home, "c.creds"), []byte(decorated("j", seed)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := fromContext("prod")
+			got, err := fromContext("prod", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +127,7 @@ func TestUnusableContexts(t *testing.T) {
 			putContext(t, name, c.fields)
 		}
 		t.Setenv("PATH", "")
-		if _, err := fromContext(name); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := fromContext(name, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

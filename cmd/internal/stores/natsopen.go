@@ -12,7 +12,7 @@ import (
 // open first connects to find out whether that works. Then the driver makes a connection of its
 // own, with the settings that elections need.
 func (n *NATS) open(ctx context.Context, o Options) (*Store, error) {
-	nc, js, err := n.connect()
+	nc, js, err := n.connect(o)
 	if err != nil {
 		return nil, explainConnect(err)
 	}
@@ -34,12 +34,12 @@ func (n *NATS) open(ctx context.Context, o Options) (*Store, error) {
 	return &Store{Driver: kv, close: kv.Close}, nil
 }
 
-func (n *NATS) connect() (*nats.Conn, jetstream.JetStream, error) {
-	t, err := n.target()
+func (n *NATS) connect(o Options) (*nats.Conn, jetstream.JetStream, error) {
+	t, err := n.target(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	nc, err := nats.Connect(t.url, append(t.options, nats.Timeout(dialTimeout), quiet, keepRefusals)...)
+	nc, err := t.connect()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,11 +13,14 @@ type target struct {
 	options []nats.Option
 	domain  string
 	prefix  string
+	asks    bool // a command knows the credentials
+	// login is nil if the credentials are in a URL, where nothing replaces them.
+	login *natsLogin
 }
 
-func (n *NATS) target() (target, error) {
+func (n *NATS) target(o Options) (target, error) {
 	if n.Context != "" {
-		return fromContext(n.Context)
+		return fromContext(n.Context, o.stale)
 	}
 	return target{url: strings.Join(n.Servers, ","), options: n.login()}, nil
 }
@@ -33,16 +36,36 @@ func (n *NATS) login() []nats.Option {
 	return nil
 }
 
-func fromContext(name string) (target, error) {
-	c, err := readContext(name)
+func fromContext(name string, stale func(error)) (target, error) {
+	t, err := readTarget(name)
+	if err == nil {
+		t.login, err = newLogin(name, t, stale)
+	}
 	if err != nil {
 		return target{}, &contextError{err}
+	}
+	return t, nil
+}
+
+func readTarget(name string) (target, error) {
+	c, err := readContext(name)
+	if err != nil {
+		return target{}, err
 	}
 	options, err := c.options()
 	if err != nil {
-		return target{}, &contextError{err}
+		return target{}, err
 	}
-	return target{url: c.URL, options: options, domain: c.Domain, prefix: c.APIPrefix}, nil
+	return target{url: c.URL, options: options, domain: c.Domain, prefix: c.APIPrefix, asks: c.asks()}, nil
+}
+
+// connect connects.
+func (t target) connect() (*nats.Conn, error) {
+	options := append(t.options[:len(t.options):len(t.options)], nats.Timeout(dialTimeout), quiet, keepRefusals)
+	if t.login != nil {
+		options = append(options, t.login.follow)
+	}
+	return nats.Connect(t.url, options...)
 }
 
 // contextError is an error of the context itself, not of its servers.

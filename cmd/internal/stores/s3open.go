@@ -48,7 +48,7 @@ func (s *S3) client(ctx context.Context, o Options) (*s3.Client, error) {
 	if o.Client != "" {
 		load = append(load, config.WithAppID(strings.ReplaceAll(o.Client, " ", "-")))
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := s3object.LoadConfig(ctx, o.stale, load...)
 	if err != nil {
 		return nil, fault.New("correct the files in ~/.aws, or unset AWS_PROFILE", "the configuration of AWS's tools: %w", err)
 	}
