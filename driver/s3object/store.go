@@ -32,7 +32,8 @@ type Store struct {
 }
 
 // New returns the elections in a bucket, over a client that stays the caller's. Each call overrides
-// only the client's settings of retries and checksums. Of the options only WithPrefix and
+// only the client's settings of retries and checksums, and signs with the secret that the provider
+// of credentials returns then. Of the options only WithPrefix and
 // WithUnquotedETags have an effect here. New sends no request.
 //
 // It returns an error if the client is nil or has no region, which signatures need, or if the
@@ -64,7 +65,7 @@ func newStore(client *s3.Client, bucket string, set settings) (*Store, error) {
 	if region == "" {
 		return nil, fmt.Errorf("bucket %s: %w", bucket, errNoRegion)
 	}
-	s := &Store{client: client, bucket: bucket, prefix: prefix, region: region}
+	s := &Store{client: signingAnew(client), bucket: bucket, prefix: prefix, region: region}
 	s.form.bare = set.bare
 	return s, nil
 }

@@ -1,9 +1,19 @@
 package s3d
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
 // The credentials of all servers.
@@ -37,4 +47,29 @@ func writeUsers(p place) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(p.users(), "users.json"), encoded, 0o600)
+}
+
+// Rekey gives the user Stranger of versitygw another secret, and the rights of an administrator.
+func (s *Server) Rekey(ctx context.Context, secret string) error {
+	body := "<MutableProps><Secret>" + secret + "</Secret><Role>admin</Role></MutableProps>"
+	r, err := http.NewRequestWithContext(ctx, http.MethodPatch, s.URLs()[0]+"/update-user?access="+Stranger, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(body))
+	hash := hex.EncodeToString(sum[:])
+	r.Header.Set("X-Amz-Content-Sha256", hash)
+	admin := aws.Credentials{AccessKeyID: Access, SecretAccessKey: Secret}
+	if err := v4.NewSigner().SignHTTP(ctx, admin, r, hash, "s3", Region, time.Now()); err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server answers %s", answer.Status)
+	}
+	return nil
 }
