@@ -27,8 +27,9 @@ type Kafka struct {
 	// Properties are those of Kafka's clients, passwords among them.
 	Properties map[string]string `json:"properties,omitempty"`
 
-	origins map[string]string // the source of each property, for errors
-	file    string            // of client properties; empty: none
+	settings KafkaSettings
+	origins  map[string]string // the source of each property, for errors
+	file     string            // of client properties; empty: none
 }
 
 // NELI is a consumer group. The owner of its partition 0 has precedence.

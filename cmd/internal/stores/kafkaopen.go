@@ -48,8 +48,30 @@ func (k *Kafka) timeout(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortTimeout), usualTimeout)
 }
 
-// connection returns the options of the client. The URL has precedence over the properties.
+// connection returns the options of the client. It reads the file of the properties again for each
+// connection.
 func (k *Kafka) connection(o Options, news *brokerNews) ([]kgo.Opt, error) {
+	read := func() (map[string]string, error) {
+		now := *k
+		if k.file != "" {
+			if err := now.readSettings(); err != nil {
+				return nil, err
+			}
+		}
+		return now.clientProperties(o), nil
+	}
+	opts, err := clientprops.Live(read, o.stale)
+	switch {
+	case len(problems(err)) > 0:
+		return nil, k.explainProperties(err)
+	case err != nil:
+		return nil, err
+	}
+	return append(opts, kgo.WithHooks(news)), nil
+}
+
+// clientProperties returns those of the client. The URL has precedence over the properties.
+func (k *Kafka) clientProperties(o Options) map[string]string {
 	p := map[string]string{}
 	maps.Copy(p, k.Properties)
 	delete(p, "metadata.broker.list")
@@ -60,11 +82,7 @@ func (k *Kafka) connection(o Options, news *brokerNews) ([]kgo.Opt, error) {
 	if k.User != "" {
 		logIn(p, k.User, k.Password)
 	}
-	opts, err := clientprops.Options(p)
-	if err != nil {
-		return nil, k.explainProperties(err)
-	}
-	return append(opts, kgo.WithHooks(news)), nil
+	return p
 }
 
 func (k *Kafka) check(ctx context.Context, s *Store, key string) error {

@@ -30,17 +30,10 @@ func (p Place) With(s KafkaSettings) (Place, error) {
 		return p, nil
 	}
 	k := *p.Kafka
-	k.Properties, k.origins, k.file = map[string]string{}, map[string]string{}, s.File
-	if s.File != "" {
-		all, err := readProperties(s.File)
-		if err != nil {
-			return p, fault.New("name a file such as Kafka's own tools take with --command-config", "%s %s: %w", s.Setting, s.File, err)
-		}
-		for name, value := range all {
-			k.Properties[name], k.origins[name] = value, s.Setting+" "+s.File
-		}
+	k.settings, k.file = s, s.File
+	if err := k.readSettings(); err != nil {
+		return p, err
 	}
-	k.fromEnvironment(s.Env)
 	p.Kafka = &k
 	if len(k.brokers()) == 0 {
 		return p, p.blame(errNoBrokers)
@@ -49,6 +42,23 @@ func (p Place) With(s KafkaSettings) (Place, error) {
 		return p, err
 	}
 	return p, nil
+}
+
+// readSettings reads the file and the variables. Its errors have hints.
+func (k *Kafka) readSettings() error {
+	s := k.settings
+	k.Properties, k.origins = map[string]string{}, map[string]string{}
+	if s.File != "" {
+		all, err := readProperties(s.File)
+		if err != nil {
+			return fault.New("name a file such as Kafka's own tools take with --command-config", "%s %s: %w", s.Setting, s.File, err)
+		}
+		for name, value := range all {
+			k.Properties[name], k.origins[name] = value, s.Setting+" "+s.File
+		}
+	}
+	k.fromEnvironment(s.Env)
+	return nil
 }
 
 var errNoBrokers = fault.New("give a URL such as "+shapeKafka+", or properties with bootstrap.servers", "names no broker")

@@ -15,18 +15,18 @@ func jaasRemedy(mechanism string) string {
 }
 
 // jaas returns the login in sasl.jaas.config: one module with its options.
-func (r *reader) jaas(mechanism string) (login, bool) {
+func (r *reader) jaas(mechanism string) login {
 	const name = "sasl.jaas.config"
 	remedy := jaasRemedy(mechanism)
 	e, err := parseJAAS(r.values[name])
 	if err != nil {
 		r.wrong(name, err.Error(), remedy)
-		return login{}, false
+		return login{}
 	}
 	module := e.module[strings.LastIndex(e.module, ".")+1:]
 	if module != mechanisms[mechanism] {
 		r.wrong(name, "has another login module than "+mechanism+" needs", remedy)
-		return login{}, false
+		return login{}
 	}
 	l := login{user: e.options["username"], password: e.options["password"], token: e.options["tokenauth"] == "true"}
 	delete(e.options, "username")
@@ -39,10 +39,8 @@ func (r *reader) jaas(mechanism string) (login, bool) {
 		r.wrong(name, "has options besides username and password", remedy)
 	case l.user == "" || l.password == "":
 		r.wrong(name, "lacks username or password", remedy)
-	default:
-		return l, true
 	}
-	return login{}, false
+	return l
 }
 
 // entry is one JAAS entry: a module, whether it is required, options.

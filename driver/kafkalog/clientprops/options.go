@@ -35,27 +35,48 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Options returns the options of a client that has these properties. It reads the files that they
-// name now. Without bootstrap.servers there are no brokers among the options.
+// Options returns the options of a client that has these properties. The client reads the files
+// that they name again for each connection. Without bootstrap.servers there are no brokers among
+// the options. TLS takes the options kgo.Dialer and kgo.WithHooks.
 //
 // The error joins a *Problem for each property that is wrong, in the order of their names. It shows
 // no password and no key.
 func Options(properties map[string]string) ([]kgo.Opt, error) {
+	return Live(func() (map[string]string, error) { return properties, nil }, nil)
+}
+
+// Live is Options for properties that may be replaced while the client runs, such as those of a
+// file. The function read returns them, now and for each connection. Only the user, the password,
+// the client's certificate and the authorities follow them; all else stays.
+//
+// While read returns an error, or a property or a file is wrong, the last good ones stay in use. If
+// report is not nil, it is called with the reason, once for each.
+func Live(read func() (map[string]string, error), report func(error)) ([]kgo.Opt, error) {
+	properties, err := read()
+	if err != nil {
+		return nil, err
+	}
+	first, opts, err := parse(properties)
+	if err != nil {
+		return nil, err
+	}
+	return append(opts, newLive(first, read, report).options(first)...), nil
+}
+
+// parse returns the identity of a client, and the other options. Its error is that of Options.
+func parse(properties map[string]string) (identity, []kgo.Opt, error) {
 	r := &reader{values: map[string]string{}, names: map[string]string{}}
 	r.accept(properties)
-	var opts []kgo.Opt
-	for _, read := range []func() []kgo.Opt{r.connection, r.sasl, r.tls} {
-		opts = append(opts, read()...)
-	}
+	opts := r.connection()
+	var who identity
+	who.mechanism, who.login = r.sasl()
+	who.tls = r.tls()
 	slices.SortStableFunc(r.problems, func(a, b *Problem) int { return strings.Compare(a.Name, b.Name) })
 	var all []error
 	for _, p := range r.problems {
 		all = append(all, p)
 	}
-	if len(all) > 0 {
-		return nil, errors.Join(all...)
-	}
-	return opts, nil
+	return who, opts, errors.Join(all...)
 }
 
 // Problem is an error in one property.

@@ -3,11 +3,6 @@ package clientprops
 import (
 	"slices"
 	"strings"
-
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 const mechanismRemedy = "log in with sasl.mechanism PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, or with a certificate"
@@ -34,15 +29,16 @@ func (r *reader) protocol() (overTLS, withSASL, wrong bool) {
 	return false, false, true
 }
 
-func (r *reader) sasl() []kgo.Opt {
+// sasl returns an empty mechanism if there is no login.
+func (r *reader) sasl() (string, login) {
 	_, with, wrong := r.protocol()
 	switch {
 	case wrong:
 		r.wrong("security.protocol", "is unknown", "give PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
-		return nil
+		return "", login{}
 	case !with:
 		r.useless("sasl.", "security.protocol SASL_SSL or SASL_PLAINTEXT")
-		return nil
+		return "", login{}
 	}
 	mechanism := strings.ToUpper(r.values["sasl.mechanism"])
 	if _, ok := mechanisms[mechanism]; !ok {
@@ -51,13 +47,9 @@ func (r *reader) sasl() []kgo.Opt {
 			fault = "is not given, and GSSAPI, which Kafka would take, is not supported"
 		}
 		r.wrong("sasl.mechanism", fault, mechanismRemedy)
-		return nil
+		return "", login{}
 	}
-	l, ok := r.login(mechanism)
-	if !ok {
-		return nil
-	}
-	return []kgo.Opt{kgo.SASL(l.as(mechanism))}
+	return mechanism, r.login(mechanism)
 }
 
 // useless finds properties that would have no effect, since security.protocol is another.
@@ -75,19 +67,8 @@ type login struct {
 	token          bool // a delegation token
 }
 
-func (l login) as(mechanism string) sasl.Mechanism {
-	auth := scram.Auth{User: l.user, Pass: l.password, IsToken: l.token}
-	switch mechanism {
-	case "SCRAM-SHA-256":
-		return auth.AsSha256Mechanism()
-	case "SCRAM-SHA-512":
-		return auth.AsSha512Mechanism()
-	}
-	return plain.Auth{User: l.user, Pass: l.password}.AsMechanism()
-}
-
 // login returns the login from one of its two forms.
-func (r *reader) login(mechanism string) (login, bool) {
+func (r *reader) login(mechanism string) login {
 	names := slices.DeleteFunc([]string{"sasl.username", "sasl.password"}, func(n string) bool { return !r.has(n) })
 	if r.has("sasl.jaas.config") {
 		for _, n := range names {
@@ -103,8 +84,6 @@ func (r *reader) login(mechanism string) (login, bool) {
 		r.wrong("sasl.username", "is empty", "give the user's name")
 	case l.password == "":
 		r.wrong("sasl.password", "is empty", "give the user's password")
-	default:
-		return l, true
 	}
-	return login{}, false
+	return l
 }

@@ -5,11 +5,10 @@ import (
 	"crypto/x509"
 	"slices"
 	"strings"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func (r *reader) tls() []kgo.Opt {
+// tls returns nil if connections are not encrypted.
+func (r *reader) tls() *tls.Config {
 	over, _, wrong := r.protocol()
 	switch {
 	case wrong:
@@ -32,7 +31,7 @@ func (r *reader) tls() []kgo.Opt {
 	default:
 		r.wrong("ssl.endpoint.identification.algorithm", "is unknown", "give https, or nothing for certificates of any host")
 	}
-	return []kgo.Opt{kgo.DialTLSConfig(c)}
+	return c
 }
 
 // anyHost checks the signer of a certificate, and not its host.

@@ -1,6 +1,7 @@
 package clientprops_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,8 +65,16 @@ func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "") }
 // shake returns the results of both ends of the connection.
 func shake(t *testing.T, p properties, server *tls.Config) (state tls.ConnectionState, near, far error) {
 	t.Helper()
-	own := client(t, p).OptValue(kgo.DialTLSConfig).(*tls.Config).Clone()
-	own.ServerName = "kafka-1"
+	return shakeFrom(t, client(t, p), server)
+}
+
+func dialerOf(c *kgo.Client) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.OptValue(kgo.Dialer).(func(context.Context, string, string) (net.Conn, error))
+}
+
+// shakeFrom is shake for one more connection of a client.
+func shakeFrom(t *testing.T, from *kgo.Client, server *tls.Config) (state tls.ConnectionState, near, far error) {
+	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +89,8 @@ func shake(t *testing.T, p properties, server *tls.Config) (state tls.Connection
 		}
 		done <- err
 	}()
-	c, near := (&tls.Dialer{Config: own}).DialContext(t.Context(), "tcp", l.Addr().String())
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	c, near := dialerOf(from)(t.Context(), "tcp", "localhost:"+port)
 	if near == nil {
 		defer c.Close()
 		state = c.(*tls.Conn).ConnectionState()
@@ -88,7 +99,7 @@ func shake(t *testing.T, p properties, server *tls.Config) (state tls.Connection
 }
 
 func TestServersAreVerifiedByAuthorityAndHost(t *testing.T) {
-	right, other, elsewhere := newIdentity(t, "kafka-1"), newIdentity(t, "kafka-1"), newIdentity(t, "kafka-2")
+	right, other, elsewhere := newIdentity(t, "localhost"), newIdentity(t, "localhost"), newIdentity(t, "kafka-2")
 	for _, c := range []struct {
 		why    string
 		p      properties
@@ -120,7 +131,7 @@ func TestServersAreVerifiedByAuthorityAndHost(t *testing.T) {
 }
 
 func TestClientsPresentTheirCertificate(t *testing.T) {
-	server, own := newIdentity(t, "kafka-1"), newIdentity(t, "billing")
+	server, own := newIdentity(t, "localhost"), newIdentity(t, "billing")
 	for why, p := range map[string]properties{
 		"one file":      {"ssl.keystore.type": "PEM", "ssl.keystore.location": file(t, own.key+own.cert)},
 		"two files":     {"ssl.certificate.location": file(t, own.cert), "ssl.key.location": file(t, own.key)},
@@ -145,7 +156,7 @@ func TestClientsPresentTheirCertificate(t *testing.T) {
 }
 
 func TestVersionsOfTLS(t *testing.T) {
-	server := newIdentity(t, "kafka-1")
+	server := newIdentity(t, "localhost")
 	pair, err := tls.X509KeyPair([]byte(server.cert), []byte(server.key))
 	if err != nil {
 		t.Fatal(err)
