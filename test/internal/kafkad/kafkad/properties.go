@@ -57,9 +57,11 @@ func (l layout) properties(n int, data string) string {
 		fmt.Sprintf("listeners=%s,%s,CONTROLLER://%s", plain, sasl, ports.Address(l.Control[n-1])),
 		fmt.Sprintf("advertised.listeners=%s,%s", plain, sasl),
 		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-		"sasl.enabled.mechanisms=PLAIN",
+		"sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256",
 		"listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required" +
 			users.String() + ";",
+		"listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;",
+		"listener.name.sasl_plaintext.scram-sha-256.connections.max.reauth.ms=6000",
 		"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 		"super.users=User:ANONYMOUS",
 		"log.dirs=" + data,
