@@ -32,6 +32,11 @@ type Config struct {
 	// HTTP. LoadTLS makes both from files. A follower checks that the leader's certificate is for
 	// the host in the address of its record.
 	ServerTLS, ClientTLS *tls.Config
+	// TLS returns both, and is set instead of them where certificates or authorities are renewed
+	// while the program runs. New calls it, and each connection calls it again, perhaps several at
+	// once. It can call LoadTLS. While it returns an error, the last configurations stay in use.
+	// Those that were nil at first must stay nil.
+	TLS func() (server, client *tls.Config, err error)
 	// Timeout bounds a follower's connection from the dial to the first event, and each write to a
 	// follower. Default: 3 s; minimum: 1 ms.
 	Timeout time.Duration
@@ -57,9 +62,9 @@ type Config struct {
 	// clock.System{}.
 	Clock clock.Clock
 	// OnError is called with an error when the connection to the leader of an election fails, and
-	// with nil when it works again. It is not called again for the same failure. If this process
-	// could not serve a connection, the key is empty; at most one such report comes within Retry.
-	// OnError may be called concurrently. It delays only the connection that it reports on. It must
+	// with nil when it works again. It is not called again for the same failure. The key is empty
+	// if this process could not serve a connection, and if TLS returned an error. Reports of
+	// connections are at least Retry apart, and those with one cause become rare. OnError may be called concurrently. It delays only the connection that it reports on. It must
 	// not call Close. Nil: errors are not reported.
 	OnError func(key string, err error)
 }
@@ -95,6 +100,9 @@ func (c Config) withDefaults() Config {
 // validate returns all problems at once.
 func (c *Config) validate(store driver.Store) error {
 	problems := []error{checkStore(store), c.checkNetworks(), c.checkPath()}
+	if c.TLS != nil && (c.ServerTLS != nil || c.ClientTLS != nil) {
+		problems = append(problems, errors.New("TLS is set besides ServerTLS or ClientTLS, which it replaces; leave them out"))
+	}
 	if c.Timeout < time.Millisecond {
 		problems = append(problems, fmt.Errorf("Timeout is %v; it must be at least 1ms", c.Timeout))
 	}

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // dialler sends requests to leaders: directly, without proxies, redirects or cookies.
@@ -21,7 +23,7 @@ type dialler struct {
 	end       context.CancelFunc
 }
 
-func newDialler(cfg Config) *dialler {
+func newDialler(cfg Config, certs *certificates) *dialler {
 	d := &dialler{scheme: "http", path: cfg.Path}
 	d.life, d.end = context.WithCancel(context.Background())
 	plain := &net.Dialer{Timeout: cfg.Timeout, Control: within(cfg.Networks)}
@@ -41,10 +43,33 @@ func newDialler(cfg Config) *dialler {
 		// while new requests come.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: cfg.Timeout, PingTimeout: cfg.Timeout},
 	}
-	if cfg.ClientTLS != nil {
+	switch {
+	case cfg.ClientTLS == nil:
+	case certs == nil:
 		d.scheme, d.transport.TLSClientConfig = "https", cfg.ClientTLS.Clone()
+	default:
+		d.scheme = "https"
+		d.transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := d.transport.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return d.encrypt(conn, certs.client(ctx, address), cfg.Timeout)
+		}
 	}
 	return d
+}
+
+// encrypt returns the connection after the handshake.
+func (d *dialler) encrypt(conn net.Conn, with *tls.Config, within time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(d.life, within)
+	defer cancel()
+	secure := tls.Client(conn, with)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secure, nil
 }
 
 // within refuses to connect to an address outside the networks. It checks the address that a name

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
 // hub passes changes from leaders to the watches of each key. It keeps one connection, with one
@@ -129,20 +129,11 @@ func (h *hub) follow(key string, s *watchedKey, t target) {
 	})
 }
 
-// wordsOnly drops digits. The same fault has another port of this process each time, and another
-// time of day.
-func wordsOnly(r rune) rune {
-	if '0' <= r && r <= '9' {
-		return -1
-	}
-	return r
-}
-
 // isNewReport records the report of a follower, and returns whether it differs from the last one.
 func (h *hub) isNewReport(r *follower, err error) bool {
 	trouble := ""
 	if err != nil {
-		trouble = strings.Map(wordsOnly, err.Error())
+		trouble = loglimit.Cause(err.Error(), r.key)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

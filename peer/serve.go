@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
 // requestGate counts the requests that are served, and ends all of them at Close.
@@ -81,13 +83,13 @@ func waitForStreams(streams *sync.WaitGroup, within time.Duration) {
 	}
 }
 
-// Serve answers on Config.Path of the listener, over HTTPS if Config.ServerTLS is set, until Close.
+// Serve answers on Config.Path of the listener, over HTTPS if Config has TLS for servers, until Close.
 // After Close it returns nil. It returns the error of the listener if the listener fails, and an
 // error if Close was called before Serve. It closes the listener.
 func (s *Store) Serve(l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle(s.cfg.Path, s.Handler())
-	refused := &serverLog{cfg: &s.cfg}
+	refused := &serverLog{cfg: &s.cfg, begun: time.Now()}
 	server := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: s.cfg.Timeout,
@@ -102,7 +104,11 @@ func (s *Store) Serve(l net.Listener) error {
 		return errClosed
 	}
 	defer s.gate.running.Done()
-	err := serve(server, &connLimiter{Listener: l, most: s.cfg.MaxConnections, refused: refused.report}, s.cfg.ServerTLS)
+	secure := s.cfg.ServerTLS
+	if secure != nil && s.certs != nil {
+		secure = &tls.Config{GetConfigForClient: s.certs.server}
+	}
+	err := serve(server, &connLimiter{Listener: l, most: s.cfg.MaxConnections, refused: refused.report}, secure)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -119,9 +125,11 @@ func serve(server *http.Server, l net.Listener, secure *tls.Config) error {
 }
 
 // serverLog reports the lines of the server's log, such as a failed handshake: at most one within
-// Config.Retry.
+// Config.Retry. Lines that differ only in the address of the client have one cause.
 type serverLog struct {
-	cfg *Config
+	cfg    *Config
+	begun  time.Time
+	causes loglimit.Limiter
 
 	mu   sync.Mutex
 	last time.Time
@@ -137,7 +145,7 @@ func (c *serverLog) report(err error) {
 	c.mu.Lock()
 	now := time.Now()
 	due := c.last.IsZero() || now.Sub(c.last) >= c.cfg.Retry
-	if due {
+	if due = due && c.causes.Admit(loglimit.Cause(err.Error(), ""), now.Sub(c.begun)) > 0; due {
 		c.last = now
 	}
 	c.mu.Unlock()

@@ -26,20 +26,25 @@ type Store struct {
 	books *ledger      // its own terms
 	hub   *hub         // followed leaders
 	gate  *requestGate // its followers
+	certs *certificates
 }
 
 // New returns a store that passes all calls on to the given one, the inner store, and lets its
 // elections follow their leaders directly. It starts nothing: mount Handler or call Serve, and call
 // Close at the end. Its error lists all problems: those of Config, a nil store, and a store that is
-// a driver.Watcher already.
+// a driver.Watcher already. If there are none, it may be the error of Config.TLS.
 func New(store driver.Store, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(store); err != nil {
 		return nil, err
 	}
+	certs, err := newCertificates(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	keys := newIdentities()
-	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, cfg.Margin, keys.isOwn)}
-	s.hub = newHub(newDialler(cfg), cfg)
+	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, cfg.Margin, keys.isOwn), certs: certs}
+	s.hub = newHub(newDialler(cfg, certs), cfg)
 	s.gate = newRequestGate()
 	return s, nil
 }

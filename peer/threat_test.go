@@ -13,6 +13,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -264,7 +265,7 @@ func (a answer) isReported(t *testing.T, on wires) {
 	// Two timers may run out in either order, so two faults may alternate.
 	for len(said) > 0 {
 		next := <-said
-		if strings.Map(wordsOnly, next.Error()) == strings.Map(wordsOnly, last.Error()) {
+		if loglimit.Cause(next.Error(), "") == loglimit.Cause(last.Error(), "") {
 			t.Errorf("said again: %v", next)
 		}
 		last = next
@@ -320,7 +321,7 @@ func TestMappedAddressIsInItsNetwork(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	d := newDialler(Config{Path: DefaultPath}.withDefaults())
+	d := newDialler(Config{Path: DefaultPath}.withDefaults(), nil)
 	for address, want := range map[string]string{
 		"10.0.0.1:8443":   "http://10.0.0.1:8443/health/leadership?election=a%2Fb",
 		"node-1":          "http://node-1/health/leadership?election=a%2Fb",

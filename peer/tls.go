@@ -14,7 +14,7 @@ import (
 // certificate, so it must be valid for a server and a client, and name the host in the leader's
 // address. If certFile and keyFile are empty, server is nil, and client follows leaders that ask
 // for no certificate. The version is TLS 1.3, or 1.2 with peers that do not support 1.3. LoadTLS
-// reads the files once.
+// reads the files once; call it in Config.TLS to read them for each connection.
 //
 // It returns an error that names the file if one cannot be read, if the key does not fit the
 // certificate, and if the other members could not accept the certificate: it is of another

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -67,6 +68,15 @@ func (s *Settings) allows(a netip.Addr) bool {
 	return false
 }
 
+// load reads the files. It returns an error also if the certificate does not name the host at which
+// others reach this member.
+func (s *Settings) load() (server, client *tls.Config, err error) {
+	if server, client, err = peer.LoadTLS(s.CA, s.Cert, s.Key); err == nil {
+		err = server.Certificates[0].Leaf.VerifyHostname(s.Address.Host)
+	}
+	return server, client, err
+}
+
 // checkTLS returns an error if other members would refuse this one because of its certificates,
 // with the flag and the file at fault.
 func (s *Settings) checkTLS() (flag, file string, err error) {
@@ -76,21 +86,8 @@ func (s *Settings) checkTLS() (flag, file string, err error) {
 	if _, err := os.ReadFile(s.Key); err != nil {
 		return flagKey, s.Key, err
 	}
-	server, _, err := peer.LoadTLS(s.CA, s.Cert, s.Key)
-	if err != nil {
-		return flagCert, s.Cert, err
-	}
-	return flagCert, s.Cert, server.Certificates[0].Leaf.VerifyHostname(s.Address.Host)
-}
-
-func (s *Settings) config(onError func(string, error)) (peer.Config, error) {
-	c := peer.Config{Networks: s.Networks, OnError: onError}
-	if s.Cert == "" {
-		return c, nil
-	}
-	var err error
-	c.ServerTLS, c.ClientTLS, err = peer.LoadTLS(s.CA, s.Cert, s.Key)
-	return c, err
+	_, _, err = s.load()
+	return flagCert, s.Cert, err
 }
 
 // Member is a member that listens to others.
@@ -104,9 +101,9 @@ type Member struct {
 // failure between members, and with nil when it works again; it may be called concurrently. Close
 // the member after its elections have ended.
 func (s *Settings) Open(ctx context.Context, store driver.Store, onError func(key string, err error)) (*Member, error) {
-	cfg, err := s.config(onError)
-	if err != nil {
-		return nil, err
+	cfg := peer.Config{Networks: s.Networks, OnError: onError}
+	if s.Cert != "" {
+		cfg.TLS = s.load
 	}
 	p, err := peer.New(store, cfg)
 	if err != nil {
