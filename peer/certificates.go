@@ -10,6 +10,10 @@ import (
 	"github.com/tenure-go/tenure/driver/reread"
 )
 
+// ErrCertificates reports that Config.TLS has returned an error, so that the last certificates and
+// authorities stay in use.
+var ErrCertificates = errors.New("the certificates cannot be read again, so the last ones stay in use")
+
 var errOtherEnds = errors.New("TLS is turned on or off, which needs a restart")
 
 // ends are the configurations of both ends.
@@ -38,7 +42,7 @@ func newCertificates(cfg *Config) (*certificates, error) {
 		return ends{server, client}, err
 	}
 	report := func(err error) {
-		tell("", fmt.Errorf("peer: the certificates cannot be read again, so the last ones stay in use: %w", err))
+		tell("", fmt.Errorf("peer: %w: %w", ErrCertificates, err))
 	}
 	return &certificates{reread.New(first, read, report)}, nil
 }

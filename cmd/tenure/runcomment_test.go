@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/peer"
 )
 
 // commented runs a candidate "a" on a store, and returns its log after a while.
@@ -125,14 +126,19 @@ func TestNamesakesAreReported(t *testing.T) {
 }
 
 func TestPeerTroubleNamesTheFailure(t *testing.T) {
-	for _, c := range []struct{ election, want string }{
-		{"", "a connection to this process cannot be served"},
-		{"e", "no reports from the leader over --peer"},
+	for _, c := range []struct {
+		election string
+		err      error
+		want     string
+	}{
+		{"", context.Canceled, "a connection to this process cannot be served"},
+		{"", peer.ErrCertificates, "--peer-cert"},
+		{"e", context.Canceled, "no reports from the leader over --peer"},
 	} {
 		var text strings.Builder
 		report := peerTrouble(slog.New(slog.NewTextHandler(&text, nil)))
 		report(c.election, nil)
-		report(c.election, context.Canceled)
+		report(c.election, c.err)
 		if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) {
 			t.Errorf("of election %q it says\n%s", c.election, got)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/peer"
 )
 
 // lookWithin bounds the inspection of a store's settings without --inspect.
@@ -68,11 +69,13 @@ func (p *part) leave() {
 }
 
 // peerTrouble logs failures between members. An error without an election is of an incoming
-// connection.
+// connection, or of the files with the certificates.
 func peerTrouble(log *slog.Logger) func(election string, err error) {
 	return func(election string, err error) {
 		switch {
 		case err == nil:
+		case errors.Is(err, peer.ErrCertificates):
+			log.Warn("the files of --peer-ca, --peer-cert and --peer-key cannot be used: the last good ones stay in use", "cause", err)
 		case election == "":
 			log.Warn("a connection to this process cannot be served", "cause", err)
 		default:

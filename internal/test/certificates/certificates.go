@@ -20,26 +20,38 @@ import (
 // the certificate.
 func New(t *testing.T) (ca, cert, key string) {
 	t.Helper()
+	ca, renew := Renewed(t)
+	cert, key = renew("", time.Hour)
+	return ca, cert, key
+}
+
+// Renewed writes an authority. The function renew writes a certificate of it, which ends after a
+// time, into the files of a member.
+func Renewed(t *testing.T) (ca string, renew func(member string, lifetime time.Duration) (cert, key string)) {
+	t.Helper()
 	dir := t.TempDir()
 	root := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
-	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "member"},
-		NotBefore: root.NotBefore, NotAfter: root.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	rootKey, leafKey := newKey(t), newKey(t)
-	private, err := x509.MarshalPKCS8PrivateKey(leafKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rootKey := newKey(t)
 	ca = write(t, dir, "ca.pem", "CERTIFICATE", sign(t, root, root, rootKey, rootKey))
-	cert = write(t, dir, "cert.pem", "CERTIFICATE", sign(t, leaf, root, leafKey, rootKey))
-	key = write(t, dir, "key.pem", "PRIVATE KEY", private)
-	return ca, cert, key
+	return ca, func(member string, lifetime time.Duration) (cert, key string) {
+		leaf := &x509.Certificate{
+			SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "member"},
+			NotBefore: root.NotBefore, NotAfter: time.Now().Add(lifetime), KeyUsage: x509.KeyUsageDigitalSignature,
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		}
+		leafKey := newKey(t)
+		private, err := x509.MarshalPKCS8PrivateKey(leafKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert = write(t, dir, member+"cert.pem", "CERTIFICATE", sign(t, leaf, root, leafKey, rootKey))
+		key = write(t, dir, member+"key.pem", "PRIVATE KEY", private)
+		return cert, key
+	}
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {

@@ -1,0 +1,81 @@
+//go:build integration
+
+package peers_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/certificates"
+	"github.com/tenure-go/tenure/internal/test/wait"
+)
+
+// TestExpiredCertificates: the certificate of a leader expires, and a follower refuses it. After
+// the files are renewed, the same leader reports to the follower again.
+func TestExpiredCertificates(t *testing.T) {
+	const brief = 2 * time.Second // a certificate is exact to the second
+	ca, renew := certificates.Renewed(t)
+	store := memory.NewPolled()
+	open := func(cert, key string, onError func(string, error)) *peers.Member {
+		s, err := parse(t, "--peer", "127.0.0.1:0", "--peer-ca", ca, "--peer-cert", cert, "--peer-key", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Open(t.Context(), store, onError)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	}
+	cert, key := renew("leader", brief)
+	expired := time.Now().Add(brief)
+	leader := open(cert, key, func(string, error) {})
+	leads(t, leader)
+	wait.Until(t, "the certificate expires", func() bool { return time.Now().After(expired) })
+
+	refused := make(chan string, 100)
+	cert, key = renew("follower", time.Hour)
+	follower := open(cert, key, func(_ string, err error) { refused <- fmt.Sprint(err) })
+	pushed := make(chan driver.Entry, 100)
+	stop, err := follower.Watch(t.Context(), "billing", func(e driver.Entry) { pushed <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if _, err := follower.Read(t.Context(), "billing"); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(<-refused, "expired") {
+	}
+	renew("leader", time.Hour)
+	for (<-pushed).Absent() {
+	}
+}
+
+// leads makes a member lead until the test ends.
+func leads(t *testing.T, m *peers.Member) {
+	t.Helper()
+	e, err := tenure.New(m.Store, "billing", tenure.Config{ID: "leader", Address: m.Address, Lease: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
+	})
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	wait.Until(t, "it leads", func() bool { _, ok := e.Term(); return ok })
+}
