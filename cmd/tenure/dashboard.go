@@ -127,7 +127,7 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 	log := cli.NewLogger(c.ErrOrStderr(), slog.LevelInfo, d.json)
 	cfg := dashboard.Config{Version: version(), Actions: d.actions, History: d.history, Logger: log}
 	for _, p := range d.places {
-		cfg.Sources = append(cfg.Sources, d.source(p, &connections))
+		cfg.Sources = append(cfg.Sources, d.source(p, &connections, log))
 	}
 	board, err := dashboard.New(cfg)
 	if why := errors.Unwrap(err); why != nil { // from --history
@@ -164,7 +164,7 @@ func (d *dashboardFlags) say(c *cobra.Command, url string) {
 
 // source returns a place for the dashboard. The dashboard connects in the background, so that the
 // page can show errors.
-func (d *dashboardFlags) source(p stores.Place, all *connections) dashboard.Source {
+func (d *dashboardFlags) source(p stores.Place, all *connections, log *slog.Logger) dashboard.Source {
 	key := "dashboard" // any key will do for the first read
 	if len(d.elections) > 0 {
 		key = d.elections[0]
@@ -173,7 +173,7 @@ func (d *dashboardFlags) source(p stores.Place, all *connections) dashboard.Sour
 		Name: p.String(), Elections: d.elections, Interval: d.interval, Price: p.Price(),
 		Members: d.members.addresses, MembersClient: d.members.client(),
 		Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
-			how := stores.Options{Client: "tenure dashboard"}
+			how := stores.Options{Client: "tenure dashboard", Logger: log}
 			for {
 				s, err := stores.Connect(ctx, p, key, how, stores.Patience{Limit: stores.Forever, Told: waiting})
 				if err == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -9,12 +10,14 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/web"
+	"github.com/tenure-go/tenure/driver/reread"
 )
 
 // memberFlags name the members whose own statements the page shows.
 type memberFlags struct {
 	addresses []string
 	token     string
+	secret    string // in the file, when it was first read
 }
 
 func (m *memberFlags) define(f *pflag.FlagSet) {
@@ -39,7 +42,8 @@ func (m *memberFlags) settle(named func(flag string) string, storeCount int) err
 	case m.token != "" && len(m.addresses) == 0:
 		return fault.OfUsage(errors.New(named("member-token-file") + " needs --member"))
 	case m.token != "":
-		if _, err := web.Secret(m.token); err != nil {
+		var err error
+		if m.secret, err = web.Secret(m.token); err != nil {
 			return fault.OfValue(fault.New("put the token into the file, alone on one line", "%s %s: %w", named("member-token-file"), m.token, err))
 		}
 	}
@@ -52,18 +56,15 @@ func (m *memberFlags) client() *http.Client {
 	if m.token == "" {
 		return &http.Client{CheckRedirect: noRedirect}
 	}
-	return &http.Client{CheckRedirect: noRedirect, Transport: bearer(m.token)}
+	read := func(context.Context) (string, error) { return web.Secret(m.token) }
+	return &http.Client{CheckRedirect: noRedirect, Transport: bearer{reread.New(m.secret, read, nil)}}
 }
 
-// bearer is the name of a file with a token. It is read for each request, as the token may be
-// renewed.
-type bearer string
+// bearer sends the token that the file has at each request, as it may be renewed.
+type bearer struct{ secret *reread.Source[string] }
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := web.Secret(string(b))
-	if err != nil {
-		return nil, err
-	}
+	token := b.secret.Get(r.Context())
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+token)
 	return http.DefaultTransport.RoundTrip(r)

@@ -4,6 +4,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -54,12 +55,12 @@ func (w *Flags) Settings(named func(flag string) string) (*Settings, error) {
 		return nil, wrong("give both, or none for plain HTTP", "%s and %s go together", named(w.flagCert()), named(w.flagKey()))
 	}
 	if w.cert != "" {
-		if _, err := s.certificate(nil); err != nil {
+		if _, err := s.pair(context.Background()); err != nil {
 			return nil, wrong("give a certificate and its own key, both in PEM", "%s %s, %s %s: %w", named(w.flagCert()), w.cert, named(w.flagKey()), w.key, err)
 		}
 	}
 	if w.token != "" {
-		if _, err := Secret(s.token); err != nil {
+		if _, err := s.secret(context.Background()); err != nil {
 			return nil, wrong("put the token into the file, alone on one line", "%s %s: %w", named(w.flagToken()), w.token, err)
 		}
 	}

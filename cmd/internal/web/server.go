@@ -1,9 +1,11 @@
 package web
 
 import (
+	"context"
 	"crypto/subtle"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/driver/reread"
 	"golang.org/x/net/netutil"
 )
 
@@ -50,13 +53,18 @@ func (s *Settings) Open(h http.Handler, log *slog.Logger) (*Server, error) {
 	}
 	at, _ := l.Addr().(*net.TCPAddr)
 	w := &Server{URL: s.scheme() + "://" + l.Addr().String(), Loopback: at != nil && at.IP.IsLoopback(), done: make(chan struct{})}
+	live, err := s.live(log)
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
 	w.http = http.Server{
-		Handler: s.guarded(h, w.Loopback), ReadTimeout: headerWithin, ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin,
+		Handler: s.guarded(h, live, w.Loopback), ReadTimeout: headerWithin, ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin,
 		IdleTimeout: idleFor, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	l = netutil.LimitListener(l, s.connections)
 	if s.cert != "" {
-		w.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificate}
+		w.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: live.certificate}
 	}
 	go func() {
 		defer close(w.done)
@@ -88,10 +96,46 @@ func (s *Settings) scheme() string {
 	return "http"
 }
 
-// certificate reads the files, which may have been renewed.
-func (s *Settings) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// pair reads the certificate and its key; nil if there are none.
+func (s *Settings) pair(context.Context) (*tls.Certificate, error) {
+	if s.cert == "" {
+		return nil, nil
+	}
 	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 	return &pair, err
+}
+
+// secret reads the token; empty if there is none.
+func (s *Settings) secret(context.Context) (string, error) {
+	if s.token == "" {
+		return "", nil
+	}
+	return Secret(s.token)
+}
+
+// liveFiles are the contents of the files, which may be renewed.
+type liveFiles struct {
+	pair   *reread.Source[*tls.Certificate]
+	secret *reread.Source[string]
+}
+
+func (s *Settings) live(log *slog.Logger) (liveFiles, error) {
+	pair, err := s.pair(context.Background())
+	if err != nil {
+		return liveFiles{}, fmt.Errorf("%s: %w", s.name, err)
+	}
+	secret, err := s.secret(context.Background())
+	if err != nil {
+		return liveFiles{}, fmt.Errorf("%s: %w", s.name, err)
+	}
+	stale := func(err error) {
+		log.Warn("a certificate or a token cannot be read again: the last one stays in use", "address", s.address, "cause", err)
+	}
+	return liveFiles{reread.New(pair, s.pair, stale), reread.New(secret, s.secret, stale)}, nil
+}
+
+func (l liveFiles) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return l.pair.Get(hello.Context()), nil
 }
 
 // Secret reads a token from a file.
@@ -111,7 +155,7 @@ func Secret(file string) (string, error) {
 func (s *Settings) HasToken() bool { return s.token != "" }
 
 // guarded lets only requests with the token through, if there is one.
-func (s *Settings) guarded(h http.Handler, loopback bool) http.Handler {
+func (s *Settings) guarded(h http.Handler, live liveFiles, loopback bool) http.Handler {
 	switch {
 	case s.token == "" && loopback:
 		return s.local(h)
@@ -119,11 +163,7 @@ func (s *Settings) guarded(h http.Handler, loopback bool) http.Handler {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, err := Secret(s.token) // it may have been renewed
-		if err != nil {
-			http.Error(w, "the file with the token cannot be read", http.StatusInternalServerError)
-			return
-		}
+		token := live.secret.Get(r.Context())
 		scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if _, password, ok := r.BasicAuth(); ok {
 			shown = password // browsers ask people for one

@@ -141,7 +141,12 @@ func TestToken(t *testing.T) {
 		}
 	}
 	write("s3cret\n")
-	s := open(t, hello, "--pages-token-file", file)
+	var log strings.Builder
+	s, err := settings(t, "--pages", "0", "--pages-token-file", file).Open(http.HandlerFunc(hello), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	for token, code := range map[string]int{"Bearer s3cret": 200, "bearer s3cret": 200, "s3cret": 401, "": 401, "Bearer s3cre": 401, "Bearer": 401, "Basic s3cret": 401,
 		"Basic " + base64.StdEncoding.EncodeToString([]byte("me:s3cret")): 200, "Basic " + base64.StdEncoding.EncodeToString([]byte("s3cret:me")): 401} {
 		wants(t, code, s.URL, token, nil)
@@ -151,7 +156,14 @@ func TestToken(t *testing.T) {
 	wants(t, http.StatusOK, s.URL, "Bearer renewed", nil)
 	for _, damaged := range []string{"", "two words", " \n"} {
 		write(damaged)
-		wants(t, http.StatusInternalServerError, s.URL, "Bearer renewed", nil)
+		wants(t, http.StatusOK, s.URL, "Bearer renewed", nil)
+		wants(t, http.StatusUnauthorized, s.URL, "Bearer "+strings.TrimSpace(damaged), nil)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "stays in use"); n != 1 {
+		t.Errorf("it logs %d times that the token cannot be read:\n%s", n, log.String())
 	}
 }
 
@@ -170,6 +182,10 @@ func TestTLS(t *testing.T) {
 	wants(t, http.StatusOK, s.URL, "", trusts(ca))
 	otherCA, otherCert, otherKey := certificates.New(t)
 	if err := errors.Join(os.Rename(otherCert, cert), os.Rename(otherKey, key)); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, http.StatusOK, s.URL, "", trusts(otherCA))
+	if err := os.WriteFile(cert, nil, 0o600); err != nil { // half-written
 		t.Fatal(err)
 	}
 	wants(t, http.StatusOK, s.URL, "", trusts(otherCA))
