@@ -58,7 +58,8 @@ func (c *certificates) server(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 func (c *certificates) client(ctx context.Context, address string) *tls.Config {
 	own := withProtocols(c.source.Get(ctx).client)
 	if own.ServerName == "" {
-		own.ServerName, _, _ = net.SplitHostPort(address) // never fails: the transport has added the port
+		// It never fails, because the transport has added the port.
+		own.ServerName, _, _ = net.SplitHostPort(address)
 	}
 	return own
 }

@@ -64,8 +64,9 @@ type Config struct {
 	// OnError is called with an error when the connection to the leader of an election fails, and
 	// with nil when it works again. It is not called again for the same failure. The key is empty
 	// if this process could not serve a connection: such reports are at least Retry apart, and
-	// those with one cause become rare. It is also empty for ErrCertificates. OnError may be called concurrently. It delays only the connection that it reports on. It must
-	// not call Close. Nil: errors are not reported.
+	// those with one cause become rare. It is also empty for ErrCertificates. OnError may be called
+	// concurrently. It delays only the connection that it reports on. It must not call Close. Nil:
+	// errors are not reported.
 	OnError func(key string, err error)
 }
 

@@ -2,10 +2,13 @@ package peer_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -59,19 +62,17 @@ func Example() {
 }
 
 // With certificates of your own authority, only members can connect, and no other process can read
-// what they send.
+// what they send. Each connection reads the files again, since certificates expire.
 func ExampleLoadTLS() {
-	server, client, err := peer.LoadTLS("/etc/tenure/ca.crt", "/etc/tenure/node.crt", "/etc/tenure/node.key")
-	if err != nil {
-		fmt.Println("certificates are missing")
-		return
-	}
-	_, err = peer.New(memory.NewPolled(), peer.Config{
-		Networks:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-		ServerTLS: server,
-		ClientTLS: client,
+	_, err := peer.New(memory.NewPolled(), peer.Config{
+		Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		TLS: func() (server, client *tls.Config, err error) {
+			return peer.LoadTLS("/etc/tenure/ca.crt", "/etc/tenure/node.crt", "/etc/tenure/node.key")
+		},
 	})
-	fmt.Println(err)
+	if errors.Is(err, os.ErrNotExist) {
+		fmt.Println("certificates are missing")
+	}
 	// Output: certificates are missing
 }
 

@@ -83,9 +83,9 @@ func waitForStreams(streams *sync.WaitGroup, within time.Duration) {
 	}
 }
 
-// Serve answers on Config.Path of the listener, over HTTPS if Config has TLS for servers, until Close.
-// After Close it returns nil. It returns the error of the listener if the listener fails, and an
-// error if Close was called before Serve. It closes the listener.
+// Serve answers on Config.Path of the listener, over HTTPS if Config has TLS for servers, until
+// Close. After Close it returns nil. It returns the error of the listener if the listener fails,
+// and an error if Close was called before Serve. It closes the listener.
 func (s *Store) Serve(l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle(s.cfg.Path, s.Handler())

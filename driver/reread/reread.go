@@ -20,9 +20,9 @@ type Source[T any] struct {
 	trouble string // the last report, empty if the last read succeeded
 }
 
-// New returns a source. The value first was just read. The functions may be called by many
-// goroutines at once. If report is not nil, it is called with the error of a read, but not again
-// for the same error until a read has succeeded.
+// New returns a source. The value first is in use until a read succeeds. The functions may be
+// called by many goroutines at once. If report is not nil, it is called with the error of a read,
+// but not again for the same error until a read has succeeded.
 func New[T any](first T, read func(context.Context) (T, error), report func(error)) *Source[T] {
 	if report == nil {
 		report = func(error) {}

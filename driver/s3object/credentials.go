@@ -39,7 +39,8 @@ func LoadConfig(
 	return live, nil
 }
 
-// replaceWithin is how long finding new credentials may delay a request while the old ones still work.
+// replaceWithin is how long finding new credentials may delay a request while the old ones still
+// work.
 const replaceWithin = time.Second
 
 // caBundle is the variable that names a file with authorities.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/s3object"
 )
@@ -26,4 +27,20 @@ func Example() {
 		return nil
 	})
 	log.Print("done: ", err)
+}
+
+// A client of your own follows the files of AWS's tools. Keys that come from elsewhere need a
+// provider of credentials that looks for them again, such as aws.CredentialsProviderFunc.
+func ExampleLoadConfig() {
+	report := func(err error) { log.Print("the last keys stay in use: ", err) }
+	cfg, err := s3object.LoadConfig(context.Background(), report)
+	if err != nil {
+		panic(err)
+	}
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
+	store, err := s3object.New(client, "my-bucket")
+	if err != nil {
+		panic(err)
+	}
+	_ = store
 }

@@ -40,8 +40,8 @@ type Options struct {
 	// it is back; it may be nil. With several servers it is called for each. Stores without lasting
 	// connections never call it.
 	OnConnection func(up bool, err error)
-	// Logger receives the reasons why a nomination does not work, and why credentials cannot be read
-	// again; nil: none.
+	// Logger receives the reasons why a nomination does not work, and why credentials cannot be
+	// read again; nil: none.
 	Logger *slog.Logger
 }
 

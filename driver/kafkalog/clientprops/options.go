@@ -37,7 +37,7 @@ import (
 
 // Options returns the options of a client that has these properties. The client reads the files
 // that they name again for each connection. Without bootstrap.servers there are no brokers among
-// the options. TLS takes the options kgo.Dialer and kgo.WithHooks.
+// the options. With TLS there is a kgo.Dialer among them: another one would connect without TLS.
 //
 // The error joins a *Problem for each property that is wrong, in the order of their names. It shows
 // no password and no key.
