@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	errContextMoved = errors.New("the context names other servers now; start this process again to go there")
+	errContextMoved = errors.New("the context names other servers now, or another kind of TLS; start this process again to use it")
+	errNoLogin      = errors.New("the context holds no credentials any more")
 	errNKey         = errors.New("the context has another NKey now; start this process again to use it")
 )
 
@@ -50,6 +51,10 @@ func newLogin(name string, first target, stale func(error)) (*natsLogin, error) 
 			return nil, err
 		case t.url != first.url || t.domain != first.domain || t.prefix != first.prefix:
 			return nil, errContextMoved
+		case (now.TLSCertCB == nil) != (set.TLSCertCB == nil), (now.RootCAsCB == nil) != (set.RootCAsCB == nil):
+			return nil, errContextMoved
+		case anonymous(now) && !anonymous(set):
+			return nil, errNoLogin
 		case now.Nkey != set.Nkey: // the library takes it once
 			return nil, errNKey
 		}
@@ -60,6 +65,10 @@ func newLogin(name string, first target, stale func(error)) (*natsLogin, error) 
 		l.every = askEvery
 	}
 	return l, nil
+}
+
+func anonymous(o *nats.Options) bool {
+	return o.User == "" && o.Token == "" && o.UserJWT == nil && o.Nkey == ""
 }
 
 // applied returns what the options set. It returns an error if credentials are incomplete, such as

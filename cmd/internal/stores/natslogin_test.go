@@ -75,12 +75,13 @@ func TestContextIsReadForEachDial(t *testing.T) {
 		{"another password", write(file, `{"user": "u", "password": "q"}`), "u q  ", 0},
 		{"half-written", write(file, `{"user": "u", "passw`), "u q  ", 1},
 		{"other servers", write(file, `{"url": "nats://elsewhere", "user": "u", "password": "r"}`), "u q  ", 2},
-		{"a token", write(file, `{"token": "t"}`), "  t ", 2},
-		{"a file that is missing", write(file, `{"creds": "`+creds+`"}`), "  t ", 3},
-		{"a file", write(creds, decorated("j", seed)), "   j", 3},
-		{"a file without a key", write(creds, decorated("k", "")), "   j", 4},
-		{"the whole file", write(creds, decorated("k", otherSeed)), "   k", 4},
-		{"gone", func() { _ = os.Remove(file) }, "   k", 5},
+		{"no login", write(file, `{}`), "u q  ", 3},
+		{"a token", write(file, `{"token": "t"}`), "  t ", 3},
+		{"a file that is missing", write(file, `{"creds": "`+creds+`"}`), "  t ", 4},
+		{"a file", write(creds, decorated("j", seed)), "   j", 4},
+		{"a file without a key", write(creds, decorated("k", "")), "   j", 5},
+		{"the whole file", write(creds, decorated("k", otherSeed)), "   k", 5},
+		{"gone", func() { _ = os.Remove(file) }, "   k", 6},
 	} {
 		step.happens()
 		if got := shown(t, o); got != step.want || len(*reports) != step.reports {
@@ -135,6 +136,11 @@ func TestCertificatesOfAContextAreReadForEachDial(t *testing.T) {
 	rootsNow, err2 := o.RootCAsCB()
 	if err := errors.Join(err, err2); err != nil || now.Leaf.Equal(was.Leaf) || rootsNow.Equal(roots) {
 		t.Errorf("the certificates are the same (%v)", err)
+	}
+	putContext(t, "prod", nil)
+	shown(t, o)
+	if last, err := o.TLSCertCB(); err != nil || !last.Leaf.Equal(now.Leaf) {
+		t.Errorf("TLS is turned off (%v)", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package stores
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 )
 
 var (
-	errMoved      = errors.New("the files name another server or database now, or turn TLS on or off: start this process again for that")
+	errMoved      = errors.New("the files name another server or database now, or another kind of TLS; start this process again to use it")
 	errNoPassword = errors.New("the files hold no password any more")
 )
 
@@ -47,11 +48,18 @@ func (o Options) beforePostgres(
 	}
 }
 
-// placeOf returns the database, and the servers with the use of TLS.
+// placeOf returns the database and the servers, each with its kind of TLS: a file that is missing
+// must not turn off the check of certificates.
 func placeOf(c *pgx.ConnConfig) string {
-	place := fmt.Sprint(c.Database, c.Host, c.Port, c.TLSConfig != nil)
+	kind := func(c *tls.Config) string {
+		if c == nil {
+			return "none"
+		}
+		return fmt.Sprint(c.InsecureSkipVerify, c.VerifyPeerCertificate != nil)
+	}
+	place := fmt.Sprintf("%q %q %d %s", c.Database, c.Host, c.Port, kind(c.TLSConfig))
 	for _, f := range c.Fallbacks {
-		place += fmt.Sprint(" ", f.Host, f.Port, f.TLSConfig != nil)
+		place += fmt.Sprintf(" %q %d %s", f.Host, f.Port, kind(f.TLSConfig))
 	}
 	return place
 }

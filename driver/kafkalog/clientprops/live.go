@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-var errOtherWay = errors.New("the properties have another security.protocol or sasl.mechanism now; " +
-	"start this process again to use it")
+var errOtherWay = errors.New("the properties have another security.protocol, sasl.mechanism or " +
+	"ssl.endpoint.identification.algorithm now; start this process again to use it")
 
 // identity is what a connection shows to a broker, and the authorities that it trusts.
 type identity struct {
@@ -27,6 +27,9 @@ type identity struct {
 
 // sameWay reports whether another identity connects and logs in in the same way.
 func (i identity) sameWay(as identity) bool {
+	if i.tls != nil && as.tls != nil && i.tls.InsecureSkipVerify != as.tls.InsecureSkipVerify {
+		return false
+	}
 	return i.mechanism == as.mechanism && (i.tls == nil) == (as.tls == nil)
 }
 
