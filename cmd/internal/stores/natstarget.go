@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -61,7 +62,7 @@ func readTarget(name string) (target, error) {
 
 // connect connects.
 func (t target) connect() (*nats.Conn, error) {
-	options := append(t.options[:len(t.options):len(t.options)], nats.Timeout(dialTimeout), quiet, keepRefusals)
+	options := slices.Concat(t.options, []nats.Option{nats.Timeout(dialTimeout), quiet, keepRefusals})
 	if t.login != nil {
 		options = append(options, t.login.follow)
 	}
