@@ -68,14 +68,15 @@ func loadPair(roots *x509.CertPool, certFile, keyFile string) (tls.Certificate, 
 			intermediates.AddCert(c)
 		}
 	}
-	for end, usage := range map[string]x509.ExtKeyUsage{
-		"server": x509.ExtKeyUsageServerAuth, "client": x509.ExtKeyUsageClientAuth,
-	} {
+	for _, end := range []struct {
+		name  string
+		usage x509.ExtKeyUsage
+	}{{"server", x509.ExtKeyUsageServerAuth}, {"client", x509.ExtKeyUsageClientAuth}} {
 		_, err := pair.Leaf.Verify(x509.VerifyOptions{
-			Roots: roots, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{usage},
+			Roots: roots, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{end.usage},
 		})
 		if err != nil {
-			return pair, fmt.Errorf("peer: certificate %s is not good for a %s: %w", certFile, end, err)
+			return pair, fmt.Errorf("peer: certificate %s is not good for a %s: %w", certFile, end.name, err)
 		}
 	}
 	return pair, nil

@@ -6,6 +6,7 @@ package reread
 
 import (
 	"context"
+	"strings"
 	"sync"
 )
 
@@ -22,7 +23,8 @@ type Source[T any] struct {
 
 // New returns a source. The value first is in use until a read succeeds. The functions may be
 // called by many goroutines at once. If report is not nil, it is called with the error of a read,
-// but not again for the same error until a read has succeeded.
+// but not again for the same error until a read has succeeded. Errors are the same if their texts
+// differ in digits alone, such as the time of day.
 func New[T any](first T, read func(context.Context) (T, error), report func(error)) *Source[T] {
 	if report == nil {
 		report = func(error) {}
@@ -37,11 +39,18 @@ func (s *Source[T]) Get(ctx context.Context) T {
 		s.keep(now)
 		return now
 	}
-	last, known := s.failed(err.Error())
+	last, known := s.failed(strings.Map(withoutDigits, err.Error()))
 	if !known {
 		s.report(err)
 	}
 	return last
+}
+
+func withoutDigits(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return -1
+	}
+	return r
 }
 
 func (s *Source[T]) keep(now T) {

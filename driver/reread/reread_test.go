@@ -28,16 +28,18 @@ func TestTheLastGoodValueStays(t *testing.T) {
 		{"replaced", "b", nil, "b", 0},
 		{"gone", "", errors.New("no such file"), "b", 1},
 		{"gone for longer", "", errors.New("no such file"), "b", 1},
-		{"half-written", "c", errors.New("no key"), "b", 2},
-		{"complete", "c", nil, "c", 2},
-		{"gone again", "", errors.New("no such file"), "c", 3},
+		{"expired", "c", errors.New("it is 12:00:00"), "b", 2},
+		{"expired for longer", "c", errors.New("it is 12:00:01"), "b", 2},
+		{"half-written", "c", errors.New("no key"), "b", 3},
+		{"complete", "c", nil, "c", 3},
+		{"gone again", "", errors.New("no such file"), "c", 4},
 	} {
 		value, fault = step.value, step.fault
 		if got := s.Get(t.Context()); got != step.want || len(said) != step.reports {
 			t.Errorf("%s: got %q with reports %q, want %q with %d", step.why, got, said, step.want, step.reports)
 		}
 	}
-	if want := []string{"no such file", "no key", "no such file"}; !slices.Equal(said, want) {
+	if want := []string{"no such file", "it is 12:00:00", "no key", "no such file"}; !slices.Equal(said, want) {
 		t.Errorf("reported are %q, want %q", said, want)
 	}
 }

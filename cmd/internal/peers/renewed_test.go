@@ -4,9 +4,12 @@ package peers_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/test/certificates"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/peer"
 )
 
 // TestExpiredCertificates: the certificate of a leader expires, and a follower refuses it. After
@@ -38,7 +42,12 @@ func TestExpiredCertificates(t *testing.T) {
 	}
 	cert, key := renew("leader", brief)
 	expired := time.Now().Add(brief)
-	leader := open(cert, key, func(string, error) {})
+	var stale atomic.Int32
+	leader := open(cert, key, func(_ string, err error) {
+		if errors.Is(err, peer.ErrCertificates) {
+			stale.Add(1)
+		}
+	})
 	leads(t, leader)
 	wait.Until(t, "the certificate expires", func() bool { return time.Now().After(expired) })
 
@@ -55,6 +64,13 @@ func TestExpiredCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for !strings.Contains(<-refused, "expired") {
+	}
+	wait.Until(t, "the clock shows another second, and more connections are refused", func() bool {
+		_, _ = tls.Dial("tcp", leader.Address, &tls.Config{InsecureSkipVerify: true})
+		return time.Since(expired) > brief
+	})
+	if n := stale.Load(); n != 1 {
+		t.Errorf("an expired certificate is reported %d times", n)
 	}
 	renew("leader", time.Hour)
 	for (<-pushed).Absent() {

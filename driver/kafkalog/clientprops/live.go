@@ -100,6 +100,6 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	c := d.source.Get(ctx).tls.Clone()
 	c.ServerName = host
-	net := &net.Dialer{Timeout: time.Duration(d.timeout.Load())}
-	return (&tls.Dialer{NetDialer: net, Config: c}).DialContext(ctx, network, address)
+	plain := &net.Dialer{Timeout: time.Duration(d.timeout.Load())}
+	return (&tls.Dialer{NetDialer: plain, Config: c}).DialContext(ctx, network, address)
 }
