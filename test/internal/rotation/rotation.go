@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/record"
@@ -42,8 +43,8 @@ type Play struct {
 }
 
 // Run begins with the credentials "one". If the new ones are there before the old ones end, the
-// leader must keep its term. If they come later, a candidate must lead again. At the end the leader
-// stops, and the other candidate must lead.
+// leader must keep its term. If they come after its lease, a candidate must lead again. At the end
+// the leader stops, and the other candidate must lead.
 func (p *Play) Run(t *testing.T) {
 	t.Helper()
 	p.Accept("one")
@@ -60,9 +61,15 @@ func (p *Play) Run(t *testing.T) {
 	}
 
 	p.Accept("three")
-	refused := func() bool { return strings.Contains(first.Says()+second.Says(), p.Refusal) }
-	wait.Until(t, "the server refuses the old credentials", refused)
+	says := func(text string) func() bool {
+		return func() bool { return strings.Contains(first.Says()+second.Says(), text) }
+	}
+	wait.Until(t, "the server refuses the old credentials", says(p.Refusal))
+	wait.Until(t, "the leader loses its lease", says("tenure: lost"))
 	p.Hand("three")
+	handed := time.Now()
+	p.renewed(t, 1)
+	t.Logf("the next leader writes %v after the new credentials are there; the lease is %s", time.Since(handed), Lease)
 	now := p.renewed(t, renewals)
 
 	leader := map[string]*command.Process{"first": first, "second": second}[now.LeaderID]
@@ -79,7 +86,7 @@ func (p *Play) candidate(t *testing.T, tenure, id string) *command.Process {
 	return command.Start(t, "env", append(args, "--election", election, "--lease", Lease, "--id", id, "--", "sleep", "1000")...)
 }
 
-// renewed waits until a leader has written n times.
+// renewed waits until a leader has written n times after the record that is there.
 func (p *Play) renewed(t *testing.T, n int) record.Record {
 	t.Helper()
 	var last record.Record
