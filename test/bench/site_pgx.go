@@ -16,7 +16,8 @@ import (
 )
 
 // pushMode has the requests of a healthy election: the leader's writes, each with a read of what
-// was written, one read of each follower in ten leases, and the pings of each process, which all of its elections share.
+// was written, one read of each follower in ten leases, and the pings of each process, which all of
+// its elections share.
 var pushMode = mode{requests: budget{"write": 12, "read": 12 + 0.5*(candidates-1), "ping": 4 * candidates / 20}}
 
 var pushedSite = site{

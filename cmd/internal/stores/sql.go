@@ -105,7 +105,7 @@ func (s *SQL) open(ctx context.Context, o Options) (*Store, error) {
 	}
 	// one is enough, but calls that were given up may still hold a connection
 	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(1)
+	db.SetMaxIdleConns(2) // the other one serves while a late call keeps the first
 	store, err := s.over(db, o)
 	if err == nil && o.Create {
 		err = store.Create(ctx)
