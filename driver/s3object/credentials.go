@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/tenure-go/tenure/driver/reread"
 )
@@ -28,6 +29,9 @@ func LoadConfig(
 	first, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
 		return first, err
+	}
+	if first.HTTPClient == nil { // services make one themselves then
+		first.HTTPClient = awshttp.NewBuildableClient()
 	}
 	l := &liveConfig{last: first, mark: mark()}
 	l.source = reread.New(first, func(ctx context.Context) (aws.Config, error) { return reload(ctx, first, opts) }, report)

@@ -14,7 +14,7 @@ import (
 
 // bareEnvironment removes all AWS settings.
 func bareEnvironment(t *testing.T) {
-	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_CA_BUNDLE"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")

@@ -90,7 +90,7 @@ func (s *stage) want(term *tenure.Term, end time.Time, status codes.Code, events
 	}
 	got = slices.Compact(got)
 	// Whether a candidate fails once more before the work ends depends on its random pauses.
-	if last := len(got) - 1; last > 0 && got[last] == "tenure.trouble other" {
+	if last := len(got) - 1; last > 0 && got[last] == "tenure.trouble no-answer" {
 		got = got[:last]
 	}
 	if !slices.Equal(got, events) {
@@ -161,7 +161,7 @@ func TestSpanOfAReleaseThatIsNotConfirmed(t *testing.T) {
 		s.faults.Partition()
 		s.stop()
 		<-s.done
-		s.want(term, time.Now(), codes.Unset, "tenure.leaving shutdown", "tenure.trouble other", "tenure.released unconfirmed")
+		s.want(term, time.Now(), codes.Unset, "tenure.leaving shutdown", "tenure.trouble no-answer", "tenure.released unconfirmed")
 	})
 }
 
@@ -174,7 +174,7 @@ func TestSpanOfATermThatExpires(t *testing.T) {
 		s.open(1) // the work goes on
 		time.Sleep(3 * time.Second)
 		s.open(0)
-		s.want(term, time.Now(), codes.Error, "tenure.trouble other", "tenure.lost expired")
+		s.want(term, time.Now(), codes.Error, "tenure.trouble no-answer", "tenure.lost expired")
 		s.faults.Heal()
 		<-s.won
 		s.open(1)
