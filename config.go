@@ -20,7 +20,7 @@ var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not c
 // its default:
 //
 //	field         default                 limits
-//	ID            host name, process id   256 bytes
+//	ID            host, process, random   256 bytes
 //	Address       none                    256 bytes
 //	Metadata      none                    1 KiB of keys and values in all
 //	Priority      0                       -1,000,000 to 1,000,000
@@ -43,7 +43,8 @@ var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not c
 type Config struct {
 	// ID names this candidate for operators, observers and callers that name a successor. It may be
 	// the name of its host or pod. It is a label: two processes with the same ID never lead at the
-	// same time.
+	// same time. The default is the host name, the process id and five random letters, which stay
+	// the same as long as the process lives.
 	ID string
 	// Address is published in the record while this candidate leads, for clients of the leader.
 	Address string

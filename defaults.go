@@ -1,10 +1,12 @@
 package tenure
 
 import (
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
@@ -68,13 +70,18 @@ func orDefault[T time.Duration | float64](value *T, def T) {
 	}
 }
 
+// defaultID returns the same text throughout this process.
 func defaultID() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
 	}
-	return fmt.Sprintf("%.200s_%d", host, os.Getpid())
+	return fmt.Sprintf("%.200s_%d_%s", host, os.Getpid(), letters)
 }
+
+// letters tell apart the processes of one host name whose process ids recur: in a container it is
+// often 1.
+var letters = strings.ToLower(rand.Text()[:5])
 
 // doubling returns a Backoff of one lease, then two, four, eight, and always ten after that.
 func doubling(lease time.Duration) func(int) time.Duration {
