@@ -175,7 +175,7 @@ func (d *dashboardFlags) source(p stores.Place, all *connections, log *slog.Logg
 		Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
 			how := stores.Options{Client: "tenure dashboard", Logger: log}
 			for {
-				s, err := stores.Connect(ctx, p, key, how, stores.Patience{Limit: stores.Forever, Told: waiting})
+				s, err := stores.Connect(ctx, p, key, how, stores.Patience{Limit: stores.Forever, Told: func(err error) { waiting(explained(err)) }})
 				if err == nil {
 					all.add(s)
 					return s.Driver, nil
@@ -218,9 +218,9 @@ func (c *connections) close() {
 
 // explained appends the hint to the error: the page has one line for both.
 func explained(err error) error {
-	var f *fault.Error
-	if errors.As(err, &f) && f.Hint != "" {
-		return fmt.Errorf("%w (%s)", err, f.Hint)
+	text := fault.Masked(err.Error())
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Hint != "" {
+		text += " (" + f.Hint + ")"
 	}
-	return err
+	return errors.New(text)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
-	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/web"
 	"github.com/tenure-go/tenure/driver/reread"
 )
@@ -31,7 +30,7 @@ func (m *memberFlags) settle(named func(flag string) string, storeCount int) err
 		u, err := url.Parse(a)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 			return fault.OfValue(fault.New("give a URL such as http://node-1:9464, and a token with --member-token-file",
-				"%s %q: is not the URL of a member", named("member"), stores.Redact(a)))
+				"%s %s: is not the URL of a member", named("member"), fault.Quote(a)))
 		}
 		m.addresses[i] = u.Scheme + "://" + u.Host + "/member"
 	}

@@ -64,12 +64,16 @@ func UnknownVariables(root *cobra.Command, environ []string) []string {
 	return all
 }
 
-// warnOfUnknownVariables prints a warning for each unknown variable, if the command works on an
-// election.
-func warnOfUnknownVariables(c *cobra.Command) {
-	if c.Name() == "run" || c.Flags().Lookup(FlagStore) == nil {
-		return // run logs the warning itself; other commands take no store
+// warnUnlessLogged is WarnOfUnknownVariables for commands that work on an election, except run,
+// which logs these warnings once its flags are right.
+func warnUnlessLogged(c *cobra.Command) {
+	if c.Name() != "run" && c.Flags().Lookup(FlagStore) != nil {
+		WarnOfUnknownVariables(c)
 	}
+}
+
+// WarnOfUnknownVariables prints a warning for each unknown variable.
+func WarnOfUnknownVariables(c *cobra.Command) {
 	for _, name := range UnknownVariables(c.Root(), os.Environ()) {
 		fault.Tell(c.ErrOrStderr(), "warning", fmt.Errorf("the variable %s of the environment sets no flag: check its name", name))
 	}
@@ -91,7 +95,7 @@ func Fill(f *pflag.FlagSet, env func(string) string, others []Variable) (Sources
 			}
 			from[flag.Name] = name
 		}
-		problems = append(problems, checkDuration(flag, from.Named(flag.Name)), checkText(flag))
+		problems = append(problems, checkDuration(flag, from.Named(flag.Name)), checkText(flag, from.Named(flag.Name)))
 	})
 	if err := errors.Join(problems...); err != nil {
 		return from, &fault.Error{Err: err, Hint: hint, Code: fault.Usage}
@@ -132,8 +136,9 @@ func lookUp(flag string, env func(string) string, others []Variable) (name, valu
 	return "", ""
 }
 
-// checkText refuses an empty value on the command line, such as one from an unset shell variable.
-func checkText(flag *pflag.Flag) error {
+// checkText refuses an empty value on the command line, such as one from an unset shell variable,
+// and one with several lines, such as the key that a file should hold.
+func checkText(flag *pflag.Flag, name string) error {
 	if !flag.Changed {
 		return nil
 	}
@@ -146,8 +151,11 @@ func checkText(flag *pflag.Flag) error {
 			return nil
 		}
 	}
-	if slices.Contains(texts, "") {
+	switch {
+	case slices.Contains(texts, ""):
 		return fmt.Errorf("--%s is empty", flag.Name)
+	case slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "\n") }):
+		return fmt.Errorf("%s has more than one line", name)
 	}
 	return nil
 }
@@ -155,8 +163,12 @@ func checkText(flag *pflag.Flag) error {
 // FlagError explains an error in the flags of the command line.
 func FlagError(err error) error {
 	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &invalid):
 		err = noValue("--"+invalid.GetFlag().Name, err)
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "": // as in -pPASSWORD
+		err = errors.New("unknown flag: -" + unknown.GetSpecifiedName())
 	}
 	return fault.OfUsage(err)
 }
@@ -168,9 +180,9 @@ func noValue(name string, err error) error {
 	case !errors.As(err, &invalid):
 		return fmt.Errorf("%s: %w", name, err)
 	case errors.Is(err, strconv.ErrRange):
-		return fmt.Errorf("%s is %q, which is out of range", name, invalid.GetValue())
+		return fmt.Errorf("%s is %s, which is out of range", name, fault.Quote(invalid.GetValue()))
 	}
-	return fmt.Errorf("%s is %q, not %s", name, invalid.GetValue(), kindOf(invalid.GetFlag()))
+	return fmt.Errorf("%s is %s, not %s", name, fault.Quote(invalid.GetValue()), kindOf(invalid.GetFlag()))
 }
 
 // kindOf describes the type of a flag in an error.

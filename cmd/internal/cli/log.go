@@ -5,16 +5,17 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
 // NewLogger returns a logger that writes text, or with json one object per line. Durations are
-// written as 15s in both.
+// written as 15s in both. Users and passwords of URLs in errors are hidden.
 func NewLogger(out io.Writer, level slog.Leveler, json bool) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch value := a.Value.Any().(type) {
 		case error:
-			a.Value = slog.StringValue(Cause(value))
+			a.Value = slog.StringValue(fault.Masked(Cause(value)))
 		case time.Duration:
 			a.Value = slog.StringValue(value.String())
 		}

@@ -86,7 +86,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 // SetUp gives the root command the settings that all commands share.
 func SetUp(root *cobra.Command) {
 	root.Args, root.SilenceErrors, root.SilenceUsage = NoArgs, true, true
-	root.PersistentPreRun = func(c *cobra.Command, _ []string) { warnOfUnknownVariables(c) }
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) { warnUnlessLogged(c) }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return FlagError(err) })
 }
 
@@ -96,9 +96,9 @@ func NoArgs(c *cobra.Command, args []string) error {
 		return nil
 	}
 	if c.HasAvailableSubCommands() {
-		return fault.OfUsage(errors.New("unknown command: " + args[0]))
+		return fault.OfUsage(errors.New("unknown command: " + fault.Shown(args[0])))
 	}
-	return fault.OfUsage(errors.New(c.CommandPath() + " takes no arguments, but was given: " + args[0]))
+	return fault.OfUsage(errors.New(c.CommandPath() + " takes no arguments, but was given: " + fault.Shown(args[0])))
 }
 
 // OneArg refuses all but one argument.

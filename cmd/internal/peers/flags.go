@@ -91,7 +91,7 @@ const example = "give a host and a port such as 10.0.0.7:8443, or 127.0.0.1:0"
 func (r *reader) listen(s *Settings, value string) {
 	at, err := parseEndpoint(value)
 	if err != nil {
-		r.wrong(example, flagPeer, "%q: %w", value, err)
+		r.wrong(example, flagPeer, "%s: %w", fault.Quote(value), err)
 	}
 	s.Listen = at
 }
@@ -108,9 +108,9 @@ func (r *reader) address(s *Settings, value string) {
 	at, err := parseEndpoint(value)
 	switch {
 	case err != nil:
-		r.wrong(example, flagAddress, "%q: %w", value, err)
+		r.wrong(example, flagAddress, "%s: %w", fault.Quote(value), err)
 	case at.everywhere():
-		r.wrong(example, flagAddress, "%q is not an address that other members can dial", value)
+		r.wrong(example, flagAddress, "%s is not an address that other members can dial", fault.Quote(value))
 	}
 	s.Address = at
 }
@@ -128,7 +128,7 @@ func (r *reader) allow(s *Settings, value string) {
 	for text := range strings.SplitSeq(value, ",") {
 		n, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			r.wrong("give networks such as 10.0.0.0/8,fd00::/8; a single address is 10.0.0.7/32", flagAllow, "has %q, which is not a network", text)
+			r.wrong("give networks such as 10.0.0.0/8,fd00::/8; a single address is 10.0.0.7/32", flagAllow, "has %s, which is not a network", fault.Quote(text))
 			return
 		}
 		s.Networks = append(s.Networks, n.Masked())

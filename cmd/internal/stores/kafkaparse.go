@@ -2,8 +2,6 @@ package stores
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -71,7 +69,7 @@ func ParseEmbeddedKafka(setting, raw, topic string) (*Kafka, error) {
 		err = fault.New("give kafka-embedded: or kafka-embedded:?mode=neli, or "+shapeKafka, "the brokers of kafka-embedded run inside tenure-demo alone")
 	}
 	if err != nil {
-		return nil, inFront(fmt.Sprintf("%s %q", setting, Redact(raw)), err)
+		return nil, given(setting, raw, err)
 	}
 	return k, nil
 }
@@ -134,7 +132,7 @@ func (k *Kafka) set(query string) error {
 	if values.Get("mode") == "neli" {
 		k.NELI = &NELI{}
 	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
+	for _, key := range keysIn(query) {
 		if !slices.Contains(kafkaParameters, key) {
 			return unknownKafkaParameter(key, values.Get(key))
 		}
@@ -209,7 +207,7 @@ func span(value string, least, most time.Duration) (time.Duration, error) {
 
 func unknownKafkaParameter(key, value string) error {
 	hint := "known are " + strings.Join(kafkaParameters, ", ")
-	if value == "" { // what looks like a key may be a secret: do not print it
+	if !names(key, value) {
 		return fault.New(hint, "an unknown parameter has no value")
 	}
 	if secretive.MatchString(key) || strings.ContainsAny(key, ".") {

@@ -99,7 +99,7 @@ func TestParseKafkaRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 			if !errors.As(err, &f) {
 				t.Fatalf("got %v", err)
 			}
-			if !strings.HasPrefix(f.Error(), "--store ") || !strings.Contains(f.Error(), c.want) || !strings.Contains(f.Hint, c.hint) {
+			if !strings.HasPrefix(f.Error(), "--store") || !strings.Contains(f.Error(), c.want) || !strings.Contains(f.Hint, c.hint) {
 				t.Errorf("got error %q and hint %q", f.Error(), f.Hint)
 			}
 			if strings.Contains(f.Error()+f.Hint, "cret") {

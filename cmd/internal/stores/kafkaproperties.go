@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/magiconair/properties"
@@ -51,7 +52,7 @@ func (k *Kafka) readSettings() error {
 	if s.File != "" {
 		all, err := readProperties(s.File)
 		if err != nil {
-			return fault.New("name a file such as Kafka's own tools take with --command-config", "%s %s: %w", s.Setting, s.File, err)
+			return fault.New("name a file such as Kafka's own tools take with --command-config", "%s %s: %w", s.Setting, fault.Shown(s.File), err)
 		}
 		for name, value := range all {
 			k.Properties[name], k.origins[name] = value, s.Setting+" "+s.File
@@ -142,9 +143,13 @@ func (k *Kafka) explainProperties(err error) *fault.Error {
 		if from := k.origins[p.Name]; from != "" {
 			origin = from
 		}
-		all = append(all, fmt.Errorf("%s: %s %s", origin, p.Name, p.Fault))
+		name := p.Name
+		if !slices.Contains(clientprops.Names(), name) && !names(name, k.Properties[name]) {
+			name = "a line without a property" // perhaps a part of a secret
+		}
+		all = append(all, fmt.Errorf("%s: %s %s", origin, name, p.Fault))
 		if hint == "" {
-			hint = p.Name + ": " + p.Remedy
+			hint = name + ": " + p.Remedy
 		}
 	}
 	return fault.New(hint, "%w", errors.Join(all...))

@@ -43,7 +43,7 @@ func ParseContext(setting, raw, bucket string) (Place, error) {
 	}
 	if name == "" || !bucketName.MatchString(own) {
 		return Place{}, fault.New("give the name of a context, or NAME/BUCKET; the name of a bucket may have only letters, digits, - and _",
-			"%s %q: is neither NAME nor NAME/BUCKET", setting, Redact(raw))
+			"%s %s: is neither NAME nor NAME/BUCKET", setting, fault.Quote(raw))
 	}
 	return InContext(setting, name, own), nil
 }
@@ -51,7 +51,7 @@ func ParseContext(setting, raw, bucket string) (Place, error) {
 // String returns the place without credentials.
 func (n *NATS) String() string {
 	if n.Context != "" {
-		return fmt.Sprintf("context %s, bucket %s", n.Context, n.Bucket)
+		return fmt.Sprintf("context %s, bucket %s", fault.Shown(n.Context), n.Bucket)
 	}
 	if n.Migrating {
 		return n.server() + "/" + n.Bucket + "?" + migrating
@@ -64,7 +64,7 @@ func (n *NATS) GoString() string { return n.String() }
 
 func (n *NATS) name() string {
 	if n.Context != "" {
-		return n.Context
+		return fault.Shown(n.Context)
 	}
 	return n.String()
 }
@@ -82,7 +82,7 @@ func (n *NATS) server() string {
 // command returns the nats command with the options that reach the same servers.
 func (n *NATS) command() string {
 	if n.Context != "" {
-		return "nats --context " + n.Context
+		return "nats --context " + fault.Shown(n.Context)
 	}
 	return "nats --server " + n.server()
 }

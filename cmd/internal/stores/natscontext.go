@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"golang.org/x/net/proxy"
 )
 
@@ -73,11 +74,11 @@ func readContext(name string) (*natsContext, error) {
 		return nil, err
 	}
 	if !filepath.IsLocal(name) || filepath.Base(name) != name {
-		return nil, fmt.Errorf("invalid context name %q", name)
+		return nil, fmt.Errorf("invalid context name %s", fault.Quote(name))
 	}
 	text, err := os.ReadFile(filepath.Join(dir, name+".json"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("unknown context %q", name)
+		return nil, fmt.Errorf("unknown context %s", fault.Quote(name))
 	}
 	c := &natsContext{}
 	if err == nil {
@@ -244,8 +245,8 @@ type socks string
 // Dial connects through the proxy.
 func (s socks) Dial(network, address string) (net.Conn, error) {
 	u, err := url.Parse(string(s))
-	if err != nil {
-		return nil, err
+	if err != nil { // left out, since it may quote a password
+		return nil, errors.New("socks_proxy of the context is not a valid URL")
 	}
 	d, err := proxy.FromURL(u, proxy.Direct)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -31,14 +32,18 @@ func explainConnect(err error) *fault.Error {
 	return f
 }
 
-// withoutURL removes the URL from an error, since the URL of a context may hold credentials.
+// withoutURL removes the URL from an error, since the URL of a context may hold credentials, and the
+// name of a file that is none.
 func withoutURL(err error) error {
 	var u *url.Error
+	var file *fs.PathError
 	switch {
 	case errors.As(err, &u):
 		return errors.New("the context's URL is not valid")
 	case errors.Is(err, nats.ErrNoServers):
 		return errors.New("no server answers")
+	case errors.As(err, &file):
+		return errors.New(shownFile(err))
 	}
 	return err
 }

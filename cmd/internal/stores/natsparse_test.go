@@ -98,7 +98,7 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 			if !errors.As(err, &f) || f.Hint == "" {
 				t.Errorf("no hint: %v", err)
 			}
-			if !strings.HasPrefix(err.Error(), "--store ") || !strings.Contains(err.Error(), c.want) {
+			if !strings.HasPrefix(err.Error(), "--store") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %q, want --store and %q in it", err, c.want)
 			}
 			if strings.Contains(err.Error()+f.Hint, "cret") {

@@ -1,11 +1,14 @@
 package stores
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
 // target holds the arguments for the NATS client.
@@ -72,8 +75,20 @@ func (t target) connect() (*nats.Conn, error) {
 // contextError is an error of the context itself, not of its servers.
 type contextError struct{ err error }
 
-func (e *contextError) Error() string { return e.err.Error() }
+// Error leaves out the name of a file that is a key or a token instead.
+func (e *contextError) Error() string { return shownFile(e.err) }
+
 func (e *contextError) Unwrap() error { return e.err }
+
+// shownFile returns the text of an error. If the error names a file that may be a key instead, the
+// text leaves out the name.
+func shownFile(err error) string {
+	text := err.Error()
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		text = strings.ReplaceAll(text, file.Path, fault.Shown(file.Path))
+	}
+	return text
+}
 
 func (t target) jetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 	switch {

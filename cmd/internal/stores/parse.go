@@ -3,6 +3,7 @@ package stores
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
@@ -18,11 +19,14 @@ func Missing(setting string) error {
 }
 
 // Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka://
-// for Kafka, postgres://, mysql:// and sqlite: for databases. Its errors name the setting and show
+// for Kafka, postgres:// (or postgresql://), mysql:// (or mariadb://) and sqlite: for databases. Its errors name the setting and show
 // no credentials.
 func Parse(setting, raw string) (Place, error) {
-	p := Place{Setting: setting}
+	p, shown := Place{Setting: setting}, raw
 	scheme, err := schemeOf(raw)
+	if usual, ok := sameAs[scheme]; ok {
+		scheme, raw = usual, usual+strings.TrimPrefix(raw, scheme)
+	}
 	switch {
 	case err != nil:
 	case scheme == "s3":
@@ -35,15 +39,27 @@ func Parse(setting, raw string) (Place, error) {
 		p.NATS, err = parseNATS(raw)
 	}
 	if err != nil {
-		return Place{}, inFront(fmt.Sprintf("%s %q", setting, Redact(raw)), err)
+		return Place{}, given(setting, shown, err)
 	}
 	return p, nil
+}
+
+// given puts the setting, and its value as far as it holds no credentials, in front of an error.
+func given(setting, raw string, err error) error {
+	if shown := Redact(raw); shown != hidden {
+		setting += " " + strconv.Quote(shown)
+	}
+	return inFront(setting, err)
 }
 
 var (
 	sqlSchemes = []string{"postgres", "mysql", "sqlite"}
 	schemes    = append([]string{"nats", "tls", "s3", "kafka"}, sqlSchemes...)
+	// sameAs has other names of these.
+	sameAs = map[string]string{"postgresql": "postgres", "mariadb": "mysql"}
 )
+
+func isScheme(name string) bool { return slices.Contains(schemes, name) || sameAs[name] != "" }
 
 func schemeOf(raw string) (string, error) {
 	scheme, rest, ok := strings.Cut(raw, ":")
@@ -59,7 +75,7 @@ func schemeOf(raw string) (string, error) {
 	case scheme == "kafka-embedded":
 		return "", fault.New("give kafka-embedded: to tenure-demo, with parameters behind a ? at most, or "+shapeKafka,
 			"the brokers of kafka-embedded run inside tenure-demo alone")
-	case !slices.Contains(schemes, scheme):
+	case !isScheme(scheme):
 		return "", fault.New(shape, "unknown scheme; known are %s", strings.Join(schemes, ", "))
 	case !strings.HasPrefix(rest, "//") && scheme != "sqlite":
 		return "", fault.New(shape, "is not a URL: // is missing")

@@ -2,37 +2,85 @@ package stores
 
 import (
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
 // hidden replaces credentials in output.
-const hidden = "***"
+const hidden = fault.Hidden
 
-// Redact removes all possible credentials from a text that should be a URL: everything up to the
-// last @, even where it is not a valid URL, and the values of all parameters but those that are
-// known to be harmless.
+// Redact returns a text that should be the URL of a store, without all possible credentials: the
+// user, and the values of all parameters but those that are known to be harmless. If the text is
+// not such a URL for certain, it returns the scheme at most.
 func Redact(raw string) string {
-	at := strings.LastIndex(raw, "@")
-	if at < 0 {
-		return redactParameters(raw)
+	scheme, rest, _ := strings.Cut(raw, ":")
+	behind, slashes := strings.CutPrefix(rest, "//")
+	known := isScheme(scheme) && slashes || slices.Contains(opaque, scheme)
+	switch {
+	case !known && (!slashes || !schemeName.MatchString(scheme)):
+		return hidden
+	case slashes:
+		scheme += "://"
+	default:
+		scheme += ":"
 	}
-	start := 0
-	if i := strings.Index(raw[:at], "://"); i >= 0 {
-		start = i + len("://")
+	if strings.HasPrefix(scheme, "sqlite:") {
+		return scheme + redactFile(behind)
 	}
-	return raw[:start] + hidden + redactParameters(raw[at:])
+	if user, place, ok := cutUser(behind); ok && known {
+		if user != "" {
+			user = hidden + "@"
+		}
+		return scheme + user + redactTail(place)
+	}
+	return scheme + hidden
 }
 
-func redactParameters(raw string) string {
-	raw, _, fragment := strings.Cut(raw, "#")
-	place, query, ok := strings.Cut(raw, "?")
+var (
+	// opaque are the schemes without //.
+	opaque     = []string{"sqlite", "memory", "s3-embedded", "kafka-embedded"}
+	schemeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
+)
+
+// cutUser cuts the part of a URL behind :// into the user, with password and @, and the place. It
+// returns false unless it is certain that the place holds no part of a password: the hosts are
+// such, their ports are numbers, and no @ follows.
+func cutUser(rest string) (user, place string, ok bool) {
+	end := strings.IndexAny(rest+"/", "/?#")
+	user, hosts, given := cutLast(rest[:end], "@")
+	if given {
+		user += "@"
+	}
+	path, _, _ := strings.Cut(rest[end:], "?")
+	plain, err := url.PathUnescape(path)
+	ok = err == nil && !strings.Contains(plain+rest[end:], "@")
+	for host := range strings.SplitSeq(hosts, ",") {
+		ok = ok && hostName.MatchString(host)
+	}
+	return user, hosts + rest[end:], ok
+}
+
+// hostName matches a host, perhaps with a port, a bucket, the directory of a socket, or nothing.
+var hostName = regexp.MustCompile(`^((%2F|%2f|[A-Za-z0-9._*-])*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?$`)
+
+// redactFile returns the name of a file, which may have an @, unless a user and a password may be in
+// front of that.
+func redactFile(name string) string {
+	if user, _, _ := cutLast(name, "@"); strings.Contains(user, ":") {
+		return hidden
+	}
+	return redactTail(name)
+}
+
+// redactTail hides parameters and a fragment.
+func redactTail(place string) string {
+	place, _, fragment := strings.Cut(place, "#")
+	place, query, ok := strings.Cut(place, "?")
 	if ok {
-		all := strings.Split(query, "&")
-		for i, p := range all {
-			all[i] = redactParameter(p)
-		}
-		place += "?" + strings.Join(all, "&")
+		place += "?" + redactParameters(query)
 	}
 	if fragment {
 		place += "#" + hidden
@@ -40,18 +88,45 @@ func redactParameters(raw string) string {
 	return place
 }
 
-// redactParameter also hides the value of a harmless parameter if it has an @, perhaps as %40.
-func redactParameter(p string) string {
-	key, value, ok := strings.Cut(p, "=")
-	plain, err := url.QueryUnescape(value)
-	if slices.Contains(natsParameters, p) {
-		return p
+// redactParameters leaves out all that follows the first hidden value, since it may be a part of
+// it.
+func redactParameters(query string) string {
+	all := strings.Split(query, "&")
+	for i, p := range all {
+		key, value, _ := strings.Cut(p, "=")
+		switch {
+		case slices.Contains(natsParameters, p), harmless(key) && fault.Shown(value) == value:
+			continue
+		case names(key, value):
+			all[i] = key + "=" + hidden
+		default:
+			all[i] = hidden
+		}
+		return strings.Join(all[:i+1], "&")
 	}
-	if ok && err == nil && slices.Contains(slices.Concat(parameters, kafkaParameters, sqlParameters), key) && !strings.Contains(plain, "@") {
-		return p
+	return query
+}
+
+// harmless reports whether the value of a parameter is no secret.
+func harmless(key string) bool {
+	return slices.Contains(parameters, key) || slices.Contains(kafkaParameters, key) || slices.Contains(sqlParameters, key)
+}
+
+// names reports whether the text before = is the name of a parameter. Without a value it may be a
+// secret, as one in base64 ends in =.
+func names(key, value string) bool {
+	return strings.Trim(value, "=") != "" && fault.Shown(key) == key && schemeName.MatchString(strings.ReplaceAll(key, "_", "-"))
+}
+
+// keysIn returns the names of the parameters in the order in which they are given. So a part of a
+// secret with & in it comes after the parameter that has the secret.
+func keysIn(query string) []string {
+	var keys []string
+	for p := range strings.SplitSeq(query, "&") {
+		key, _, _ := strings.Cut(p, "=")
+		if name, err := url.QueryUnescape(key); err == nil && p != "" && !slices.Contains(keys, name) {
+			keys = append(keys, name)
+		}
 	}
-	if !ok {
-		return hidden
-	}
-	return key + "=" + hidden
+	return keys
 }

@@ -56,7 +56,12 @@ func (s *S3) client(ctx context.Context, o Options) (*s3.Client, error) {
 		return nil, fault.OfValue(fault.New("put region=... into the URL or set AWS_REGION; us-east-1 works for most servers other than S3",
 			"no region is known, and requests are signed for one"))
 	}
-	return s3.NewFromConfig(cfg, s.address), nil
+	made := s3.NewFromConfig(cfg, s.address)
+	if at := made.Options().BaseEndpoint; at != nil && checkEndpoint(*at) != nil {
+		return nil, fault.OfValue(fault.New("give the address alone, such as http://host:9000; credentials have variables of their own",
+			"the endpoint of AWS_ENDPOINT_URL, or of ~/.aws, is not the URL of a server"))
+	}
+	return made, nil
 }
 
 // address sets the endpoint and the style of addresses. It runs after the SDK has read the endpoint

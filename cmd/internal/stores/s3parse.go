@@ -2,7 +2,6 @@ package stores
 
 import (
 	"errors"
-	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -72,6 +71,8 @@ func s3Bucket(u *url.URL) (string, error) {
 		return "", fault.New("give a URL such as "+shapeS3, "names no bucket")
 	case strings.ContainsAny(u.Host, ":[]"):
 		return "", errHost
+	case strings.Contains(u.Path, "@") && !s3BucketName.MatchString(u.Host):
+		return "", fault.New(chain, "has credentials in it")
 	case !s3BucketName.MatchString(u.Host), strings.Contains(u.Host, ".."):
 		return "", fault.New(bucketNames, "no bucket can have the name %.80q", u.Host)
 	}
@@ -84,7 +85,7 @@ func (s *S3) set(query string) error {
 	if err != nil {
 		return fault.New("write & and % of a value as %26 and %25", "the parameters behind ? cannot be read")
 	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
+	for _, key := range keysIn(query) {
 		if !slices.Contains(parameters, key) {
 			return unknownParameter(key, values.Get(key))
 		}
@@ -144,7 +145,7 @@ func checkEndpoint(value string) error {
 var secretive = regexp.MustCompile(`(?i)key|secret|token|password|credential|profile|signature`)
 
 func unknownParameter(key, value string) error {
-	if value == "" { // what looks like a key may be a secret: do not print it
+	if !names(key, value) {
 		return fault.New("known are "+strings.Join(parameters, ", "), "an unknown parameter has no value")
 	}
 	hint := "known are " + strings.Join(parameters, ", ")

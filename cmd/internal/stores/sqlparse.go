@@ -38,6 +38,9 @@ func parseSQL(scheme, raw string) (*SQL, error) {
 		scheme != "sqlite" && strings.LastIndex(raw, "@") > strings.IndexAny(raw+"?", "?") {
 		return nil, fault.New("write / ? and @ of a password or a value as %2F, %3F and %40", "has an @ behind the first / or ?")
 	}
+	if scheme == "postgres" && !isPlainPostgres(raw) {
+		return nil, fault.New("write special characters of a user or a password as %XX, such as %40 for @; give a URL such as "+shape, "is not a valid URL")
+	}
 	place, query, _ := strings.Cut(strings.TrimPrefix(raw, scheme+":"), "?")
 	if strings.Contains(place, "#") || strings.Contains(query, "#") {
 		return nil, fault.New("write # as %23", "has a fragment behind #")
@@ -69,16 +72,27 @@ func parseSQL(scheme, raw string) (*SQL, error) {
 	return s, nil
 }
 
+// isPlainPostgres reports whether all programs see the same user, password and hosts in a URL: where
+// the user or the password has an @, PostgreSQL's tools take the rest for a host.
+func isPlainPostgres(raw string) bool {
+	user, _, ok := cutUser(strings.TrimPrefix(raw, "postgres://"))
+	_, err := url.PathUnescape(user)
+	return ok && err == nil && strings.Count(user, "@") <= 1 && !strings.Contains(user, " ")
+}
+
 // takeOwn takes out the parameters that are not the database's own, and returns the others.
 func (s *SQL) takeOwn(query string) (rest string, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return "", fault.New("write & and % of a value as %26 and %25", "the parameters behind ? cannot be read")
 	}
-	for key, all := range values {
+	for _, key := range keysIn(query) {
+		all := values[key]
 		switch {
 		case secretParameters.MatchString(key):
 			return "", fault.New("use PGPASSFILE, PGPASSWORD, MYSQL_PWD or ~/.my.cnf", "has a secret behind ?, where others could see it")
+		case !harmless(key) && !names(key, all[0]):
+			return "", fault.New("give a URL such as "+databases[s.Scheme].shape, "an unknown parameter has no value")
 		case len(all) > 1:
 			return "", fault.New("leave out one of them", "parameter %.40q is given twice", key)
 		case all[0] == "":
@@ -86,7 +100,7 @@ func (s *SQL) takeOwn(query string) (rest string, err error) {
 		case s.Scheme == "mysql" && !slices.Contains(mysqlParameters, key):
 			return "", fault.New("known are "+strings.Join(mysqlParameters, ", "), "parameter %.40q is unknown", key)
 		case s.Scheme == "mysql" && strings.HasPrefix(key, "ssl-") && !slices.Contains([]string{"", "true"}, values.Get("tls")):
-			return "", fault.New("give tls=true, or leave tls out", "has %s, and tls=%.40s, which checks no certificate", key, values.Get("tls"))
+			return "", fault.New("give tls=true, or leave tls out", "has %s, and tls=%.40s, which checks no certificate", key, fault.Shown(values.Get("tls")))
 		}
 	}
 	s.Table = values.Get("table")
@@ -110,14 +124,14 @@ func (s *SQL) checkPush() error {
 		s.Push = "" // it is the default
 	case "":
 	default:
-		return fault.New("give push=on or push=off", "parameter push is %.40q, not on or off", s.Push)
+		return fault.New("give push=on or push=off", "parameter push is %s, not on or off", fault.Quote(s.Push))
 	}
 	if s.Listen == "" {
 		return nil
 	}
 	host, port, err := net.SplitHostPort(s.Listen)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" {
-		return fault.New("give listen=HOST:PORT", "parameter listen is %.40q, not HOST:PORT", s.Listen)
+		return fault.New("give listen=HOST:PORT", "parameter listen is %s, not HOST:PORT", fault.Quote(s.Listen))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (w *Flags) Settings(named func(flag string) string) (*Settings, error) {
 	}
 	address, err := parse(w.listen)
 	if err != nil {
-		return nil, wrong("give a port such as 9464, or a host and a port such as 0.0.0.0:9464", "%s %q: %w", named(w.Name), w.listen, err)
+		return nil, wrong("give a port such as 9464, or a host and a port such as 0.0.0.0:9464", "%s %s: %w", named(w.Name), fault.Quote(w.listen), err)
 	}
 	s := &Settings{
 		name: named(w.Name), address: address, connections: cmp.Or(w.Connections, usualConnections),

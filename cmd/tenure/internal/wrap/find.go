@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 )
 
@@ -26,7 +27,7 @@ func Find(name string) (path string, code int, err error) {
 	case errors.Is(err, exec.ErrDot):
 		return "", CodeNotFound, errors.New(name + ": is in the current directory; give it as ./" + name)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, exec.ErrNotFound):
-		return "", CodeNotFound, errors.New(name + ": no such command")
+		return "", CodeNotFound, errors.New(fault.Shown(name) + ": no such command")
 	default:
 		return "", CodeNotRunnable, err
 	}

@@ -1,0 +1,44 @@
+package fault_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+)
+
+func TestShown(t *testing.T) {
+	for value, want := range map[string]string{
+		"10.0.0.7:8443":                "10.0.0.7:8443",
+		"[fe80::1%eth0]:80":            "[fe80::1%eth0]:80",
+		"http://10.0.0.7:80":           "http://10.0.0.7:80",
+		"15 seconds":                   "15 seconds",
+		"/etc/kafka/client.properties": "/etc/kafka/client.properties",
+		"billing-worker-7d9f8b6c5-abcde-node-with-a-long-name": "billing-worker-7d9f8b6c5-abcde-node-with-a-long-name",
+		"u@h":                          "***",
+		"u%40h":                        "***",
+		"password=x":                   "***",
+		"http://h/?x":                  "***",
+		"http://u:x":                   "***",
+		"http%3A%2F%2Fu:x":             "***",
+		"http://u:1://x":               "***",
+		"-----BEGIN KEY-----\nx":       "***",
+		"SU" + strings.Repeat("A", 56): "***",
+	} {
+		if got := fault.Shown(value); got != want {
+			t.Errorf("%q is shown as %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestMasked(t *testing.T) {
+	for text, want := range map[string]string{
+		`Get "http://u:x@y@h/p": EOF`:     `Get "http://***@h/p": EOF`,
+		"nats://a/E, or mail me@h":        "nats://a/E, or mail me@h",
+		"at https://h/p, then s3://i:k@b": "at https://h/p, then s3://***@b",
+	} {
+		if got := fault.Masked(text); got != want {
+			t.Errorf("%s is shown as %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+//go:build integration && unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/test/wait"
+)
+
+// marker stands for a secret. No output may have a part of it.
+const (
+	marker   = "QZXJ"
+	fragment = "ZXJ"
+)
+
+// passwords are those that URLs do not hold as they are, and some that they do.
+var passwords = []string{
+	marker, "pa@" + marker, marker + "@rt", "pa/" + marker, "pa?" + marker, "pa?" + marker + "=1", "pa#" + marker, "pa:" + marker, "pa," + marker,
+	"pa&" + marker + "=1", "pa;" + marker, "pa " + marker, "pa%" + marker, "pa%zz" + marker, "pa%40" + marker, "%51" + fragment, "'" + marker + "'",
+	`"` + marker + `"`, "[" + marker + "]", "{" + marker + "}", "`: " + marker, "pa//" + marker, "pa://" + marker, marker + "==",
+}
+
+// shapes are what people paste, with PW for the password. Nothing listens at port 1.
+var shapes = []string{
+	"nats://u:PW@127.0.0.1:1/E", "nats://PW@127.0.0.1:1/E", "tls://u:PW@127.0.0.1:1/E", "nats://127.0.0.1:1,u:PW@127.0.0.1:1/E",
+	"nats://u:PW@127.0.0.1:1,nats://u:PW@127.0.0.1:1/E", "nats://u:PW", "nats://u:PW/E", "nats:u:PW@127.0.0.1/E",
+	"postgres://u:PW@127.0.0.1:1/db", "postgresql://u:PW@127.0.0.1:1,127.0.0.1:1/db", "postgres://u:PW", "postgres:u:PW@h/db",
+	"postgres://127.0.0.1:1/db?password=PW", "postgres://127.0.0.1:1/db?user=u&password=PW", "postgresql://127.0.0.1:1/db?sslpassword=PW",
+	"postgresql+psycopg2://u:PW@h/db", "host=127.0.0.1 port=1 password=PW dbname=x", "host=127.0.0.1 password='PW' user=u", "password=PW",
+	"jdbc:postgresql://h/db?user=u&password=PW", "jdbc:postgresql://u:PW@h/db", "jdbc:mysql://h/db?password=PW", "jdbc:sqlserver://h;password=PW",
+	"mysql://u:PW@127.0.0.1:1/db", "mariadb://u:PW@127.0.0.1:1/db", "mysql://127.0.0.1:1/db?password=PW", "mysql+pymysql://u:PW@h/db",
+	"u:PW@tcp(127.0.0.1:1)/db", "u:PW@unix(/s)/db", "u:PW@/db", "u:PW@127.0.0.1:1/db",
+	"sqlite://u:PW@h/db", "sqlite:e.db?_auth_pass=PW", "sqlite:e.db?key=PW",
+	"redis://:PW@h1:26379,h2:26379/main", "redis+sentinel://u:PW@h1:26379,h2/main", "sentinel://PW@h1", "h1:26379,h2:26379,password=PW", "main,PW@h1:26379",
+	"s3://id:PW@bucket", "s3://PW:x@bucket", "s3://bucket?secret_access_key=PW", "s3://bucket?region=r&AWS_SECRET_ACCESS_KEY=PW",
+	"s3://bucket?endpoint=http://id:PW@127.0.0.1:1", "s3://bucket?endpoint=http%3A//id:PW%40127.0.0.1:1", "s3://bucket?endpoint=http://127.0.0.1:1/?X-Amz-Signature=PW",
+	"https://id:PW@s3.example/bucket", "https://bucket.s3.example/?X-Amz-Signature=PW",
+	"kafka://u:PW@127.0.0.1:1/t", "kafka://127.0.0.1:1,u:PW@127.0.0.1:1/t", "kafka://127.0.0.1:1/t?sasl.password=PW", "SASL_SSL://u:PW@h:9092",
+	`sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="PW";`,
+	"etcd://u:PW@h", "mongodb+srv://u:PW@h/db", "amqp://u:PW@h/v", "PW@h",
+}
+
+// places are the settings in which a text may land, as the last argument or as a variable of the
+// environment, whose name ends in =.
+var places = []string{
+	"status --election e --connect-timeout 0 --store", "TENURE_STORE=", "run --election e --connect-timeout 0 -- ./none --store", "watch --connect-timeout 0 --election e --store",
+	"status --election e --context", "TENURE_CONTEXT=",
+	"run --store s3://bucket?region=r --election e --peer", "run --store s3://bucket?region=r --election e --peer 127.0.0.1:0 --peer-address",
+	"run --store s3://bucket?region=r --election e --peer 127.0.0.1:0 --peer-allow", "run --store nats://127.0.0.1:1/E --election e --metrics",
+	"status --store kafka://127.0.0.1:1/t --election e --connect-timeout 0 --kafka-properties", "dashboard --store nats://127.0.0.1:1/E --member-token-file none --member",
+	"run --store nats://127.0.0.1:1/E --lease", "status --store nats://127.0.0.1:1/E --json --wait", "status --store nats://127.0.0.1:1/E --election e", "",
+	"run --store nats://127.0.0.1:1/E --election e",
+}
+
+// TestNoOutputShowsASecret: whatever is given as any of these settings, no error shows a part of a
+// password.
+func TestNoOutputShowsASecret(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	for _, place := range places {
+		t.Run(place, func(t *testing.T) {
+			for _, shape := range shapes {
+				for _, password := range passwords {
+					if !strings.Contains(shape, "@") && strings.Contains(password, "@") {
+						continue // the text behind the @ is a host
+					}
+					leak(t, place, strings.ReplaceAll(shape, "PW", password))
+				}
+			}
+		})
+	}
+}
+
+// leak gives a text as a setting, and fails if the program's answer shows a part of the marker.
+func leak(t *testing.T, place, text string) {
+	t.Helper()
+	args := strings.Fields(place)
+	if name, ok := strings.CutSuffix(place, "="); ok {
+		t.Setenv(name, text)
+		args = strings.Fields("status --election e --connect-timeout 0")
+	} else if command, after, ok := strings.Cut(place, " -- ./none "); ok {
+		args = append(append(strings.Fields(command), after, text), "--", "./none")
+	} else {
+		args = append(args, text)
+	}
+	var out, errs strings.Builder
+	code := execute(t.Context(), args, strings.NewReader(""), &out, &errs)
+	if said := out.String() + errs.String(); code == fault.Done || strings.Contains(said, fragment) {
+		t.Errorf("%s with %s: exit code %d, and it says\n%s", place, text, code, said)
+	}
+}
+
+// TestContextsShowNoSecret: a context of the nats command may hold them in each of its fields.
+func TestContextsShowNoSecret(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", home)
+	dir := filepath.Join(home, "nats", "context")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	long := marker + strings.Repeat(marker, 14)
+	for _, text := range []string{
+		`{"url": "nats://u:PW@127.0.0.1:1"}`, `{"url": "nats://PW@127.0.0.1:1"}`, `{"url": "u:PW@127.0.0.1:1"}`, `{"url": "nats://127.0.0.1:1", "token": "PW"}`,
+		`{"url": "nats://127.0.0.1:1", "user": "PW", "password": "PW"}`, `{"url": "nats://127.0.0.1:1", "nkey": "` + long + `"}`,
+		`{"url": "nats://127.0.0.1:1", "creds": "` + long + `"}`, `{"url": "nats://127.0.0.1:1", "user_jwt": "PW", "user_seed": "PW"}`,
+		`{"url": "nats://127.0.0.1:1", "socks_proxy": "socks5://u:PW@127.0.0.1:1"}`, `{"url": "nats://127.0.0.1:1", "password": PW}`, `PW`,
+	} {
+		for _, password := range passwords {
+			file := strings.ReplaceAll(text, "PW", strings.ReplaceAll(password, `"`, `\"`))
+			if err := os.WriteFile(filepath.Join(dir, "prod.json"), []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, said := answers(t, strings.Fields("status --election e --connect-timeout 0 --context prod")...)
+			if strings.Contains(said, fragment) || said == "" {
+				t.Errorf("%s says\n%s", file, said)
+			}
+		}
+	}
+}
+
+// TestFilesShowNoSecret: errors in files of other tools, and variables of theirs.
+func TestFilesShowNoSecret(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
+	t.Setenv("HOME", dir)
+	for name, value := range map[string]string{"AWS_REGION": "r", "AWS_PROFILE": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
+	keys := file("keys", "[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
+	for _, password := range passwords {
+		for i, c := range []struct{ store, variable, value string }{
+			{"s3://bucket?endpoint=http://127.0.0.1:1", "AWS_SHARED_CREDENTIALS_FILE", file("a", "[default]\naws_secret_access_key "+password+"\n"+password+"\n")},
+			{"s3://bucket?endpoint=http://127.0.0.1:1", "AWS_SHARED_CREDENTIALS_FILE", file("b", password+"\n[default]\naws_secret_access_key="+password+"\n")},
+			{"s3://bucket", "AWS_ENDPOINT_URL", "http://id:" + password + "@127.0.0.1:1"},
+			{"s3://bucket", "AWS_ENDPOINT_URL", "http://" + password + "@127.0.0.1:1"},
+			{"s3://bucket", "AWS_CONFIG_FILE", file("c", "[default]\nendpoint_url = http://id:"+password+"@127.0.0.1:1\n")},
+			{"postgres://127.0.0.1:1/db?service=app", "PGSERVICEFILE", file("d", "[app]\npassword="+password+"\n"+password+"\n")},
+			{"postgres://127.0.0.1:1/db", "PGPASSFILE", file("e", "*:*:*:u:"+password+"\n"+password+"\n")},
+			{"postgres://127.0.0.1:1/db", "PGPASSWORD", password},
+			{"mysql://127.0.0.1:1/db", "MYSQL_PWD", password},
+			{"mysql://127.0.0.1:1/db", "X", file(".my.cnf", "[client]\npassword="+password+"\n"+password+"\n")},
+			{"kafka://127.0.0.1:1/t", "TENURE_KAFKA_PROPERTIES", file("f", "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config=x required password=\""+password+"\"\n")},
+			{"kafka://127.0.0.1:1/t", "TENURE_KAFKA_PROPERTIES", file("g", "sasl.password="+password+"\nsecurity.protocol="+password+"\n"+password+"\n")},
+			{"kafka://127.0.0.1:1/t", "TENURE_KAFKA_SASL_JAAS_CONFIG", "x required password=\"" + password + "\""},
+			{"kafka://127.0.0.1:1/t", "TENURE_KAFKA_PASSWORD", password},
+		} {
+			t.Run(fmt.Sprint(i, password), func(t *testing.T) {
+				t.Setenv("AWS_SHARED_CREDENTIALS_FILE", keys)
+				t.Setenv(c.variable, c.value)
+				code, said := answers(t, "status", "--election", "e", "--connect-timeout", "0", "--store", c.store)
+				if strings.Contains(said, fragment) || code == fault.Done {
+					t.Errorf("%s with %s: exit code %d, and it says\n%s", c.store, c.variable, code, said)
+				}
+			})
+		}
+	}
+}
+
+// TestRunningCommandsShowNoSecret: neither do the commands while the store works, nor when it has
+// gone, nor the arguments of the guard and the environment of the command.
+func TestRunningCommandsShowNoSecret(t *testing.T) {
+	t.Parallel()
+	nats := servers.NATS(t, &server.User{Username: "u", Password: "pa@" + marker})
+	h := homeAt(t, strings.Replace(nats.ClientURL(), "nats://", "nats://u:pa@"+marker+"@", 1)+"/E?pristine=true")
+	w := h.wrap([]string{"--metrics", "0", "--lease", "1s"}, "sh", "-c",
+		"tr '\\0' ' ' </proc/$PPID/cmdline; env; echo up; trap 'exit 0' TERM; while :; do sleep 0.05; done").start()
+	w.says("up\n")
+	page, url := startDashboard(t, "--store", h.url)
+	v := tenureRuns(t, h.args("watch", "--json")...).start()
+	v.says("node-1")
+	said := h.says("status").out + h.says("status", "--json").out
+	page.overview(url, "the leader is shown", func(o overviewed) bool { return len(o.Elections) == 1 && o.Elections[0].Leader == "node-1" })
+	nats.Shutdown()
+	w.says("tenure: trouble")
+	v.says("trouble")
+	for _, address := range []string{w.metricsAt(), url, url + "api/overview"} {
+		text, err := scrape(wait.Context(t), address)
+		if err != nil {
+			t.Error(err)
+		}
+		said += text
+	}
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
+	for _, p := range []*wrapped{w, page, v} {
+		said += p.out.String() + p.errs.String()
+	}
+	if !strings.Contains(said, "nats://***@127.0.0.1") || !strings.Contains(said, "guard") || strings.Contains(said, fragment) {
+		t.Errorf("they say\n%s", said)
+	}
+}
