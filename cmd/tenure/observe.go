@@ -137,11 +137,18 @@ func (o *observer) look(ctx context.Context) (tenure.Status, error) {
 	return o.wait(ctx, answerWithin, func(s tenure.Status) bool { return s.Known })
 }
 
-// errStoreSilent is returned if the store has answered before, but does not any more.
-var errStoreSilent = fault.Passing("try again; tenure watch shows when it answers", "the store does not answer in time")
+// silent returns the error for a store that has answered before, but does not any more. The trouble
+// names the operation.
+func (o *observer) silent(trouble error) error {
+	const hint = "try again; tenure watch shows when it answers"
+	if trouble == nil {
+		return fault.Passing(hint, "election %q in %v: the store does not answer in time", o.Name(), o.place)
+	}
+	return fault.Passing(hint, "%v does not answer in time: %w", o.place, trouble)
+}
 
 // wait is Election.Wait with errors that have hints. When the time is over it returns the last
-// status, or errStoreSilent if there is none.
+// status, or the error of silent if there is none.
 func (o *observer) wait(ctx context.Context, within time.Duration, until func(tenure.Status) bool) (tenure.Status, error) {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -156,5 +163,5 @@ func (o *observer) wait(ctx context.Context, within time.Duration, until func(te
 	case s.Known:
 		return s, nil
 	}
-	return s, errStoreSilent
+	return s, o.silent(s.Trouble)
 }

@@ -71,6 +71,7 @@ func failed(err error) error {
 
 func (r *runFlags) run(c *cobra.Command, args []string) error {
 	if err := r.settle(c.Flags(), os.Getenv); err != nil {
+		cli.WarnOfUnknownVariables(c) // one of them may be the reason
 		return err
 	}
 	if len(args) == 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,4 +60,28 @@ func (w *wrapped) child(pid int) string {
 		w.Fatalf("%q %v", all, err)
 	}
 	return strings.TrimSpace(string(all))
+}
+
+// A suspension ends in a lease that ran out, and in a guard that the kernel has killed, as intended.
+func TestLeaseThatRanOutInASuspensionIsNoError(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	w := h.wrap([]string{"--lease", "1s"}, "sh", "-c", "echo up; exec sleep 1000").start()
+	w.says("up\n")
+	guard, err := strconv.Atoi(w.child(w.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.signal(syscall.SIGSTOP)
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.says("status", "--wait", "1h").must(t, 3)
+	w.signal(syscall.SIGCONT)
+	w.says("the lease ran out while the guard could not act")
+	if strings.Contains(w.errs.String(), "level=ERROR") {
+		t.Errorf("it says\n%s", w.errs.String())
+	}
+	w.signal(syscall.SIGTERM)
+	w.ends(143)
 }

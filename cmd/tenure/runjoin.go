@@ -87,7 +87,7 @@ func peerTrouble(log *slog.Logger) func(election string, err error) {
 // join returns the store with the nomination and the peers, if there are any.
 func (r *runFlags) join(ctx context.Context, s *stores.Store, log *slog.Logger) (*part, error) {
 	p := &part{store: s.Driver, config: r.config()}
-	p.config.Logger = log
+	p.config.Logger = slog.New(storeNamer{log.Handler(), r.place.String()})
 	n, err := s.Nominate(ctx, r.election)
 	if err != nil {
 		return nil, err

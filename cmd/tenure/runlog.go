@@ -4,9 +4,37 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"log/slog"
 	"time"
 )
+
+// storeNamer adds the store to warnings and errors: a store that does not answer is one of many
+// where the lines of many processes come together.
+type storeNamer struct {
+	slog.Handler
+	store string
+}
+
+// Handle passes on a record.
+func (n storeNamer) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		r = r.Clone()
+		r.AddAttrs(slog.String("store", n.store))
+	}
+	return n.Handler.Handle(ctx, r)
+}
+
+// WithAttrs returns a handler that adds the store, too.
+func (n storeNamer) WithAttrs(all []slog.Attr) slog.Handler {
+	return storeNamer{n.Handler.WithAttrs(all), n.store}
+}
+
+// WithGroup returns a handler that adds the store, too.
+func (n storeNamer) WithGroup(name string) slog.Handler {
+	return storeNamer{n.Handler.WithGroup(name), n.store}
+}
 
 // patientLog passes lines on to a writer that may hang, such as a pipe that no process reads. It
 // drops lines and does not wait: a log must not cost a lease, or delay a signal.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,4 +87,18 @@ func TestLogNamesATooShortLease(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWarningsNameTheStore: also those with further attributes.
+func TestWarningsNameTheStore(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(storeNamer{slog.NewTextHandler(&out, nil), "nats://***@h/E"}).With("a", 1)
+	log.Info("fine")
+	log.Warn("slow", "b", 2)
+	log.WithGroup("g").Error("down", "c", 3)
+	for line := range strings.Lines(out.String()) {
+		if named := strings.Contains(line, "store=nats://***@h/E"); named == strings.Contains(line, "fine") {
+			t.Error(line)
+		}
+	}
 }

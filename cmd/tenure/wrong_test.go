@@ -62,12 +62,12 @@ func TestWrongValues(t *testing.T) {
 		{"authorities of a database", "watch --election e --store mysql://u@127.0.0.1:1/db?ssl-ca=none", nil,
 			"--store mysql://***@127.0.0.1:1/db?ssl-ca=none: ssl-ca: open none: no such file or directory"},
 		{"a mode of TLS", "watch --election e --store postgres://u@127.0.0.1:1/db?sslmode=x", nil,
-			"--store postgres://***@127.0.0.1:1/db?sslmode=x: cannot parse `postgres://u@127.0.0.1:1/db?sslmode=x`: failed to configure TLS (sslmode is invalid)"},
+			"--store postgres://***@127.0.0.1:1/db?sslmode=x: failed to configure TLS (sslmode is invalid)"},
 		{"the date of a manual", "man /tmp/none", env{"SOURCE_DATE_EPOCH": "x"}, `SOURCE_DATE_EPOCH is "x", not a number`},
 		{"an empty store", "status --election e --store=", nil, "--store is empty"},
 		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
 		{"log level", "run" + at, env{"TENURE_LOG_LEVEL": "loud"}, `TENURE_LOG_LEVEL is "loud"; it must be debug, info, warn or error`},
-		{"a store", "status --election e --store redis://h/E", nil, `--store "redis://h/E": unknown scheme; known are nats, tls, s3, kafka, postgres, mysql, sqlite`},
+		{"a store", "status --election e --store redis://h/E", nil, `--store "redis://***": unknown scheme; known are nats, tls, s3, kafka, postgres, mysql, sqlite`},
 		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither NAME nor NAME/BUCKET`},
 		{"a peer", "run --election e --store s3://bucket?region=r --peer x", nil, `--peer "x": is not HOST:PORT`},
 		{"a bucket", "status --election e --store s3://ab", nil, `--store "s3://ab": no bucket can have the name "ab"`},
@@ -151,6 +151,29 @@ func TestUnknownVariables(t *testing.T) {
 	}
 	if _, said := answers(t, "version"); said != "" {
 		t.Errorf("version says\n%s", said)
+	}
+}
+
+// TestMisspelledVariables: if a flag is missing that must be given, each command names the variables
+// of the environment that may have been meant.
+func TestMisspelledVariables(t *testing.T) {
+	t.Setenv("TENURE_ELECTON", "e")
+	t.Setenv("TENURE_NO_LEDER", "e")
+	for command, required := range map[string][]string{
+		"run": {"--store nats://h/E", "--election e", ""}, "status": {"--store nats://h/E", "--election e", ""}, "watch": {"--store nats://h/E", "--election e"},
+		"hand-over": {"--store nats://h/E", "--election e"}, "reset": {"--store nats://h/E --election e", "--store nats://h/E"}, "dashboard": {""},
+		"end-lease": {"--store nats://h/E --election e", "--store nats://h/E", "--election e"},
+	} {
+		for _, flags := range required {
+			args := strings.Fields(command + " " + flags)
+			if command == "run" {
+				args = append(args, "--", "true")
+			}
+			code, said := answers(t, args...)
+			if code == 0 || strings.Count(said, "TENURE_ELECTON") != 1 || strings.Count(said, "TENURE_NO_LEDER") != 1 {
+				t.Errorf("%s says\n%s", strings.Join(args, " "), said)
+			}
+		}
 	}
 }
 

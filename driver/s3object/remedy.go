@@ -25,10 +25,10 @@ var remedies = []remedy{
 	{codes: []string{"RequestTimeTooSkewed"}, text: wrongClock},
 	{codes: []string{"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed",
 		"IllegalLocationConstraintException"}, text: wrongRegion},
-	{codes: []string{"InvalidAccessKeyId"}, denied: true, text: always("the server does not know the access key; check " +
-		"AWS_ACCESS_KEY_ID or the profile, and that the endpoint is the one that the key belongs to")},
-	{codes: []string{"SignatureDoesNotMatch"}, denied: true, text: always("the signature is wrong; check " +
-		"AWS_SECRET_ACCESS_KEY or the profile, and that no proxy changes requests")},
+	{codes: []string{"InvalidAccessKeyId"}, denied: true, text: always("the server does not know the access key: it " +
+		"may have been replaced; give the present one (AWS_ACCESS_KEY_ID, or the profile); if it is right, the endpoint is another server's")},
+	{codes: []string{"SignatureDoesNotMatch"}, denied: true, text: always("the signature is wrong: the " +
+		"secret key may have been replaced; give the present one (AWS_SECRET_ACCESS_KEY, or the profile); if it is right, a proxy changes requests")},
 	{codes: []string{"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}, denied: true,
 		text: always("the session of the credentials is over or another's; log in again or renew AWS_SESSION_TOKEN")},
 	{codes: []string{"NotImplemented"}, status: http.StatusNotImplemented, text: notImplemented},

@@ -23,6 +23,10 @@ func TestRealTLSPostgres(t *testing.T) {
 	admin := p.Open(t, "postgres", "postgres")
 	open(t, admin, sqlstore.Postgres())
 	run(t, admin, "CREATE ROLE member LOGIN", "GRANT SELECT, INSERT, UPDATE ON tenure TO member")
+	tries(t, nil, map[string]string{
+		"postgres://postgres@" + p.Address() + "/postgres?sslmode=require": "the server offers no TLS",
+		"postgres://postgres@" + p.Address() + "/none":                     "there is no such database",
+	})
 	ca, cert, key := certificates.New(t)
 	p.Encrypt(t, ca, cert, key)
 	p.Admit(t, "hostssl all member 127.0.0.1/32 cert")
@@ -46,6 +50,10 @@ func TestRealTLSMariaDB(t *testing.T) {
 	admin := m.Open(t, "root", "app")
 	open(t, admin, sqlstore.MySQL())
 	run(t, admin, "CREATE USER member REQUIRE X509", "GRANT SELECT, INSERT, UPDATE ON app.* TO member")
+	tries(t, nil, map[string]string{
+		"mysql://root@" + m.Address() + "/app?tls=true": "the server offers no TLS",
+		"mysql://root@" + m.Address() + "/none":         "there is no such database",
+	})
 	ca, cert, key := certificates.New(t)
 	m.Encrypt(t, ca, cert, key)
 	other, _, _ := certificates.New(t)
@@ -72,12 +80,12 @@ func TestRealTLSMariaDB(t *testing.T) {
 }
 
 // tries runs a worker once on each store. For a store that cannot be used, the map has the wanted
-// error.
+// error, which must come at once: no wait would mend it.
 func tries(t *testing.T, env []string, stores map[string]string) {
 	t.Helper()
 	tenure := command.Build(t)
 	for store, want := range stores {
-		c := exec.Command(tenure, "run", "--once", "--connect-timeout", "0", "--store", store, "--election", "e", "--lease", "1s", "--", "true")
+		c := exec.Command(tenure, "run", "--once", "--connect-timeout", "1h", "--store", store, "--election", "e", "--lease", "1s", "--", "true")
 		c.Env = append(os.Environ(), env...)
 		out, err := c.CombinedOutput()
 		if (err == nil) != (want == "") || !strings.Contains(string(out), want) {

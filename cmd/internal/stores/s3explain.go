@@ -49,6 +49,10 @@ var (
 	}
 )
 
+// newKeys is the hint for credentials that are wrong, or right no longer.
+const newKeys = "give the present key (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile), and log in again if it is temporary; " +
+	"if the key is right, the endpoint is another server's"
+
 // explain returns the error and the hint for a bucket that cannot be used.
 func (s *S3) explain(err error) *fault.Error {
 	switch status, code := look(err); {
@@ -60,15 +64,14 @@ func (s *S3) explain(err error) *fault.Error {
 	case code == "InvalidBucketName":
 		return fault.New(bucketNames, "the server does not accept the name of bucket %s", s.Bucket)
 	case slices.Contains(credentialCodes, code):
-		return fault.New("check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and that the endpoint is the one that "+
-			"they are for; where they are temporary, log in again", "the credentials are wrong: %w", brief(err))
+		return fault.New(newKeys, "the server refuses the credentials; a key may have been replaced: %w", brief(err))
 	case slices.Contains(regionCodes, code), 300 <= status && status < 400:
 		return s.wrongRegion(err)
 	case code == "RequestTimeTooSkewed":
 		return fault.New("set the clock of this machine", "%w", brief(err))
 	case errors.Is(err, driver.ErrDenied):
-		return fault.New("grant it in the policies of the user and the bucket; docs/object-storage.md has one that is enough for a "+
-			"candidate", "%w", err)
+		return fault.New("grant it in the policies of the user and the bucket (docs/object-storage.md has one that is enough for a "+
+			"candidate); some servers also answer like this to a key that was replaced", "%w", err)
 	case status == http.StatusNotFound: // the driver knows how S3 says that an object is missing
 		return fault.New("endpoint= must be the address of the S3 API, not of a console or another web server; give one such as "+shapeS3,
 			"the server at %s is not an S3 server, or is behind a proxy: %w", s.server(), brief(err))

@@ -39,17 +39,20 @@ type database struct {
 	// text.
 	client, text string
 	authority    string // the parameter that names the file with the CA
+	encrypt      string // how to turn on TLS on the server, and the parameter to do without
 }
 
 var databases = map[string]database{
 	"postgres": {
 		"PostgreSQL", shapePostgres, sqlstore.Postgres, (*SQL).openPostgres, "psql %s -c", "convert_from(value, 'UTF8')", "sslrootcert=FILE",
+		"ssl = on there, or give sslmode=prefer",
 	},
 	"mysql": {
 		"MySQL", shapeMySQL, sqlstore.MySQL, (*SQL).openMySQL, "mysql %s -e", "convert(value USING utf8mb4)", "ssl-ca=FILE",
+		"ssl_cert and ssl_key there, or give tls=preferred",
 	},
 	"sqlite": {
-		"SQLite", shapeSQLite, sqlstore.SQLite, (*SQL).openSQLite, "sqlite3 %s", "CAST(value AS TEXT)", "",
+		"SQLite", shapeSQLite, sqlstore.SQLite, (*SQL).openSQLite, "sqlite3 %s", "CAST(value AS TEXT)", "", "",
 	},
 }
 

@@ -27,6 +27,10 @@ func (s *SQL) explain(err error) *fault.Error {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return fault.New("give the authority's file as "+d.authority+"; the URL's host must be one of the certificate's names",
 			"the server's certificate is not accepted: %w", theServers(err))
+	case offersNoTLS(err):
+		return fault.New("set "+d.encrypt+", which encrypts only if the server can", "the server offers no TLS, but the settings require it")
+	case isMissing(err):
+		return fault.New("check the database's name in the URL, or make it with CREATE DATABASE", "there is no such database: %w", theServers(err))
 	case away(err), passes(err):
 		return fault.Passing("check host and port in the URL, and that the server runs and accepts connections", "%s does not answer: %w", d.name, theServers(err))
 	}
@@ -48,6 +52,27 @@ func (s *SQL) createStatement() string {
 		return "CREATE TABLE " + s.table()
 	}
 	return strings.Join(strings.Fields(store.CreateStatement()), " ")
+}
+
+// offersNoTLS reports whether all servers that were asked lack TLS.
+func offersNoTLS(err error) bool {
+	connect, ok := errors.AsType[*pgconn.ConnectError](err)
+	if !ok {
+		return errors.Is(err, mysql.ErrNoTLS)
+	}
+	for line := range strings.Lines(connect.Unwrap().Error()) { // one for each address
+		if !strings.HasSuffix(strings.TrimSpace(line), "server refused TLS connection") {
+			return false
+		}
+	}
+	return true
+}
+
+// isMissing reports whether the server has no database of this name.
+func isMissing(err error) bool {
+	var postgres *pgconn.PgError
+	var my *mysql.MySQLError
+	return errors.As(err, &postgres) && postgres.Code == "3D000" || errors.As(err, &my) && my.Number == 1049
 }
 
 // passes reports whether the database refuses all clients for a while.

@@ -2,6 +2,7 @@ package stores
 
 import (
 	"database/sql"
+	"errors"
 	"net"
 	"net/url"
 	"strconv"
@@ -55,7 +56,7 @@ func (s *SQL) postgres(o Options) (*pgx.ConnConfig, error) {
 	}
 	cfg, err := pgx.ParseConfig(place + "?" + values.Encode())
 	if err != nil {
-		return nil, fault.OfValue(fault.New("correct the URL, or the variables and files of PostgreSQL's tools; a URL is such as "+shapePostgres, "%w", err))
+		return nil, fault.OfValue(fault.New("correct the URL, or the variables and files of PostgreSQL's tools; a URL is such as "+shapePostgres, "%w", withoutConnString(err)))
 	}
 	if values.Get("default_query_exec_mode") == "" {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -67,6 +68,14 @@ func (s *SQL) postgres(o Options) (*pgx.ConnConfig, error) {
 		cfg.RuntimeParams["application_name"] = o.Client
 	}
 	return cfg, nil
+}
+
+// withoutConnString removes the URL from an error, which may hold a password.
+func withoutConnString(err error) error {
+	if _, reason, ok := cutLast(err.Error(), "`: "); ok {
+		return errors.New(reason)
+	}
+	return err
 }
 
 // openSQLite makes the file only if --create permits to make the table. The busy_timeout is less

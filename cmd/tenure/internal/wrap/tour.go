@@ -164,7 +164,11 @@ func (r *tour) finished(g *guard.Guard) {
 		return
 	}
 	<-g.Dead()
-	r.log.Error("the guard died: what is left of the command is killed", "cause", g.Err())
+	if r.term.Remaining() <= 0 { // the kernel or this process has killed it, as intended
+		r.log.Warn("the lease ran out while the guard could not act, such as in a suspension: it is killed, with what is left of the command", "cause", g.Err())
+	} else {
+		r.log.Error("the guard died: what is left of the command is killed", "cause", g.Err())
+	}
 	r.sweep()
 	r.tty.back()
 	if r.ended == nil && r.pid != 0 {
