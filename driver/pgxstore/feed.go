@@ -2,7 +2,6 @@ package pgxstore
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -12,7 +11,7 @@ import (
 )
 
 const (
-	// The pause between attempts to connect again grows from the first to the last.
+	// The pause between attempts to connect grows from the first to the last.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 
@@ -21,15 +20,15 @@ const (
 	few    = 20
 	period = time.Second
 
-	// The first attempt to connect again is short, so that elections soon know of a loss. A server
-	// that is overloaded needs more time.
+	// The first attempt to connect is short, so that elections soon know of a loss. A server that is
+	// overloaded needs more time.
 	firstAttempt, laterAttempt = 2 * time.Second, 2 * answerWithin
 )
 
 // look is a push that makes an election read.
 var look = driver.Entry{Unverified: true}
 
-// feed receives notifications, and replaces each lost line. It is one goroutine.
+// feed receives notifications, and opens a line again when it is lost. It is one goroutine.
 type feed struct {
 	hub   *hub
 	line  *line
@@ -43,16 +42,12 @@ type count struct {
 	last string
 }
 
-func newFeed(h *hub, n *line) *feed { return &feed{hub: h, line: n, taken: map[string]count{}} }
+func newFeed(h *hub) *feed { return &feed{hub: h, taken: map[string]count{}} }
 
 func (f *feed) run(ctx context.Context) {
-	defer func() { f.line.close() }()
-	for {
+	for f.open(ctx) {
 		f.listen(ctx)
-		if !f.reopen(ctx) {
-			return
-		}
-		f.hub.pushes(ctx, nil)
+		f.line.close()
 	}
 }
 
@@ -133,10 +128,9 @@ func (f *feed) endPeriod() {
 	clear(f.taken)
 }
 
-// reopen replaces the line. If the first attempt fails, the elections poll until there is a line.
-// It returns false when the context has ended.
-func (f *feed) reopen(ctx context.Context) bool {
-	f.line.close()
+// open opens a line. If the first attempt fails, the elections poll until there is a line. It
+// returns false when the context has ended.
+func (f *feed) open(ctx context.Context) bool {
 	within := firstAttempt
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		attempt, cancel := context.WithTimeout(ctx, within)
@@ -144,9 +138,10 @@ func (f *feed) reopen(ctx context.Context) bool {
 		cancel()
 		if err == nil {
 			f.line = n
+			f.hub.pushes(ctx, nil)
 			return true
 		}
-		f.hub.pushes(ctx, fmt.Errorf("pgxstore: no notifications come: %w", err))
+		f.hub.pushes(ctx, err)
 		within = laterAttempt
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):

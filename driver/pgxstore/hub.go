@@ -3,6 +3,8 @@ package pgxstore
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -14,71 +16,125 @@ import (
 // hub gives what one connection hears to the watches of each key.
 type hub struct {
 	listener *listener
-	// held by the caller that opens the connection; a channel, so that waiting for it heeds the
-	// context
-	turn chan struct{}
 
 	mu      sync.Mutex
 	halt    context.CancelFunc // ends the feed that is running; nil: none is
-	lost    error              // why no notifications come; nil: they come
+	tried   chan struct{}      // is closed when the feed has opened a connection, or failed to
+	opened  bool               // the feed has opened a connection
+	lost    error              // why no notifications come; nil: they come, or tried is not closed
 	watches map[string][]*watch
 }
 
 // watch is one watch of a key.
 type watch struct {
 	see     func(driver.Entry)
+	began   bool // it hears why no notifications come
 	stopped atomic.Bool
 }
 
-func newHub(l *listener) *hub {
-	return &hub{listener: l, turn: make(chan struct{}, 1), watches: map[string][]*watch{}}
-}
+func newHub(l *listener) *hub { return &hub{listener: l, watches: map[string][]*watch{}} }
 
+// watch waits for the first attempt to connect. If the deadline of ctx comes before, as on an
+// overloaded server, the attempt goes on, and the watch begins without notifications.
 func (h *hub) watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	w := &watch{see: see}
-	h.mu.Lock()
-	h.watches[key] = append(h.watches[key], w)
-	h.mu.Unlock()
 	stop = func() {
 		if !w.stopped.Swap(true) {
 			h.remove(key, w)
 		}
 	}
-	if err := h.start(ctx); err != nil {
+	select {
+	case <-h.add(key, w):
+	case <-ctx.Done():
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+	lost, err := h.begin(w)
+	if err != nil {
 		stop()
 		return nil, err
 	}
-	h.mu.Lock()
-	lost := h.lost
-	h.mu.Unlock()
 	if lost != nil {
-		see(driver.Entry{Lost: lost})
+		see(silence(lost))
+		if h.hears() { // since a moment ago
+			see(look)
+		}
 	}
 	return stop, nil
+}
+
+// add starts a feed with the first watch.
+func (h *hub) add(key string, w *watch) (tried <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watches[key] = append(h.watches[key], w)
+	if h.halt == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		h.halt, h.tried, h.opened, h.lost = cancel, make(chan struct{}), false, nil
+		go newFeed(h).run(ctx)
+	}
+	return h.tried
+}
+
+// begin returns why no notifications come, or the error of a first attempt to connect that failed.
+func (h *hub) begin(w *watch) (lost, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.tried:
+		if !h.opened {
+			return nil, h.lost
+		}
+	default:
+		h.lost = driver.ErrConnecting
+	}
+	w.began = true
+	return h.lost, nil
 }
 
 // pushes notes why no notifications come. With nil they come again: all elections read, because
 // some may have been missed. The context is that of the feed.
 func (h *hub) pushes(ctx context.Context, lost error) {
 	h.mu.Lock()
-	ended := ctx.Err() != nil
-	if !ended {
-		h.lost = lost
+	if ctx.Err() != nil { // another feed may be running
+		h.mu.Unlock()
+		return
+	}
+	complete := lost == nil && !h.opened && h.lost == nil // nobody has missed anything
+	h.opened, h.lost = h.opened || lost == nil, lost
+	select {
+	case <-h.tried:
+	default:
+		close(h.tried)
 	}
 	h.mu.Unlock()
 	switch {
-	case ended: // another feed may be running
+	case complete:
 	case lost == nil:
 		h.tellAll(look)
 	default:
-		h.tellAll(driver.Entry{Lost: lost})
+		h.tellAll(silence(lost))
 	}
 }
 
-// tellAll pushes an entry to all elections.
+// silence is the push that says why no notifications come.
+func silence(cause error) driver.Entry {
+	return driver.Entry{Lost: fmt.Errorf("pgxstore: no notifications come: %w", cause)}
+}
+
+// hears reports whether notifications come.
+func (h *hub) hears() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.opened && h.lost == nil
+}
+
+// tellAll pushes an entry to all elections whose watch has begun.
 func (h *hub) tellAll(e driver.Entry) {
-	for _, key := range h.keys() {
-		h.deliver(key, e)
+	for _, w := range h.began() {
+		w.push(e)
 	}
 }
 
@@ -98,49 +154,15 @@ func (h *hub) remove(key string, w *watch) {
 	}
 }
 
-// start makes sure that a feed runs. One caller opens the connection; the others wait for it.
-func (h *hub) start(ctx context.Context) error {
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if h.running() {
-		return nil
-	}
-	n, err := h.listener.open(ctx)
-	if err != nil {
-		return err
-	}
-	h.run(n)
-	return nil
-}
-
-func (h *hub) running() bool {
+func (h *hub) began() (all []*watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.halt != nil
-}
-
-// run starts a feed, unless the last watch has been stopped since.
-func (h *hub) run(n *line) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.watches) == 0 {
-		go n.close()
-		return
+	for _, w := range slices.Concat(slices.Collect(maps.Values(h.watches))...) {
+		if w.began {
+			all = append(all, w)
+		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	h.halt, h.lost = cancel, nil
-	go newFeed(h, n).run(ctx)
-}
-
-// keys returns all keys that are watched.
-func (h *hub) keys() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(h.watches))
+	return all
 }
 
 // watched reports whether somebody watches the key.
@@ -157,10 +179,13 @@ func (h *hub) deliver(key string, e driver.Entry) {
 	all := h.watches[key]
 	h.mu.Unlock()
 	for _, w := range all {
-		if !w.stopped.Load() {
-			own := e
-			own.Value = bytes.Clone(e.Value)
-			w.see(own)
-		}
+		w.push(e)
+	}
+}
+
+func (w *watch) push(e driver.Entry) {
+	if !w.stopped.Load() {
+		e.Value = bytes.Clone(e.Value)
+		w.see(e)
 	}
 }

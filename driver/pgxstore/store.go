@@ -53,9 +53,12 @@ func (s *Store) BeforeConnect(before func(ctx context.Context, config *pgx.ConnC
 // without a value only says that there may be a change. The first watch of a store opens the
 // connection that listens.
 //
+// If the deadline of ctx comes while the store connects, the watch begins without notifications, and
+// says so by an entry with Lost.
+//
 // It returns an error that wraps [ErrPooled] if that connection goes through a pooler,
 // [ErrElsewhere] if it leads to another database than the pool, the error of CheckKey, and any
-// other error if it cannot connect before the context ends.
+// other error if the first attempt to connect fails.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := s.CheckKey(key); err != nil {
 		return nil, err

@@ -208,3 +208,47 @@ func TestInvalidCallsSendNothing(t *testing.T) {
 		t.Errorf("sent %s", got)
 	}
 }
+
+// TestReadsOfHiddenTransactionsAreRefused: if the server does not show open transactions, a read may
+// show a write that is not committed. The probe after it finds the transaction.
+func TestReadsOfHiddenTransactionsAreRefused(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		s := &server{answers: func(statement string) ([]string, int64, error) {
+			if open && statement == MySQL().probe {
+				return nil, 0, errors.New("a transaction is in progress")
+			}
+			return nil, 1, nil
+		}}
+		s.row = []sqldriver.Value{[]byte("v"), "stamp", int64(1), "era", "era", int64(1), true}
+		db := sql.OpenDB(s)
+		_, err := newStore(t, db, MySQL()).Read(t.Context(), "k")
+		if got := s.statements(); (err != nil) != open || got != "SELECT SET" {
+			t.Errorf("with an open transaction (%v) the read sends %s and returns %v", open, got, err)
+		}
+		_ = db.Close()
+	}
+}
+
+// TestConnectionsThatCannotBeKeys: a driver may wrap its connections in values that no map takes.
+func TestConnectionsThatCannotBeKeys(t *testing.T) {
+	s := &server{answers: func(string) ([]string, int64, error) { return []string{""}, 0, nil }}
+	db := sql.OpenDB(wrapped{s})
+	defer func() { _ = db.Close() }()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := new(files).identify(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+}
+
+type wrapped struct{ *server }
+
+func (w wrapped) Connect(context.Context) (sqldriver.Conn, error) {
+	return struct {
+		connection
+		labels []string
+	}{connection: connection{w.server}}, nil
+}

@@ -25,10 +25,10 @@ type Store struct {
 	text    statements
 	code    func(error) string
 	calls   abandon.Calls
+	pool    connections
 	files   files // used if the dialect has files
-	// reserved has the reserved connection while it is free, or nil before it is opened. Without
-	// the option the channel is nil.
-	reserved chan *sql.Conn
+	// reserved has the reserved connection while it is free. Without the option the channel is nil.
+	reserved chan reserved
 	// wary: eras recur, so the first state of a key in an era may lack later writes. met has an
 	// arrival for each key.
 	wary bool
@@ -36,7 +36,8 @@ type Store struct {
 }
 
 // New returns the elections in a table of the database, over a pool of connections that stays the
-// caller's. One connection is enough for an election; a few serve thousands. New sends no request.
+// caller's. Let it have two connections at least, since one may be lost while a call waits for its
+// answer; a few serve thousands of elections. New sends no request.
 // The table is named tenure unless [WithTable] names another, and must exist: see [Store.Create].
 //
 // It returns an error if db is nil, the dialect is not from this package or does not support an
@@ -59,11 +60,11 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	}
 	s := &Store{
 		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era, set.notify), code: set.code,
-		wary: dialect.recurs && set.era == dialect.era,
+		wary: dialect.recurs && set.era == dialect.era, pool: newConnections(),
 	}
 	if set.reserved {
-		s.reserved = make(chan *sql.Conn, 1)
-		s.reserved <- nil
+		s.reserved = make(chan reserved, 1)
+		s.reserved <- reserved{}
 	}
 	return s, nil
 }
@@ -74,12 +75,12 @@ func (s *Store) Close() error {
 	if s.reserved == nil {
 		return nil
 	}
-	if conn := <-s.reserved; conn != nil {
-		s.reserved <- nil
-		return conn.Close()
+	r := <-s.reserved
+	s.reserved <- reserved{}
+	if r.conn == nil {
+		return nil
 	}
-	s.reserved <- nil
-	return nil
+	return r.conn.Close()
 }
 
 // Read returns the state of the cell. The caller may keep the value; if the row's value is longer
@@ -116,7 +117,12 @@ func (s *Store) row(ctx context.Context, c session, key string) (r row, err erro
 	err = c.queryRow(ctx, s.text.read, key).
 		Scan(&r.value, &r.version, &r.floor, &r.wroteIn, &now, &r.clock, &r.hides)
 	r.era = now.String
-	return r, cmp.Or(err, s.known(now), r.damaged())
+	if err := cmp.Or(err, s.known(now), r.damaged()); err != nil || !r.hides {
+		return r, err
+	}
+	// An open transaction would show its own writes, as if they were committed.
+	_, err = c.exec(ctx, s.dialect.probe)
+	return r, err
 }
 
 // CompareAndSwap replaces the state of the cell with value if its version is still prev, and

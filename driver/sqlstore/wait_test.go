@@ -23,10 +23,7 @@ type slowServer struct {
 
 func newSlowServer() *slowServer {
 	s := &slowServer{}
-	s.answers = func(string) ([]string, int64, error) {
-		time.Sleep(time.Duration(s.answering.Load()))
-		return []string{"era"}, 1, nil
-	}
+	s.answers = func(string) ([]string, int64, error) { return []string{"era"}, 1, nil }
 	return s
 }
 
@@ -50,6 +47,16 @@ func (s *slowServer) store(t testing.TB, opts ...Option) (*sql.DB, *Store) {
 type slowConnection struct {
 	connection
 	of *slowServer
+}
+
+// QueryContext takes its time, and loses the connection with its context.
+func (c *slowConnection) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	select {
+	case <-time.After(time.Duration(c.of.answering.Load())):
+		return c.connection.QueryContext(ctx, query, args)
+	case <-ctx.Done():
+		return nil, sqldriver.ErrBadConn
+	}
 }
 
 func (c *slowConnection) Close() error {
@@ -184,5 +191,105 @@ func TestReservedConnection(t *testing.T) {
 			t.Errorf("%d connections are in use after Close, want that of the other code", in)
 		}
 		_ = other.Close()
+	})
+}
+
+// TestReservedConnectionIsExchanged: a reserved connection may lead to a server that has become a
+// standby, and no lifetime of the pool ends it.
+func TestReservedConnectionIsExchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSlowServer()
+		db, s := server.store(t, WithReservedConnection())
+		db.SetConnMaxLifetime(time.Minute)
+		answers := server.answers
+		for i := range 4 {
+			if opened := server.opened.Load(); int(opened) != i {
+				t.Errorf("%d connections after %d calls with an error or a pause", opened, i)
+			}
+			if i%2 == 0 {
+				time.Sleep(time.Hour)
+			} else {
+				server.answers = func(string) ([]string, int64, error) { return nil, 0, errors.New("read only") }
+				_ = read(t, s)
+				time.Sleep(time.Minute)
+			}
+			server.answers = answers
+			if err := read(t, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestOneCallConnects: attempts to connect to an overloaded server do not delay each other, and each
+// takes its time although the calls are shorter.
+func TestOneCallConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSlowServer()
+		_, s := server.store(t)
+		server.connecting.Store(int64(4500 * time.Millisecond))
+		results := make(chan error, 20)
+		for range 4 {
+			for range 5 {
+				go func() { results <- read(t, s) }()
+			}
+			for range 5 {
+				if err := <-results; !errors.Is(err, driver.ErrConnecting) {
+					t.Errorf("got %v", err)
+				}
+			}
+		}
+		synctest.Wait()
+		if err := read(t, s); err != nil {
+			t.Error(err)
+		}
+		if opened := server.opened.Load(); opened != 1 {
+			t.Errorf("%d connections were opened, want one", opened)
+		}
+	})
+}
+
+// TestFreedConnectionGoesToACallThatWaits, although another call is still connecting.
+func TestFreedConnectionGoesToACallThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSlowServer()
+		_, s := server.store(t)
+		server.answering.Store(int64(1500 * time.Millisecond))
+		first := make(chan error)
+		go func() { first <- read(t, s) }()
+		synctest.Wait()
+		server.connecting.Store(int64(time.Hour))
+		if err := <-first; !errors.Is(err, driver.ErrNoAnswer) {
+			t.Fatalf("the first call: %v", err)
+		}
+		server.answering.Store(0)
+		go func() { first <- read(t, s) }() // asks for a connection, in vain
+		synctest.Wait()
+		if err := read(t, s); err != nil {
+			t.Errorf("the connection of the first call is not used: %v", err)
+		}
+		<-first
+		time.Sleep(time.Hour)
+	})
+}
+
+// TestFullPoolKeepsNoLateStatement: the next call needs the connection of a call that was given up.
+func TestFullPoolKeepsNoLateStatement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSlowServer()
+		db, s := server.store(t)
+		db.SetMaxOpenConns(1)
+		server.answering.Store(int64(time.Hour))
+		if err := read(t, s); !errors.Is(err, driver.ErrNoAnswer) {
+			t.Errorf("a lost answer: %v", err)
+		}
+		server.answering.Store(0)
+		if err := read(t, s); err != nil {
+			t.Errorf("after a lost answer: %v", err)
+		}
+		time.Sleep(time.Hour)
 	})
 }

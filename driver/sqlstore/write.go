@@ -13,7 +13,7 @@ import (
 // insert reads the row first: the answer to an INSERT does not tell the era in every database.
 func (s *Store) insert(ctx context.Context, c session, key string, value []byte) (version, error) {
 	r, err := s.row(ctx, c, key)
-	if err != nil {
+	if err := cmp.Or(err, c.ended()); err != nil {
 		return version{}, err
 	}
 	next := version{newStamp(key, value), r.era}
@@ -50,9 +50,6 @@ var errChanged = errors.New("the row is not as it was written a moment ago: anot
 
 func (s *Store) readBack(ctx context.Context, c session, key string, value []byte, next version) error {
 	r, err := s.row(ctx, c, key)
-	if err == nil && r.hides {
-		_, err = c.exec(ctx, s.dialect.probe)
-	}
 	if err != nil {
 		return err
 	}

@@ -35,9 +35,10 @@ type Tell func(election string, token uint64, stamps []int64)
 // Asker asks for all terms of one candidate. It goes on asking after the end of a term, to find
 // wrong answers.
 type Asker struct {
-	tell Tell
-	stop chan struct{}
-	done sync.WaitGroup
+	tell  Tell
+	stop  chan struct{}
+	begin sync.Once // of the questions: idle workers must not load the machine
+	done  sync.WaitGroup
 
 	mu     sync.Mutex
 	rounds int
@@ -54,11 +55,9 @@ type asked struct {
 	stamps   []int64
 }
 
-// Start starts an Asker, which Stop ends.
+// Start returns an Asker, which Stop ends.
 func Start(tell Tell) *Asker {
-	a := &Asker{tell: tell, stop: make(chan struct{}), terms: map[string]*asked{}}
-	a.done.Go(a.run)
-	return a
+	return &Asker{tell: tell, stop: make(chan struct{}), terms: map[string]*asked{}}
 }
 
 // Stop ends the Asker. Before it returns, it passes all stamps to Tell.
@@ -80,6 +79,7 @@ func (a *Asker) Enter(election string, t *tenure.Term, way Way) int64 {
 	if way == Never {
 		return now
 	}
+	a.begin.Do(func() { a.done.Go(a.run) })
 	if last := a.terms[election]; last != nil {
 		a.flush(last)
 	}
