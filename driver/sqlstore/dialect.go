@@ -29,7 +29,7 @@ type Dialect struct {
 	// transaction: a write begins a transaction, which fails if one is open on the connection.
 	transaction bool
 	// probe fails if a transaction is open on the connection, and does nothing else. It is sent
-	// after a write if read says that the server does not show open transactions.
+	// after each read that says that the server does not show open transactions.
 	probe  string
 	rights string // writes no row of a key, and fails if rights to write are missing
 	notify string // does a write, its %s, and notifies of the row; empty if that is impossible
@@ -59,7 +59,7 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 	inner := strings.NewReplacer("{table}", quoted, "{literal}", literal)
 	outer := strings.NewReplacer(
 		"{table}", quoted, "{literal}", literal, "{era}", inner.Replace(era), "{clock}", d.clock,
-		"{credible floor}", credible("floor"), "{credible clock}", credible(d.clock),
+		"{credible floor}", credible("floor", highest), "{credible clock}", credible(d.clock, latest),
 	)
 	text := statements{
 		create: outer.Replace(d.create), era: "SELECT " + inner.Replace(era), read: outer.Replace(d.read),
@@ -72,8 +72,8 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 	return text
 }
 
-// credible returns an expression for a bound on terms; 0 takes the place of one that is not
-// credible. So a floor recovers when a clock that was centuries ahead is right again.
-func credible(bound string) string {
-	return fmt.Sprintf("CASE WHEN %s < %d THEN %s ELSE 0 END", bound, latest, bound)
+// credible returns an expression for a bound on terms that is below limit, else 0. So a floor
+// recovers when a clock that was centuries ahead is right again.
+func credible(bound string, limit int64) string {
+	return fmt.Sprintf("CASE WHEN %s < %d THEN %s ELSE 0 END", bound, limit, bound)
 }

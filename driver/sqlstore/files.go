@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"sync"
 )
 
@@ -17,6 +18,7 @@ import (
 type files struct {
 	mu   sync.Mutex
 	seen map[any]openFile // by the driver's connection
+	last openFile         // the file of the last connection that was new
 }
 
 // openFile is the file that a connection has open. The identity is empty if there is no such file,
@@ -35,19 +37,20 @@ func (f *files) identify(ctx context.Context, conn *sql.Conn) (string, error) {
 		return "", err
 	}
 	file, known := f.recall(key)
+	replaced := false
 	if !known {
 		var err error
-		if file, err = opened(ctx, conn); err != nil {
+		if file, replaced, err = f.meet(ctx, conn, key); err != nil {
 			return "", err
 		}
-		f.remember(key, file)
 	}
 	now, links := identity(file.path)
 	switch {
-	case now != file.identity:
+	case replaced, now != file.identity:
 		f.forget(key)
 		_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn })
-		return "", fmt.Errorf("the file %s was replaced or removed while this process had it open; the next call opens the file that is there now", file.path)
+		return "", fmt.Errorf("the file %s was replaced or removed while this process had it open; the next call opens the file that is there now, "+
+			"once no connection of this process has the earlier one open", file.path)
 	case links > 1:
 		return "", fmt.Errorf("the file %s has %d hard links: candidates that open it by different names do not see each other's writes, so two could lead; "+
 			"keep one link", file.path, links)
@@ -73,24 +76,47 @@ func opened(ctx context.Context, conn *sql.Conn) (openFile, error) {
 	return file, nil
 }
 
+// meet returns the file of a connection that is new here. The pool may have opened it long ago, for
+// other code. So it reports whether the connection may have an earlier file at this path: one of
+// this process still does.
+func (f *files) meet(ctx context.Context, conn *sql.Conn, key any) (file openFile, replaced bool, err error) {
+	file, err = opened(ctx, conn)
+	if err != nil || file.identity == "" {
+		return file, false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	former := ""
+	if f.last.path == file.path && f.last.identity != file.identity {
+		former = f.last.identity
+	}
+	if replaced, err = hasOpen(file.path, former); replaced || err != nil {
+		return file, replaced, err
+	}
+	f.last = file
+	if reflect.TypeOf(key).Comparable() { // else the connection is new in each call
+		if f.seen == nil || len(f.seen) >= maxSeen {
+			f.seen = map[any]openFile{}
+		}
+		f.seen[key] = file
+	}
+	return file, false, nil
+}
+
 func (f *files) recall(key any) (openFile, bool) {
+	if !reflect.TypeOf(key).Comparable() {
+		return openFile{}, false
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	file, known := f.seen[key]
 	return file, known
 }
 
-func (f *files) remember(key any, file openFile) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.seen == nil || len(f.seen) >= maxSeen {
-		f.seen = map[any]openFile{}
-	}
-	f.seen[key] = file
-}
-
 func (f *files) forget(key any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.seen, key)
+	if reflect.TypeOf(key).Comparable() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.seen, key)
+	}
 }

@@ -25,10 +25,16 @@ type row struct {
 	hides bool
 }
 
-// latest is above every term that a candidate takes until the year 2112, when a clock in
-// microseconds reaches it. The floor can be far below such a term where a row was removed and the
-// server's clock is not set. A floor or a clock that is not below it is not credible.
-const latest = 1 << 52
+const (
+	// latest is above every term that a candidate takes until the year 2112, when a clock in
+	// microseconds reaches it. The floor can be far below such a term where a row was removed and
+	// the server's clock is not set. A clock that is not below it is not credible.
+	latest = 1 << 52
+	// highest leaves 2^40 terms. A floor that is not below it is not credible, and is replaced. One
+	// between latest and highest may be that of terms that were taken by a wrong clock: it counts if
+	// the record confirms it.
+	highest = 1<<53 - 1<<40
+)
 
 func (r *row) entry(key string) driver.Entry {
 	floor, notice := r.bound()
@@ -44,15 +50,15 @@ func (r *row) entry(key string) driver.Entry {
 // bound returns the larger of the row's floor and the server's clock. If one of them is not
 // credible, it is the other one, and the notice explains that; if neither is, it is the larger one.
 func (r *row) bound() (floor uint64, notice error) {
-	low, high := min(r.floor.Int64, r.clock), max(r.floor.Int64, r.clock, 0)
-	if high < latest || low <= 0 || low >= latest {
-		return uint64(high), nil
+	const text = "%s is not credible: %d, where a clock would show microseconds since 1970: %s"
+	inRow, clock := r.floor.Int64, r.clock
+	switch {
+	case inRow >= highest && 0 < clock && clock < latest:
+		return uint64(clock), fmt.Errorf(text, "the column floor of the row", inRow, "the next renewal sets it again")
+	case clock >= latest && 0 < inRow && inRow < latest:
+		return uint64(inRow), fmt.Errorf(text, "the server's clock", clock, "set it")
 	}
-	what, remedy := "the server's clock", "set it"
-	if high == r.floor.Int64 {
-		what, remedy = "the column floor of the row", "the next renewal sets it again"
-	}
-	return uint64(low), fmt.Errorf("%s is not credible: %d microseconds since 1970, which is after the year 2112: %s", what, high, remedy)
+	return uint64(max(inRow, clock, 0)), nil
 }
 
 // damaged returns an error if no write can ever name the version of the row.

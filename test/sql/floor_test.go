@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // survivesFarFloor checks that an election goes on after a floor that leaves no term below 2^53, as
@@ -60,6 +62,38 @@ func TestFarFloorEndsNoElection(t *testing.T) {
 			db, _ := openSQLite(t, file)
 			open := func() driver.Store { _, s := openSQLite(t, file); return s }
 			survivesFarFloor(t, db, open, 15*time.Second, floor)
+		})
+	}
+}
+
+// TestTermsOfAWrongClockStay: a server's clock that showed the year 2200 for a while has put terms
+// there. Fences have seen them, so the election goes on above them, and above the floor only.
+func TestTermsOfAWrongClockStay(t *testing.T) {
+	const term = 7_258_118_400_000_001 // 2200-01-01 in microseconds
+	for _, inRecord := range []uint64{term, 1_800_000_000_000_000} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			file := filepath.Join(t.TempDir(), "elections.db")
+			db, s := openSQLite(t, file)
+			value, err := record.Encode(record.Record{LeaderID: "x", Incarnation: "0123456789abcdef", Term: inRecord, Seq: 3,
+				Released: true, Lease: 15 * time.Second, Nonce: "0123456789abcdef"})
+			must(t, err)
+			_, err = s.CompareAndSwap(ctx, "billing", "", value)
+			must(t, err)
+			run(t, db, fmt.Sprint("UPDATE tenure SET floor = ", term+9))
+			last := inRecord
+			for id := range 3 {
+				short, stop := context.WithCancel(ctx)
+				m := joins(t, short, s, tenure.Config{ID: fmt.Sprint(id), Lease: 15 * time.Second, Clock: clock.Standard{}})
+				token := (<-m.leads).Token()
+				if token <= last || (token > term) != (inRecord == term) {
+					t.Errorf("token %d after %d, with %d in the first record", token, last, inRecord)
+				}
+				last = token
+				stop()
+				<-m.gone
+			}
 		})
 	}
 }

@@ -27,12 +27,18 @@ func init() {
 // openSQLite opens a file as another process would.
 func openSQLite(t testing.TB, file string, opts ...sqlstore.Option) (*sql.DB, *sqlstore.Store) {
 	t.Helper()
+	db := poolOfSQLite(t, file)
+	return db, open(t, db, sqlstore.SQLite(), opts...)
+}
+
+func poolOfSQLite(t testing.TB, file string) *sql.DB {
+	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	return db, open(t, db, sqlstore.SQLite(), opts...)
+	return db
 }
 
 // open returns a store whose table exists.

@@ -3,9 +3,33 @@ package sqlstore
 import (
 	"bufio"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
+
+// hasOpen reports whether this process has open a file that was removed from a path, or one with
+// the identity former, unless that is empty.
+func hasOpen(path, former string) (bool, error) {
+	const dir = "/proc/self/fd"
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, fd := range all {
+		name := filepath.Join(dir, fd.Name())
+		if to, err := os.Readlink(name); err == nil && to == path+" (deleted)" { // an error: it is closed by now
+			return true, nil
+		}
+		if former == "" {
+			continue
+		}
+		if its, _ := identity(name); its == former {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 // isMountPoint reports whether a file, by its absolute path without symbolic links, is itself
 // mounted, as by "docker run -v e.db:/data/e.db". Neither its device nor its inode shows that.
