@@ -53,6 +53,9 @@ func (s *Store) Watch(_ context.Context, key string, see func(driver.Entry)) (st
 	}
 	if lost != nil {
 		see(driver.Entry{Lost: lost})
+		if s.hears() { // since a moment ago
+			see(driver.Entry{Unverified: true})
+		}
 	}
 	return func() { s.unwatch(key, w) }, nil
 }
@@ -69,6 +72,13 @@ func (s *Store) add(key string, w *watch) (lost, err error) {
 		lost = s.trouble
 	}
 	return lost, nil
+}
+
+// hears reports whether changes are pushed.
+func (s *Store) hears() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.told
 }
 
 // unwatch replaces the slice of the key, since tell may be iterating over the old one.

@@ -55,6 +55,9 @@ func (h *hub) watch(ctx context.Context, key string, see func(driver.Entry)) (st
 	h.mu.Unlock()
 	if lost != nil {
 		see(driver.Entry{Lost: lost})
+		if h.hears() { // since a moment ago
+			see(driver.Entry{Unverified: true})
+		}
 	}
 	return w.stop, nil
 }
@@ -75,6 +78,13 @@ func (h *hub) pushes(ctx context.Context, lost error) {
 	case was != nil:
 		h.tellAll(driver.Entry{Unverified: true}) // makes them read
 	}
+}
+
+// hears reports whether messages come.
+func (h *hub) hears() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost == nil
 }
 
 func (h *hub) add(w *watch) {

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
@@ -121,9 +123,25 @@ func (c *natsContext) asks() bool { return c.NSC != "" || strings.HasPrefix(c.Cr
 // passwordManager begins the name of credentials in 1Password.
 const passwordManager = "op://"
 
+// commandWithin bounds a command that knows credentials: it may wait for somebody who unlocks it,
+// while the client waits with all its calls.
+const commandWithin = 10 * time.Second
+
+func output(within time.Duration, name string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second // for a child that keeps the output open
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s does not answer within %v", name, within)
+	}
+	return out, err
+}
+
 // ask runs the nsc command for the settings that the context leaves to it.
 func (c *natsContext) ask() error {
-	out, err := exec.Command("nsc", "generate", "profile", c.NSC).Output()
+	out, err := output(commandWithin, "nsc", "generate", "profile", c.NSC)
 	if err != nil {
 		return fmt.Errorf("nsc generate profile %s: %w", c.NSC, err)
 	}
@@ -196,7 +214,7 @@ func (c *natsContext) login() ([]nats.Option, error) {
 	case c.User != "":
 		return []nats.Option{nats.UserInfo(c.User, c.Password)}, nil
 	case strings.HasPrefix(c.Creds, passwordManager):
-		creds, err := exec.Command("op", "read", c.Creds).Output()
+		creds, err := output(commandWithin, "op", "read", c.Creds)
 		return []nats.Option{nats.UserCredentialBytes(creds)}, err
 	case c.Creds != "":
 		creds, err := os.ReadFile(expand(c.Creds))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -147,5 +148,13 @@ func TestNSCContext(t *testing.T) {
 	}
 	if all := Contexts(); !slices.Equal(all, []string{"prod"}) {
 		t.Errorf("known are %v", all)
+	}
+}
+
+// TestCommandThatHangs: a client that connects again holds its lock, and must not wait forever for
+// somebody who unlocks the password manager.
+func TestCommandThatHangs(t *testing.T) {
+	if _, err := output(time.Millisecond, "sleep", "1000"); err == nil || !strings.Contains(err.Error(), "sleep does not answer within 1ms") {
+		t.Errorf("got %v", err)
 	}
 }
