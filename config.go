@@ -43,8 +43,8 @@ var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not c
 type Config struct {
 	// ID names this candidate for operators, observers and callers that name a successor. It may be
 	// the name of its host or pod. It is a label: two processes with the same ID never lead at the
-	// same time. The default is the host name, the process id and five random letters, which stay
-	// the same as long as the process lives.
+	// same time. The default is the host name, the process id and five random letters or digits; it
+	// stays the same as long as the process lives.
 	ID string
 	// Address is published in the record while this candidate leads, for clients of the leader.
 	Address string

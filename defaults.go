@@ -79,8 +79,8 @@ func defaultID() string {
 	return fmt.Sprintf("%.200s_%d_%s", host, os.Getpid(), letters)
 }
 
-// letters tell apart the processes of one host name whose process ids recur: in a container it is
-// often 1.
+// letters (and digits) distinguish processes that have one host name and one process id: in a
+// container the process id is often 1.
 var letters = strings.ToLower(rand.Text()[:5])
 
 // doubling returns a Backoff of one lease, then two, four, eight, and always ten after that.

@@ -30,8 +30,8 @@ type Reason string
 //	ineligible         ErrIneligible
 //	lost               ErrLost, by another cause
 //	malformed          ErrMalformed
-//	no-leader          ErrNoLeader
 //	no-answer          driver.ErrNoAnswer
+//	no-leader          ErrNoLeader
 //	nomination-lost    ErrNominationLost
 //	overdue            ErrOverdue
 //	pool-busy          driver.ErrPoolBusy

@@ -69,16 +69,17 @@ func Reset(ctx context.Context, store driver.Store, name string, lease time.Dura
 // it and wait for it after the record was deleted. The result is the term of the release; the next
 // one is higher.
 //
-// The time limit within is that of the read and the write together. By names the operator for
-// people, in at most 256 bytes.
+// The read and the write together take at most the time limit within. By is the name of the
+// operator, for people, in at most 256 bytes; the release shows it as the leader's ID.
 //
 // Members wait all the same if they do not believe the store, for example because it was recreated
 // since they started, or its database has failed over: restart those.
 //
-// It returns an error if the value is foreign or malformed (see Reset), or if the store's bound on
-// terms is not credible and there is no record, one that wraps driver.ErrConflict if the record has
-// changed during the call, and one that wraps driver.ErrDenied if the client lacks the right to
-// read or write. After any other error of the store, the record may or may not have been replaced.
+// EndLease returns an error if the value is foreign or malformed (see Reset), or if there is no
+// record and the store's floor of the terms is not credible. It returns an error that wraps
+// driver.ErrConflict if the record has changed during the call, and one that wraps driver.ErrDenied
+// if the client lacks the right to read or write. After any other error of the store, the record
+// may or may not have been replaced.
 func EndLease(ctx context.Context, store driver.Store, name, by string, within time.Duration) (term uint64, err error) {
 	operator := newOperator(within)
 	err = update.Once(ctx, store, systemClock, name, within, func(entry driver.Entry) ([]byte, error) {

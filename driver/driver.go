@@ -136,9 +136,9 @@ type Entry struct {
 	// shows the same write, a follower counts the lease from the push. Nothing else follows from
 	// it: no claim, no term, no release. In a Read it has no meaning.
 	Unverified bool
-	// Lost says, in a push, that no changes of this cell are pushed any more, and why. Nothing else
-	// in the entry has a meaning. The next push without it shows that changes are pushed again; the
-	// election then reads. In a Read it has no meaning.
+	// Lost, in a push, says why changes of this cell are pushed no longer; nil: they are pushed.
+	// Nothing else in such an entry has a meaning. The next push without Lost shows that changes
+	// are pushed again; the election then reads. In a Read it has no meaning.
 	Lost error
 	// Notice tells operators why a value is missing, as far as the store knows: deleted, purged or
 	// expired. The event that reports the loss carries it. If there is a value, Notice reports
@@ -166,10 +166,10 @@ type Store interface {
 
 // Watcher is a Store that pushes changes. Pushes are hints: they may be late, duplicated, out of
 // order or missing, and the election reads when it hears nothing. If the connection for pushes is
-// lost and not replaced within a second or two, the store says so by an entry with Lost. The
-// election then polls until the next push. In a store for many elections,
-// let all watches share one subscription and a fixed number of goroutines, so that ten thousand of
-// them are cheap. Package peer is an exception: one stream and one goroutine for each key.
+// lost and not replaced within about 2 s, the store pushes an Entry with Lost. The election then
+// polls until the next push without it. In a store for many elections, let all watches share one
+// subscription and a fixed number of goroutines, so that ten thousand of them are cheap. Package
+// peer is an exception: one stream and one goroutine for each key.
 type Watcher interface {
 	// Watch calls see for changes of the cell until stop is called; Watch may call see for the
 	// present state first. The context bounds only the set-up. The function see returns at once,

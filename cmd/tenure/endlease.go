@@ -113,7 +113,7 @@ func (o *observer) endLease(ctx context.Context) (endedLease, error) {
 	case ctx.Err() != nil:
 		return endedLease{}, context.Cause(ctx)
 	case errors.Is(err, driver.ErrConflict):
-		return endedLease{}, fault.New("some process writes it: look with tenure watch", "the record has changed in the meantime: %w", err)
+		return endedLease{}, fault.New("a process writes to the record: find it with tenure watch, stop it, and try again", "the record has changed in the meantime: %w", err)
 	case err != nil:
 		return endedLease{}, o.place.Explain(err)
 	}

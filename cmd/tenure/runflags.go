@@ -48,7 +48,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	r.where = cli.StoreFlags{Creates: true}
 	r.where.Define(f)
 	f.StringVar(&r.election, "election", "", "name of the election, the key in the store")
-	f.StringVar(&r.id, "id", "", "name of this candidate, for people, not empty (default host name, process id and random letters)")
+	f.StringVar(&r.id, "id", "", "name of this candidate, for people, not empty (default host name, process id and five random characters)")
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
 	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&r.stopWithin, "stop-within", 0,

@@ -21,10 +21,10 @@ type Source[T any] struct {
 	trouble string // the last report, empty if the last read succeeded
 }
 
-// New returns a source. The value first is in use until a read succeeds. The functions may be
-// called by many goroutines at once. If report is not nil, it is called with the error of a read,
-// but not again for the same error until a read has succeeded. Errors are the same if their texts
-// differ in digits alone, such as the time of day.
+// New returns a source, and reads nothing. The value first is in use until a read succeeds. Both
+// functions may be called by many goroutines at once. If report is not nil, it is called with the
+// error of a read that fails. It is called once while each read fails with the same error. Errors
+// are the same if their texts differ in digits alone, such as the time of day.
 func New[T any](first T, read func(context.Context) (T, error), report func(error)) *Source[T] {
 	if report == nil {
 		report = func(error) {}

@@ -91,7 +91,7 @@
 //
 // The shortest lease is 2 s. Some services allow one write a second for each object, which is
 // enough. Services without conditional writes cannot hold elections; if they answer 501, the error
-// says so. An object's name may have 1,024 bytes, and a part of it between slashes 255. A bucket
-// with versions keeps each renewal as a version, and one with Object Lock costs too much for
-// elections.
+// says so. An object's name, with the prefix, may have 1,024 bytes, 984 up to its last slash, and
+// 255 in each part between slashes. A bucket with versions keeps each renewal as a version, and one
+// with Object Lock costs too much for elections.
 package s3object

@@ -14,7 +14,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// probePrefix begins the names of an inspection's objects.
+// probePrefix begins the names of a store's own objects: those of inspections, and the one on which
+// it checks conditions.
 const probePrefix = ".tenure-probe-"
 
 func probeKey() string { return probePrefix + strings.ToLower(rand.Text()) }

@@ -26,7 +26,7 @@ var remedies = []remedy{
 	{codes: []string{"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed",
 		"IllegalLocationConstraintException"}, text: wrongRegion},
 	{codes: []string{"InvalidAccessKeyId"}, denied: true, text: always("the server does not know the access key: it " +
-		"may have been replaced; give the present one (AWS_ACCESS_KEY_ID, or the profile); if it is right, the endpoint is another server's")},
+		"may have been replaced; give the present one (AWS_ACCESS_KEY_ID, or the profile); if it is right, the endpoint belongs to another server")},
 	{codes: []string{"SignatureDoesNotMatch"}, denied: true, text: always("the signature is wrong: the " +
 		"secret key may have been replaced; give the present one (AWS_SECRET_ACCESS_KEY, or the profile); if it is right, a proxy changes requests")},
 	{codes: []string{"ExpiredToken", "InvalidToken", "TokenRefreshRequired"}, denied: true,

@@ -33,8 +33,8 @@ type Store struct {
 
 // New returns the elections in a bucket, over a client that stays the caller's. Each call overrides
 // only the client's settings of retries and checksums, and signs with the secret that the provider
-// of credentials returns then. Of the options only WithPrefix and
-// WithUnquotedETags have an effect here. New sends no request.
+// of credentials returns at that moment. Of the options only WithPrefix and WithUnquotedETags have
+// an effect here. New sends no request.
 //
 // It returns an error if the client is nil or has no region, which signatures need, or if the
 // bucket's name or the prefix is not valid. It returns one that wraps driver.ErrUnfit if the

@@ -49,8 +49,8 @@ func (f *files) identify(ctx context.Context, conn *sql.Conn) (string, error) {
 	case replaced, now != file.identity:
 		f.forget(key)
 		_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn })
-		return "", fmt.Errorf("the file %s was replaced or removed while this process had it open; the next call opens the file that is there now, "+
-			"once no connection of this process has the earlier one open", file.path)
+		return "", fmt.Errorf("the file %s was replaced or removed while this process had it open; the next call opens the file that is there now; "+
+			"if this error stays, close the connections of this process that still have the earlier file open, or restart the process", file.path)
 	case links > 1:
 		return "", fmt.Errorf("the file %s has %d hard links: candidates that open it by different names do not see each other's writes, so two could lead; "+
 			"keep one link", file.path, links)

@@ -48,15 +48,16 @@ func (r *row) entry(key string) driver.Entry {
 }
 
 // bound returns the larger of the row's floor and the server's clock. If one of them is not
-// credible, it is the other one, and the notice explains that; if neither is, it is the larger one.
+// credible, it returns the other one, and a notice that explains this. If neither is credible, it
+// returns the larger one.
 func (r *row) bound() (floor uint64, notice error) {
-	const text = "%s is not credible: %d, where a clock would show microseconds since 1970: %s"
+	const text = "%s is not credible: it is %d, and should be a time in microseconds since 1970; %s"
 	inRow, clock := r.floor.Int64, r.clock
 	switch {
 	case inRow >= highest && 0 < clock && clock < latest:
-		return uint64(clock), fmt.Errorf(text, "the column floor of the row", inRow, "the next renewal sets it again")
+		return uint64(clock), fmt.Errorf(text, "the column floor of the row", inRow, "the next renewal replaces it")
 	case clock >= latest && 0 < inRow && inRow < latest:
-		return uint64(inRow), fmt.Errorf(text, "the server's clock", clock, "set it")
+		return uint64(inRow), fmt.Errorf(text, "the server's clock", clock, "set the clock")
 	}
 	return uint64(max(inRow, clock, 0)), nil
 }

@@ -61,8 +61,9 @@ func on[T any](ctx context.Context, s *Store, call func(context.Context, session
 // afterCancel is how long a call without a deadline goes on after it was canceled.
 const afterCancel = 5 * time.Second
 
-// outlive returns a context that lasts three times as long as ctx, so at most three calls that were
-// given up hold a connection if an election makes one call at a time. It lasts least at least.
+// outlive returns a context that lasts three times as long as ctx, but at least the time least. An
+// election makes one call at a time, so at most three of its calls that were given up hold a
+// connection.
 func outlive(ctx context.Context, least time.Duration) (context.Context, context.CancelFunc) {
 	alive := context.WithoutCancel(ctx)
 	if end, ok := ctx.Deadline(); ok {

@@ -36,9 +36,9 @@ type Store struct {
 }
 
 // New returns the elections in a table of the database, over a pool of connections that stays the
-// caller's. Let it have two connections at least, since one may be lost while a call waits for its
-// answer; a few serve thousands of elections. New sends no request.
-// The table is named tenure unless [WithTable] names another, and must exist: see [Store.Create].
+// caller's. Let the pool have at least two connections, since a call that gets no answer may hold
+// one; a few serve thousands of elections. New sends no request. The table is named tenure unless
+// [WithTable] names another, and must exist: see [Store.Create].
 //
 // It returns an error if db is nil, the dialect is not from this package or does not support an
 // option, or the name of the table is not valid.

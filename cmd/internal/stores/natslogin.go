@@ -16,7 +16,7 @@ import (
 
 var (
 	errContextMoved = errors.New("the context names other servers now, or another kind of TLS; start this process again to use it")
-	errNoLogin      = errors.New("the context holds no credentials any more")
+	errNoLogin      = errors.New("the context holds no credentials any more; put the present ones there")
 	errNKey         = errors.New("the context has another NKey now; start this process again to use it")
 )
 

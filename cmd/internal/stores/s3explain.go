@@ -51,7 +51,7 @@ var (
 
 // newKeys is the hint for credentials that are wrong, or right no longer.
 const newKeys = "give the present key (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile), and log in again if it is temporary; " +
-	"if the key is right, the endpoint is another server's"
+	"if the key is right, the endpoint belongs to another server"
 
 // explain returns the error and the hint for a bucket that cannot be used.
 func (s *S3) explain(err error) *fault.Error {

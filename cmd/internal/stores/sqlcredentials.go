@@ -15,7 +15,7 @@ import (
 
 var (
 	errMoved      = errors.New("the files name another server or database now, or another kind of TLS; start this process again to use it")
-	errNoPassword = errors.New("the files hold no password any more")
+	errNoPassword = errors.New("the files hold no password any more; put the present one there")
 )
 
 // checkPassword returns an error if a password has vanished: a file is gone or half-written.

@@ -165,7 +165,7 @@ func (r *tour) finished(g *guard.Guard) {
 	}
 	<-g.Dead()
 	if r.term.Remaining() <= 0 { // the kernel or this process has killed it, as intended
-		r.log.Warn("the lease ran out while the guard could not act, such as in a suspension: it is killed, with what is left of the command", "cause", g.Err())
+		r.log.Warn("the lease ran out while the guard could not act, for example while the machine was suspended: the guard and what is left of the command are killed", "cause", g.Err())
 	} else {
 		r.log.Error("the guard died: what is left of the command is killed", "cause", g.Err())
 	}
