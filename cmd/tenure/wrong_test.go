@@ -157,7 +157,7 @@ func TestUnknownVariables(t *testing.T) {
 // TestMisspelledVariables: if a flag is missing that must be given, each command names the variables
 // of the environment that may have been meant.
 func TestMisspelledVariables(t *testing.T) {
-	t.Setenv("TENURE_ELECTON", "e")
+	t.Setenv("TENURE_ELECTIONS", "e")
 	t.Setenv("TENURE_NO_LEDER", "e")
 	for command, required := range map[string][]string{
 		"run": {"--store nats://h/E", "--election e", ""}, "status": {"--store nats://h/E", "--election e", ""}, "watch": {"--store nats://h/E", "--election e"},
@@ -170,7 +170,7 @@ func TestMisspelledVariables(t *testing.T) {
 				args = append(args, "--", "true")
 			}
 			code, said := answers(t, args...)
-			if code == 0 || strings.Count(said, "TENURE_ELECTON") != 1 || strings.Count(said, "TENURE_NO_LEDER") != 1 {
+			if code == 0 || strings.Count(said, "TENURE_ELECTIONS") != 1 || strings.Count(said, "TENURE_NO_LEDER") != 1 {
 				t.Errorf("%s says\n%s", strings.Join(args, " "), said)
 			}
 		}

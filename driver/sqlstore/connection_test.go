@@ -250,5 +250,5 @@ func (w wrapped) Connect(context.Context) (sqldriver.Conn, error) {
 	return struct {
 		connection
 		labels []string
-	}{connection: connection{w.server}}, nil
+	}{connection: connection(w)}, nil
 }

@@ -19,5 +19,5 @@ func identity(path string) (string, uint64) {
 	if !ok {
 		return "", 0
 	}
-	return fmt.Sprintf("%d/%d", stat.Dev, stat.Ino), uint64(stat.Nlink)
+	return fmt.Sprintf("%d/%d", stat.Dev, stat.Ino), uint64(stat.Nlink) //nolint:unconvert // other systems count in fewer bits
 }

@@ -157,8 +157,8 @@ func TestSQLiteReplacedFileInASharedPool(t *testing.T) {
 	})
 }
 
-// oneLeads waits for some leases and checks that one of two leads: the leader, which may have gone on
-// in the file that is there now, or the other member.
+// oneLeads waits for some leases and checks that one of two leads: the leader, which may have gone
+// on in the file that is there now, or the other member.
 func oneLeads(t *testing.T, old *tenure.Term, other *member) {
 	t.Helper()
 	time.Sleep(time.Minute)
