@@ -32,8 +32,8 @@ type Config struct {
 	// HTTP. LoadTLS makes both from files. A follower checks that the leader's certificate is for
 	// the host in the address of its record.
 	ServerTLS, ClientTLS *tls.Config
-	// TLS returns both configurations. Set it in place of ServerTLS and ClientTLS if certificates or
-	// authorities are renewed while the program runs. New calls it, and each connection calls it
+	// TLS returns both configurations. Set it in place of ServerTLS and ClientTLS if certificates
+	// or authorities are renewed while the program runs. New calls it, and each connection calls it
 	// again, perhaps several at once. It can call LoadTLS. While it returns an error, the last
 	// configurations stay in use. Those that were nil at first must stay nil.
 	TLS func() (server, client *tls.Config, err error)

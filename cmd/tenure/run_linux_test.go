@@ -62,7 +62,8 @@ func (w *wrapped) child(pid int) string {
 	return strings.TrimSpace(string(all))
 }
 
-// A suspension ends in a lease that ran out, and in a guard that the kernel has killed, as intended.
+// A suspension ends in a lease that ran out, and in a guard that the kernel has killed, as
+// intended.
 func TestLeaseThatRanOutInASuspensionIsNoError(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)

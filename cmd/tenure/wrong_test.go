@@ -154,8 +154,8 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-// TestMisspelledVariables: if a flag is missing that must be given, each command names the variables
-// of the environment that may have been meant.
+// TestMisspelledVariables: if a flag is missing that must be given, each command names the
+// variables of the environment that may have been meant.
 func TestMisspelledVariables(t *testing.T) {
 	t.Setenv("TENURE_ELECTIONS", "e")
 	t.Setenv("TENURE_NO_LEDER", "e")

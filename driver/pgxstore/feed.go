@@ -20,8 +20,8 @@ const (
 	few    = 20
 	period = time.Second
 
-	// The first attempt to connect is short, so that elections soon know of a loss. A server that is
-	// overloaded needs more time.
+	// The first attempt to connect is short, so that elections soon know of a loss. A server that
+	// is overloaded needs more time.
 	firstAttempt, laterAttempt = 2 * time.Second, 2 * answerWithin
 )
 

@@ -53,8 +53,8 @@ func (s *Store) BeforeConnect(before func(ctx context.Context, config *pgx.ConnC
 // without a value only says that there may be a change. The first watch of a store opens the
 // connection that listens.
 //
-// If the deadline of ctx comes while the store connects, the watch begins without notifications, and
-// says so by an entry with Lost.
+// If the deadline of ctx comes while the store connects, the watch begins without notifications,
+// and says so by an entry with Lost.
 //
 // It returns an error that wraps [ErrPooled] if that connection goes through a pooler,
 // [ErrElsewhere] if it leads to another database than the pool, the error of CheckKey, and any

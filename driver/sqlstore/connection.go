@@ -62,8 +62,8 @@ type reserved struct {
 }
 
 // reservedFor is how long a connection is reserved before it is exchanged for another one of the
-// pool, if the pool has one to give. So the pool's limits on the age of connections hold, which lead
-// to the other server after a switch-over.
+// pool, if the pool has one to give. So the pool's limits on the age of connections hold, which
+// lead to the other server after a switch-over.
 const reservedFor = time.Minute
 
 // connection returns the reserved connection if there is one and it is free, else one of the pool,

@@ -209,8 +209,8 @@ func TestInvalidCallsSendNothing(t *testing.T) {
 	}
 }
 
-// TestReadsOfHiddenTransactionsAreRefused: if the server does not show open transactions, a read may
-// show a write that is not committed. The probe after it finds the transaction.
+// TestReadsOfHiddenTransactionsAreRefused: if the server does not show open transactions, a read
+// may show a write that is not committed. The probe after it finds the transaction.
 func TestReadsOfHiddenTransactionsAreRefused(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		s := &server{answers: func(statement string) ([]string, int64, error) {

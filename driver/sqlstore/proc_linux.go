@@ -18,7 +18,7 @@ func hasOpen(path, former string) (bool, error) {
 	}
 	for _, fd := range all {
 		name := filepath.Join(dir, fd.Name())
-		if to, err := os.Readlink(name); err == nil && to == path+" (deleted)" { // an error: it is closed by now
+		if to, err := os.Readlink(name); err == nil && to == path+" (deleted)" {
 			return true, nil
 		}
 		if former == "" {

@@ -30,9 +30,9 @@ const (
 	// microseconds reaches it. The floor can be far below such a term where a row was removed and
 	// the server's clock is not set. A clock that is not below it is not credible.
 	latest = 1 << 52
-	// highest leaves 2^40 terms. A floor that is not below it is not credible, and is replaced. One
-	// between latest and highest may be that of terms that were taken by a wrong clock: it counts if
-	// the record confirms it.
+	// highest leaves 2^40 terms. A floor that is not below it is not credible, and is replaced. A
+	// wrong clock may have led to terms and a floor between latest and highest: such a floor counts
+	// if the record confirms it.
 	highest = 1<<53 - 1<<40
 )
 

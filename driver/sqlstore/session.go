@@ -37,20 +37,19 @@ func on[T any](ctx context.Context, s *Store, call func(context.Context, session
 				cancel()
 			}
 		})()
-		var nothing T
 		conn, done, err := s.connection(ctx, &at)
 		if err != nil {
-			return nothing, err
+			return v, err
 		}
 		defer func() { done(err) }()
 		c := session{conn: conn, ended: ctx.Err}
 		if s.dialect.files {
 			if c.file, err = s.files.identify(late, conn); err != nil {
-				return nothing, err
+				return v, err
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			return nothing, err
+			return v, err
 		}
 		at.step.Store(sent)
 		return call(late, c)

@@ -224,8 +224,8 @@ func TestReservedConnectionIsExchanged(t *testing.T) {
 	})
 }
 
-// TestOneCallConnects: attempts to connect to an overloaded server do not delay each other, and each
-// takes its time although the calls are shorter.
+// TestOneCallConnects: attempts to connect to an overloaded server do not delay each other, and
+// each takes its time although the calls are shorter.
 func TestOneCallConnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newSlowServer()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/sqld"
@@ -77,5 +78,44 @@ func TestRealLostPushesAreReported(t *testing.T) {
 			must(t, c.mend(way))
 			until(true)
 		})
+	}
+}
+
+// TestRealWatchBeginsWhileItConnects: on an overloaded server a connection takes longer than a call
+// may. The watch begins without notifications, says so, and says when they come.
+func TestRealWatchBeginsWhileItConnects(t *testing.T) {
+	t.Parallel()
+	p := sqld.StartPostgres(t)
+	dsn := p.DSN("postgres", "postgres")
+	way, err := relay.New(dsn)
+	must(t, err)
+	defer way.Close()
+	listen, err := pgx.ParseConfig("postgres://postgres@" + strings.TrimPrefix(way.URL(), "nats://") + "/postgres?sslmode=disable")
+	must(t, err)
+	s, err := pgxstore.New(sqld.Open(t, "pgx", dsn), listen)
+	must(t, err)
+	must(t, s.Create(t.Context()))
+	way.Blackhole()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	seen := make(chan driver.Entry, 100)
+	stop, err := s.Watch(ctx, "billing", func(e driver.Entry) { seen <- e })
+	must(t, err)
+	defer stop()
+	if e := <-seen; !errors.Is(e.Lost, driver.ErrConnecting) {
+		t.Errorf("the first push is %+v", e)
+	}
+	way.Heal()
+	for e := range seen {
+		if e.Lost == nil {
+			break
+		}
+	}
+	v, err := s.CompareAndSwap(t.Context(), "billing", "", []byte("v"))
+	must(t, err)
+	for e := range seen {
+		if e.Version == v {
+			break
+		}
 	}
 }

@@ -124,7 +124,8 @@ func Print(w io.Writer, err error) {
 }
 
 // Tell prints the same for a message that is not an error yet, with another word in front. It makes
-// the text safe for a terminal, since parts of it may come from servers and records, and masks URLs.
+// the text safe for a terminal, since parts of it may come from servers and records, and masks
+// URLs.
 func Tell(w io.Writer, word string, err error) {
 	for line := range strings.Lines(Masked(err.Error())) {
 		fmt.Fprintf(w, "%s: %s\n", word, output.Plain(strings.TrimRight(line, "\n")))

@@ -32,8 +32,8 @@ func explainConnect(err error) *fault.Error {
 	return f
 }
 
-// withoutURL removes the URL from an error, since the URL of a context may hold credentials, and the
-// name of a file that is none.
+// withoutURL removes the URL from an error, since the URL of a context may hold credentials, and
+// the name of a file that is none.
 func withoutURL(err error) error {
 	var u *url.Error
 	var file *fs.PathError

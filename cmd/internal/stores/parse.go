@@ -19,8 +19,8 @@ func Missing(setting string) error {
 }
 
 // Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka://
-// for Kafka, postgres:// (or postgresql://), mysql:// (or mariadb://) and sqlite: for databases. Its errors name the setting and show
-// no credentials.
+// for Kafka, postgres:// (or postgresql://), mysql:// (or mariadb://) and sqlite: for databases.
+// Its errors name the setting and show no credentials.
 func Parse(setting, raw string) (Place, error) {
 	p, shown := Place{Setting: setting}, raw
 	scheme, err := schemeOf(raw)

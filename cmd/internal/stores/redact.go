@@ -66,8 +66,8 @@ func cutUser(rest string) (user, place string, ok bool) {
 // hostName matches a host, perhaps with a port, a bucket, the directory of a socket, or nothing.
 var hostName = regexp.MustCompile(`^((%2F|%2f|[A-Za-z0-9._*-])*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?$`)
 
-// redactFile returns the name of a file, which may have an @, unless a user and a password may be in
-// front of that.
+// redactFile returns the name of a file, which may have an @, unless a user and a password may be
+// in front of that.
 func redactFile(name string) string {
 	if user, _, _ := cutLast(name, "@"); strings.Contains(user, ":") {
 		return hidden

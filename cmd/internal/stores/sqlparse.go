@@ -72,8 +72,8 @@ func parseSQL(scheme, raw string) (*SQL, error) {
 	return s, nil
 }
 
-// isPlainPostgres reports whether all programs see the same user, password and hosts in a URL: where
-// the user or the password has an @, PostgreSQL's tools take the rest for a host.
+// isPlainPostgres reports whether all programs see the same user, password and hosts in a URL:
+// where the user or the password has an @, PostgreSQL's tools take the rest for a host.
 func isPlainPostgres(raw string) bool {
 	user, _, ok := cutUser(strings.TrimPrefix(raw, "postgres://"))
 	_, err := url.PathUnescape(user)
