@@ -177,7 +177,10 @@ func (o *observer) vacate(ctx context.Context) (wait time.Duration, err error) {
 // sound returns the error for a record that needs no reset.
 func (o *observer) sound(r admin.Record) error {
 	hint := "nothing has to be done: the next candidate claims it"
-	if r.Kind == admin.Held {
+	switch r.Kind {
+	case admin.Absent:
+		hint = "members that have seen a record wait until its lease is over; if no process leads, tenure end-lease ends a long one"
+	case admin.Held:
 		hint = "to have another leader, ask the present one with tenure hand-over"
 	}
 	return fault.New(hint, "election %q in %v: there is nothing to reset: the record is %s", o.Name(), o.place, r.Kind)

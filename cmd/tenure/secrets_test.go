@@ -46,6 +46,9 @@ var shapes = []string{
 	"https://id:PW@s3.example/bucket", "https://bucket.s3.example/?X-Amz-Signature=PW",
 	"kafka://u:PW@127.0.0.1:1/t", "kafka://127.0.0.1:1,u:PW@127.0.0.1:1/t", "kafka://127.0.0.1:1/t?sasl.password=PW", "SASL_SSL://u:PW@h:9092",
 	`sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="PW";`,
+	"postgres://h/app user=cand password=PW", "postgres://h/app;password=PW", "postgres://h/app:u:PW", "mysql://h/app;password=PW", "mysql://h/app password=PW",
+	"sqlite:/x;password=PW", "sqlite:/x password=PW", "nats://127.0.0.1:1/B;token=PW", "kafka://127.0.0.1:1/t;password=PW", "s3://bucket/p;secret=PW",
+	"mysql://127.0.0.1:1/db?table=a;PW",
 	"etcd://u:PW@h", "mongodb+srv://u:PW@h/db", "amqp://u:PW@h/v", "PW@h",
 }
 

@@ -65,7 +65,7 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 	}
 	stop, err = s.hub.watch(ctx, key, see)
 	if err != nil {
-		return nil, fmt.Errorf("pgxstore: watch %.200q: %w", key, err)
+		return nil, fmt.Errorf("pgxstore: watch %.200q: no notifications come: %w", key, err)
 	}
 	return stop, nil
 }

@@ -12,7 +12,7 @@ type Dialect struct {
 	quote string // around identifiers
 	// The rest are statements and expressions, with the placeholders of render.
 
-	era    string // names the history of the database; {file} is the identity of its file
+	era    string // names the history of the database; {file} is the history of its file
 	recurs bool   // an era may come back without the writes of the eras between
 	// fit is true if what the session reads and writes is committed; empty if that is always so.
 	// unfit says what to do about a session that is not fit.

@@ -6,7 +6,9 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
+	"path/filepath"
 	"reflect"
 	"sync"
 )
@@ -16,6 +18,8 @@ import (
 // that use one file by two paths do not see each other's writes, and neither do two that use one
 // path, if the file there was replaced in between.
 type files struct {
+	given string // the path that WithFile names, perhaps with symbolic links; empty: unknown
+
 	mu   sync.Mutex
 	seen map[any]openFile // by the driver's connection
 	last openFile         // the file of the last connection that was new
@@ -28,9 +32,9 @@ type openFile struct{ path, identity string }
 // maxSeen bounds the memory for connections, which may be closed by now.
 const maxSeen = 1000
 
-// identify returns the identity of the file that the connection has open. It returns an error if
-// the file can be used by another path, or if the path leads to another file by now; then it closes
-// the connection.
+// identify returns the history of the file that the connection has open. It returns an error if the
+// file can be used by another path, or if the path leads to another file by now; then it closes the
+// connection.
 func (f *files) identify(ctx context.Context, conn *sql.Conn) (string, error) {
 	var key any
 	if err := conn.Raw(func(c any) error { key = c; return nil }); err != nil {
@@ -46,16 +50,39 @@ func (f *files) identify(ctx context.Context, conn *sql.Conn) (string, error) {
 	}
 	now, links := identity(file.path)
 	switch {
-	case replaced, now != file.identity:
+	case replaced, now != file.identity, f.leadsElsewhere(file.path):
 		f.forget(key)
 		_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn })
-		return "", fmt.Errorf("the file %s was replaced or removed while this process had it open; the next call opens the file that is there now; "+
-			"if this error stays, close the connections of this process that still have the earlier file open, or restart the process", file.path)
+		return "", fmt.Errorf("the file %s was replaced, renamed or removed while this process had it open, or a link in its path was changed; "+
+			"the next call opens the file that is there now; if this error stays, close the connections of this process that still have the earlier file open, or restart the process", file.path)
 	case links > 1:
 		return "", fmt.Errorf("the file %s has %d hard links: candidates that open it by different names do not see each other's writes, so two could lead; "+
 			"keep one link", file.path, links)
 	}
-	return now, nil
+	return history(file.path), nil
+}
+
+// history names the history of the file at a path: the file and its directory entry. A file that
+// was renamed under its leader left the latest writes in the log beside the old name.
+func history(path string) string {
+	file, _ := identity(path)
+	dir, _ := identity(filepath.Dir(path))
+	if file == "" || dir == "" {
+		return ""
+	}
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(filepath.Base(path)))
+	return fmt.Sprintf("%s/%s/%x", file, dir, name.Sum64())
+}
+
+// leadsElsewhere reports whether the given path leads to another file than path by now, such as
+// after a symbolic link in it was changed.
+func (f *files) leadsElsewhere(path string) bool {
+	if f.given == "" {
+		return false
+	}
+	to, err := filepath.EvalSymlinks(f.given)
+	return err != nil || history(to) != history(path)
 }
 
 // opened returns the file of a connection that has not been seen before.

@@ -10,6 +10,7 @@ type settings struct {
 	// notify: each write notifies.
 	notify   bool
 	reserved bool
+	file     string
 }
 
 // WithTable names the table, as "table" or "schema.table". All statements quote the names, so upper
@@ -25,6 +26,15 @@ func WithTable(name string) Option {
 // in use take other connections of the pool.
 func WithReservedConnection() Option {
 	return func(set *settings) { set.reserved = true }
+}
+
+// WithFile names the file of SQLite by the path that the program was given. If a symbolic link in
+// it is changed, calls return an error and close their connections, and the next ones open the file
+// to which it leads by then. Without the option, the store goes on in the file that it opened
+// first, and a candidate that starts later may lead in the other one. A relative path is resolved
+// when New is called. Other databases ignore it.
+func WithFile(path string) Option {
+	return func(set *settings) { set.file = path }
 }
 
 // WithCode sets the function that returns the database's code from an error of a driver: the

@@ -14,7 +14,7 @@ import (
 type session struct {
 	conn  *sql.Conn
 	tx    *sql.Tx      // nil: there is none
-	file  string       // the identity of the file of SQLite
+	file  string       // the history of the file of SQLite
 	ended func() error // why the call has ended, if it has
 }
 
@@ -111,5 +111,5 @@ func (c session) queryRow(ctx context.Context, query string, args ...any) Row {
 	return c.conn.QueryRowContext(ctx, query, args...)
 }
 
-// fill puts the identity of the file into a statement.
+// fill puts the history of the file into a statement.
 func (c session) fill(query string) string { return strings.ReplaceAll(query, "{file}", c.file) }

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -41,7 +42,7 @@ type Store struct {
 // [WithTable] names another, and must exist: see [Store.Create].
 //
 // It returns an error if db is nil, the dialect is not from this package or does not support an
-// option, or the name of the table is not valid.
+// option, the name of the table is not valid, or the working directory is not known for WithFile.
 func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	set := settings{table: "tenure", era: dialect.era, code: code}
 	for _, opt := range opts {
@@ -61,6 +62,11 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	s := &Store{
 		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era, set.notify), code: set.code,
 		wary: dialect.recurs && set.era == dialect.era, pool: newConnections(),
+	}
+	if set.file != "" {
+		if s.files.given, err = filepath.Abs(set.file); err != nil {
+			return nil, fmt.Errorf("sqlstore: %w", err)
+		}
 	}
 	if set.reserved {
 		s.reserved = make(chan reserved, 1)

@@ -157,6 +157,59 @@ func TestSQLiteReplacedFileInASharedPool(t *testing.T) {
 	})
 }
 
+// TestSQLiteRenamedFile: the latest writes stay in the log beside the old name, and the file under
+// the new name still shows the record that was released before.
+func TestSQLiteRenamedFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		short, stop := context.WithCancel(t.Context())
+		db, s := openSQLite(t, file)
+		first := joins(t, short, s, tenure.Config{ID: "a", Lease: 15 * time.Second, Clock: clock.Standard{}})
+		<-first.leads
+		stop()
+		<-first.gone
+		must(t, db.Close()) // puts the log into the file
+		succeedsInTime(t, over(t, poolOfSQLite(t, file), sqlstore.SQLite()), func() *sqlstore.Store {
+			must(t, os.Rename(file, file+".new"))
+			return over(t, poolOfSQLite(t, file+".new"), sqlstore.SQLite())
+		})
+	})
+}
+
+// TestSQLiteChangedLink: a link in the path leads to another directory after a deployment.
+func TestSQLiteChangedLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		link := filepath.Join(dir, "current")
+		file := filepath.Join(link, "elections.db")
+		to := func(release string) {
+			must(t, os.MkdirAll(filepath.Join(dir, release), 0o700))
+			must(t, os.Symlink(release, link+".new"))
+			must(t, os.Rename(link+".new", link))
+		}
+		to("1")
+		_, s := openSQLite(t, file, sqlstore.WithFile(file))
+		succeedsInTime(t, s, func() *sqlstore.Store {
+			to("2")
+			_, s := openSQLite(t, file, sqlstore.WithFile(file))
+			return s
+		})
+	})
+}
+
+// succeedsInTime checks that the term of a leader has ended when the leader of another store leads.
+func succeedsInTime(t *testing.T, s *sqlstore.Store, other func() *sqlstore.Store) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	old := <-joins(t, ctx, s, tenure.Config{ID: "b", Lease: 15 * time.Second, Clock: clock.Standard{}}).leads
+	next := joins(t, ctx, other(), tenure.Config{ID: "c", Lease: 15 * time.Second, Clock: clock.Standard{}})
+	<-next.leads
+	if old.Err() == nil {
+		t.Errorf("two leaders: the first one has %v left", old.Remaining())
+	}
+}
+
 // oneLeads waits for some leases and checks that one of two leads: the leader, which may have gone
 // on in the file that is there now, or the other member.
 func oneLeads(t *testing.T, old *tenure.Term, other *member) {
@@ -191,7 +244,7 @@ func TestSQLiteReplacedFileIsAnotherEra(t *testing.T) {
 	must(t, os.Rename(file+".copy", file))
 	for refused := 0; ; refused++ {
 		now, err := s.Read(t.Context(), "k")
-		if err != nil && strings.Contains(err.Error(), "was replaced or removed") {
+		if err != nil && strings.Contains(err.Error(), "was replaced, renamed or removed") {
 			continue
 		}
 		if err != nil || refused == 0 || !now.Unproven || now.Era == before.Era || before.Unproven || string(now.Value) != "first" {

@@ -11,15 +11,16 @@ import (
 const Hidden = "***"
 
 // Shown returns the value of a setting for output, or Hidden if the value may hold a credential,
-// because it was meant for another setting: it has one of @ = ? # or a line break, perhaps as %XX,
-// is a URL with another port than a number, or two, or has a word as long as a key.
+// because it was meant for another setting: it has one of @ = ? # ; or a line break, perhaps as
+// %XX, is a URL with another port than a number, or two, or a colon in its path, or has a word as
+// long as a key.
 func Shown(value string) string {
 	plain := escaped.Replace(value)
-	if strings.ContainsAny(plain, "@=?#\n") || strings.ContainsFunc(plain, longWords()) {
+	if strings.ContainsAny(plain, "@=?#;\n") || strings.ContainsFunc(plain, longWords()) {
 		return Hidden
 	}
-	_, err := url.Parse(plain)
-	if n := strings.Count(plain, "://"); n > 1 || n == 1 && err != nil {
+	u, err := url.Parse(plain)
+	if n := strings.Count(plain, "://"); n > 1 || n == 1 && (err != nil || strings.Contains(u.Path, ":")) {
 		return Hidden
 	}
 	return value

@@ -38,6 +38,9 @@ func Parse(setting, raw string) (Place, error) {
 	default:
 		p.NATS, err = parseNATS(raw)
 	}
+	if odd := checkName(scheme, raw); odd != nil && isScheme(scheme) {
+		err = odd // other errors may quote the name
+	}
 	if err != nil {
 		return Place{}, given(setting, shown, err)
 	}

@@ -56,7 +56,7 @@ func cutUser(rest string) (user, place string, ok bool) {
 	}
 	path, _, _ := strings.Cut(rest[end:], "?")
 	plain, err := url.PathUnescape(path)
-	ok = err == nil && !strings.Contains(plain+rest[end:], "@")
+	ok = err == nil && !strings.Contains(plain+rest[end:], "@") && !strings.ContainsAny(plain, settings)
 	for host := range strings.SplitSeq(hosts, ",") {
 		ok = ok && hostName.MatchString(host)
 	}
@@ -66,10 +66,33 @@ func cutUser(rest string) (user, place string, ok bool) {
 // hostName matches a host, perhaps with a port, a bucket, the directory of a socket, or nothing.
 var hostName = regexp.MustCompile(`^((%2F|%2f|[A-Za-z0-9._*-])*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?$`)
 
+// settings has the characters that separate settings, such as "database;password=...", and that are
+// in no sensible name of a database, bucket, prefix or topic. Names of files may have others.
+const (
+	settings       = " ;=:,'\"`|&<>(){}"
+	settingsInFile = ";="
+)
+
+// checkName refuses names that may hold settings of another program.
+func checkName(scheme, raw string) error {
+	place, _, _ := strings.Cut(strings.TrimPrefix(raw, scheme+":"), "?")
+	odd := settingsInFile
+	if scheme != "sqlite" {
+		_, place, _ = strings.Cut(strings.TrimPrefix(place, "//"), "/")
+		odd = settings
+	}
+	if plain, err := url.PathUnescape(place); err == nil && strings.ContainsAny(plain, odd) {
+		return fault.New("parameters stand behind a ?, with & between them; passwords have files and variables of their own: tenure help stores",
+			"has one of the characters %s in a name", strings.Join(strings.Split(strings.TrimSpace(odd), ""), " "))
+	}
+	return nil
+}
+
 // redactFile returns the name of a file, which may have an @, unless a user and a password may be
-// in front of that.
+// in front of that, or settings behind it.
 func redactFile(name string) string {
-	if user, _, _ := cutLast(name, "@"); strings.Contains(user, ":") {
+	path, _, _ := strings.Cut(name, "?")
+	if user, _, _ := cutLast(name, "@"); strings.Contains(user, ":") || strings.ContainsAny(path, settingsInFile) {
 		return hidden
 	}
 	return redactTail(name)

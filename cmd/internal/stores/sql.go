@@ -77,11 +77,14 @@ func (s *SQL) GoString() string { return s.String() }
 
 func (s *SQL) name() string { return s.String() }
 
-func (s *SQL) options() []sqlstore.Option {
-	if s.Table == "" {
-		return nil
+func (s *SQL) options() (all []sqlstore.Option) {
+	if s.Table != "" {
+		all = append(all, sqlstore.WithTable(s.Table))
 	}
-	return []sqlstore.Option{sqlstore.WithTable(s.Table)}
+	if s.Scheme == "sqlite" {
+		all = append(all, sqlstore.WithFile(s.URL))
+	}
+	return all
 }
 
 // limits calls no server.

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"crypto/tls"
 	"database/sql"
 	"errors"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	_ "modernc.org/sqlite" // the driver sqlite
@@ -40,11 +42,22 @@ func (s *SQL) listener(o Options) (*pgx.ConnConfig, error) {
 		return nil, err
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
-	if cfg.TLSConfig != nil {
-		cfg.TLSConfig.ServerName = host
+	var others []*pgconn.FallbackConfig // with TLS or without, as sslmode permits
+	for _, f := range cfg.Fallbacks {
+		if f.Host == cfg.Host && f.Port == cfg.Port {
+			others = append(others, &pgconn.FallbackConfig{Host: host, Port: uint16(number), TLSConfig: serverNamed(f.TLSConfig, host)})
+		}
 	}
-	cfg.Host, cfg.Port, cfg.Fallbacks = host, uint16(number), nil
+	cfg.Host, cfg.Port, cfg.TLSConfig, cfg.Fallbacks = host, uint16(number), serverNamed(cfg.TLSConfig, host), others
 	return cfg, err
+}
+
+func serverNamed(c *tls.Config, host string) *tls.Config {
+	if c != nil {
+		c = c.Clone()
+		c.ServerName = host
+	}
+	return c
 }
 
 func (s *SQL) postgres(o Options) (*pgx.ConnConfig, error) {

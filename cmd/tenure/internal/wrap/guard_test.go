@@ -149,12 +149,22 @@ func TestStoppedGuardDoesNotKeepTheWrapperFromEnding(t *testing.T) {
 				p.signalGuard(syscall.SIGSTOP)
 				p.wrapper.Hear(syscall.SIGTERM)
 				if finish == long {
-					p.wrapper.Hear(syscall.SIGTERM)
+					p.wrapper.Hear(syscall.SIGINT)
 				}
 				p.ends(137)
 			})
 		})
 	}
+}
+
+// timeout(1) signals its child, and then the process group with its child.
+func TestSignalThatIsSentTwice(t *testing.T) {
+	alone(t, func(s *stage) {
+		p := s.leader(tenure.Config{Lease: long, FinishWithin: long}, guardtest.Worker{Finish: 300 * ms})
+		p.wrapper.Hear(syscall.SIGTERM)
+		p.wrapper.Hear(syscall.SIGTERM)
+		p.ends(0)
+	})
 }
 
 // The kernel continues a stopped guard, also while this candidate renews the lease.

@@ -107,7 +107,7 @@ func (s *stage) wrapper(name string, cfg tenure.Config, o Options) *player {
 	s.Cleanup(func() {
 		p.store.Heal()
 		p.wrapper.Hear(syscall.SIGTERM)
-		p.wrapper.Hear(syscall.SIGTERM)
+		p.wrapper.Hear(syscall.SIGINT)
 		p.ended()
 		p.wrapper.Close()
 	})

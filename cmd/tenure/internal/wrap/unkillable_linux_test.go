@@ -37,7 +37,7 @@ func TestSecondSignalEndsTheWaitForAnUnkillableProcess(t *testing.T) {
 		}
 		<-p.wrapper.present().Dead()
 		p.wrapper.Hear(syscall.SIGTERM)
-		p.wrapper.Hear(syscall.SIGTERM)
+		p.wrapper.Hear(syscall.SIGINT)
 		p.ended()
 		t.Error("it was not waited for")
 	}, func(p *guardtest.Process) { p.Exits(CodeFailed) })

@@ -51,12 +51,13 @@ type Wrapper struct {
 	ctx   context.Context // the campaign
 	leave context.CancelFunc
 
-	mu      sync.Mutex
-	guard   *guard.Guard   // nil until the first one; it may be dead
-	running *guard.Guard   // the guard while there is a command
-	signal  syscall.Signal // the signal that asked this process to end, or 0
-	code    int
-	linger  time.Time // Linger waits until then; zero: it does not wait
+	mu       sync.Mutex
+	guard    *guard.Guard   // nil until the first one; it may be dead
+	running  *guard.Guard   // the guard while there is a command
+	signal   syscall.Signal // the signal that asked this process to end, or 0
+	signaled time.Time      // when it came
+	code     int
+	linger   time.Time // Linger waits until then; zero: it does not wait
 
 	stop   context.Context // ends when a signal asks this process to end
 	halt   context.CancelFunc
@@ -191,6 +192,10 @@ func (w *Wrapper) work(g *guard.Guard) {
 	w.mu.Unlock()
 }
 
+// oneSignal is the time in which a second signal is taken for the first one: timeout(1) signals
+// this process, and then its process group.
+const oneSignal = 300 * time.Millisecond
+
 // Hear reacts to a signal. SIGTERM and SIGINT end the wrapper; a second one kills the command at
 // once. Other signals go to the command. Without a command, SIGHUP and SIGQUIT end the wrapper as
 // SIGTERM does.
@@ -198,6 +203,7 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch ends := s == syscall.SIGTERM || s == syscall.SIGINT; {
+	case ends && w.signal == s && time.Since(w.signaled) < oneSignal:
 	case ends && w.signal != 0:
 		select {
 		case <-w.atOnce:
@@ -206,7 +212,7 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 		}
 	case ends, w.running == nil && (s == syscall.SIGHUP || s == syscall.SIGQUIT):
 		w.Log.Info("tenure is asked to end", "signal", s.String())
-		w.signal = s
+		w.signal, w.signaled = s, time.Now()
 		w.leave()
 		w.halt()
 	case w.running != nil:
