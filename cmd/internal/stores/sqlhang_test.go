@@ -66,11 +66,11 @@ func hangs(t *testing.T, store string, refuse func(net.Conn)) {
 		return err
 	}
 	var calls sync.WaitGroup
-	for range 4 { // each opens a connection, and gives up
+	for range 4 { // one opens a connection, and all give up
 		calls.Go(func() { _ = read(200 * time.Millisecond) })
-		<-taken
 	}
-	for range 8 { // each waits for a place, so the pool opens connections by itself
+	<-taken
+	for range 8 {
 		calls.Go(func() { _ = read(400 * time.Millisecond) })
 	}
 	calls.Wait()
