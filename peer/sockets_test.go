@@ -30,6 +30,7 @@ func TestOverSockets(t *testing.T) {
 		"connections are bounded":          connectionsAreBounded,
 		"TLS":                              followOverTLS,
 		"renewed certificates":             renewedCertificates,
+		"a misnamed leader":                misnamedLeaderIsRefused,
 		"a hand-over":                      func(t *testing.T, on wires) { handOverIsPushed(t, on, time.Minute) },
 		"a crash":                          func(t *testing.T, on wires) { crashIsActedOn(t, on) },
 		"a reset":                          answer{"", "reset by peer", nil, reset}.isReported,
