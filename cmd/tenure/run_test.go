@@ -274,7 +274,7 @@ func TestRunKillsAtTheSecondSignal(t *testing.T) {
 	w.says("up\n")
 	w.signal(syscall.SIGTERM)
 	w.says("heard\n")
-	w.signal(syscall.SIGTERM)
+	w.signal(syscall.SIGINT)
 	w.ends(137)
 	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads)
 }
