@@ -76,12 +76,12 @@ func defaultID() string {
 	if err != nil {
 		host = "localhost"
 	}
-	return fmt.Sprintf("%.200s_%d_%s", host, os.Getpid(), letters)
+	return fmt.Sprintf("%.200s_%d_%s", host, os.Getpid(), random)
 }
 
-// letters (and digits) distinguish processes that have one host name and one process id: in a
-// container the process id is often 1.
-var letters = strings.ToLower(rand.Text()[:5])
+// random distinguishes processes that have one host name and one process id: in a container the
+// process id is often 1.
+var random = strings.ToLower(rand.Text()[:5])
 
 // doubling returns a Backoff of one lease, then two, four, eight, and always ten after that.
 func doubling(lease time.Duration) func(int) time.Duration {

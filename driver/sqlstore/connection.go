@@ -61,9 +61,9 @@ type reserved struct {
 	taken time.Time // from the pool
 }
 
-// reservedFor is how long a connection is reserved before it is exchanged for another one of the
-// pool, if the pool has one to give. So the pool's limits on the age of connections hold, which
-// lead to the other server after a switch-over.
+// reservedFor is how long a connection is reserved before the pool gets it back for a moment, if
+// the pool is not full. So the pool's limits on the age of connections hold, which lead to the
+// other server after a switch-over.
 const reservedFor = time.Minute
 
 // connection returns the reserved connection if there is one and it is free, else one of the pool,
@@ -77,7 +77,7 @@ func (s *Store) connection(ctx context.Context, at *progress) (*sql.Conn, func(e
 		}
 		return r.conn, func(err error) {
 			if err != nil && !errors.Is(err, driver.ErrConflict) {
-				r.taken = time.Time{} // another one may lead to another server
+				r.taken = time.Time{} // it may lead to a server that is a standby by now
 			}
 			s.reserved <- r
 		}, nil
@@ -87,20 +87,16 @@ func (s *Store) connection(ctx context.Context, at *progress) (*sql.Conn, func(e
 	}
 }
 
-// reserve exchanges the reserved connection if it is lost or old, or was never opened.
+// reserve takes a connection from the pool if the reserved one is lost or old, or was never opened.
 func (s *Store) reserve(ctx context.Context, at *progress, r *reserved) error {
-	old := r.conn
-	if old != nil && old.Raw(func(c any) error { return reset(ctx, c) }) != nil {
-		s.pool.give(old)
-		old = nil
-	}
-	if old != nil && (time.Since(r.taken) < reservedFor || full(s.db.Stats())) {
-		return nil
+	if r.conn != nil {
+		lost := r.conn.Raw(func(c any) error { return reset(ctx, c) }) != nil
+		if !lost && (time.Since(r.taken) < reservedFor || full(s.db.Stats())) {
+			return nil
+		}
+		s.pool.give(r.conn)
 	}
 	conn, err := s.pool.take(ctx, s.db, at)
-	if old != nil {
-		s.pool.give(old)
-	}
 	*r = reserved{conn, time.Now()}
 	return err
 }

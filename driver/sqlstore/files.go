@@ -4,10 +4,8 @@ import (
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"os"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -50,7 +48,7 @@ func (f *files) identify(ctx context.Context, conn *sql.Conn) (string, error) {
 	}
 	now, links := identity(file.path)
 	switch {
-	case replaced, now != file.identity, f.leadsElsewhere(file.path):
+	case replaced, now != file.identity, f.leadsElsewhere(file):
 		f.forget(key)
 		_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn })
 		return "", fmt.Errorf("the file %s was replaced, renamed or removed while this process had it open, or a link in its path was changed; "+
@@ -59,30 +57,30 @@ func (f *files) identify(ctx context.Context, conn *sql.Conn) (string, error) {
 		return "", fmt.Errorf("the file %s has %d hard links: candidates that open it by different names do not see each other's writes, so two could lead; "+
 			"keep one link", file.path, links)
 	}
-	return history(file.path), nil
+	return history(file), nil
 }
 
-// history names the history of the file at a path: the file and its directory entry. A file that
-// was renamed under its leader left the latest writes in the log beside the old name.
-func history(path string) string {
-	file, _ := identity(path)
-	dir, _ := identity(filepath.Dir(path))
-	if file == "" || dir == "" {
+// history names the history of a file: its identity and its directory entry. A file that was
+// renamed under its leader left the latest writes in the log beside the old name.
+func history(file openFile) string {
+	dir, _ := identity(filepath.Dir(file.path))
+	if file.identity == "" || dir == "" {
 		return ""
 	}
 	name := fnv.New64a()
-	_, _ = name.Write([]byte(filepath.Base(path)))
-	return fmt.Sprintf("%s/%s/%x", file, dir, name.Sum64())
+	_, _ = name.Write([]byte(filepath.Base(file.path)))
+	return fmt.Sprintf("%s/%s/%x", file.identity, dir, name.Sum64())
 }
 
-// leadsElsewhere reports whether the given path leads to another file than path by now, such as
-// after a symbolic link in it was changed.
-func (f *files) leadsElsewhere(path string) bool {
+// leadsElsewhere reports whether the given path leads to another file by now, such as after a
+// symbolic link in it was changed.
+func (f *files) leadsElsewhere(file openFile) bool {
 	if f.given == "" {
 		return false
 	}
 	to, err := filepath.EvalSymlinks(f.given)
-	return err != nil || history(to) != history(path)
+	its, _ := identity(to)
+	return err != nil || history(openFile{to, its}) != history(file)
 }
 
 // opened returns the file of a connection that has not been seen before.
@@ -92,7 +90,7 @@ func opened(ctx context.Context, conn *sql.Conn) (openFile, error) {
 		return openFile{}, err
 	}
 	mounted, err := isMountPoint(file.path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		return openFile{}, err
 	}
 	if mounted {
@@ -111,15 +109,11 @@ func (f *files) meet(ctx context.Context, conn *sql.Conn, key any) (file openFil
 	if err != nil || file.identity == "" {
 		return file, false, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	former := ""
-	if f.last.path == file.path && f.last.identity != file.identity {
-		former = f.last.identity
-	}
-	if replaced, err = hasOpen(file.path, former); replaced || err != nil {
+	if replaced, err = hasOpen(file.path, f.former(file)); replaced || err != nil {
 		return file, replaced, err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.last = file
 	if reflect.TypeOf(key).Comparable() { // else the connection is new in each call
 		if f.seen == nil || len(f.seen) >= maxSeen {
@@ -128,6 +122,16 @@ func (f *files) meet(ctx context.Context, conn *sql.Conn, key any) (file openFil
 		f.seen[key] = file
 	}
 	return file, false, nil
+}
+
+// former returns the identity of the file that was at the path of this one before, or nothing.
+func (f *files) former(file openFile) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last.path != file.path || f.last.identity == file.identity {
+		return ""
+	}
+	return f.last.identity
 }
 
 func (f *files) recall(key any) (openFile, bool) {

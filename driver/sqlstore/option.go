@@ -21,9 +21,10 @@ func WithTable(name string) Option {
 }
 
 // WithReservedConnection keeps one connection of the pool for the elections, so that other code
-// that uses the whole pool cannot delay a renewal. The store takes it with its first call, holds
-// one until [Store.Close], and exchanges it after a minute or an error. Calls that come while it is
-// in use take other connections of the pool.
+// that uses the whole pool cannot delay a renewal. The store takes it with its first call, and
+// holds one until [Store.Close]. After a minute or an error, unless the pool is full, it gives it
+// back and takes one again, so that the pool's limits on the age of connections hold. Calls that
+// come while it is in use take other connections of the pool.
 func WithReservedConnection() Option {
 	return func(set *settings) { set.reserved = true }
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,11 +10,13 @@ import (
 )
 
 // hasOpen reports whether this process has open a file that was removed from a path, or one with
-// the identity former, unless that is empty.
+// the identity former, unless that is empty. Without /proc it reports false.
 func hasOpen(path, former string) (bool, error) {
 	const dir = "/proc/self/fd"
 	all, err := os.ReadDir(dir)
-	if err != nil {
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
 		return false, err
 	}
 	for _, fd := range all {
@@ -33,9 +36,12 @@ func hasOpen(path, former string) (bool, error) {
 
 // isMountPoint reports whether a file, by its absolute path without symbolic links, is itself
 // mounted, as by "docker run -v e.db:/data/e.db". Neither its device nor its inode shows that.
+// Without /proc it reports false.
 func isMountPoint(path string) (bool, error) {
 	list, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
 		return false, err
 	}
 	defer func() { _ = list.Close() }()

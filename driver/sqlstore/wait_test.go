@@ -168,6 +168,24 @@ func TestNothingIsSentTooLate(t *testing.T) {
 	})
 }
 
+// TestInsertIsNotSentTooLate: the read before it was answered when the time was over.
+func TestInsertIsNotSentTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newSlowServer()
+		_, s := server.store(t)
+		server.answering.Store(int64(1500 * time.Millisecond))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.CompareAndSwap(ctx, "k", "", []byte("v")); !errors.Is(err, driver.ErrNoAnswer) {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Minute)
+		if got := server.statements(); got != "SELECT" {
+			t.Errorf("sent %s", got)
+		}
+	})
+}
+
 // TestReservedConnection: other code of the program uses the whole pool.
 func TestReservedConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -181,12 +199,24 @@ func TestReservedConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := read(t, s); err != nil {
-			t.Errorf("beside a busy pool: %v", err)
+		waited := make(chan *sql.Conn)
+		go func() {
+			conn, err := db.Conn(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			waited <- conn
+		}()
+		for range 2 {
+			if err := read(t, s); err != nil {
+				t.Errorf("beside a busy pool: %v", err)
+			}
+			time.Sleep(2 * reservedFor)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+		_ = (<-waited).Close()
 		if in := db.Stats().InUse; in != 1 {
 			t.Errorf("%d connections are in use after Close, want that of the other code", in)
 		}
@@ -211,7 +241,7 @@ func TestReservedConnectionIsExchanged(t *testing.T) {
 			} else {
 				server.answers = func(string) ([]string, int64, error) { return nil, 0, errors.New("read only") }
 				_ = read(t, s)
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute + time.Second)
 			}
 			server.answers = answers
 			if err := read(t, s); err != nil {
