@@ -235,7 +235,7 @@ func TestCampaignOfAnIneligibleCandidate(t *testing.T) {
 	})
 }
 
-// An ineligible named successor delays the others by its head start.
+// An ineligible successor that is named by force delays the others by its head start.
 func TestIneligibleNamedSuccessor(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		quick := func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }
@@ -244,7 +244,7 @@ func TestIneligibleNamedSuccessor(t *testing.T) {
 		b, c := start(t, mustNew(t, store, "b", quick), holdOn), start(t, mustNew(t, store, "c", quick), holdOn)
 		b.election.SetEligible(false)
 		time.Sleep(lease)
-		if err := a.election.HandOver(t.Context(), "b"); err != nil {
+		if err := a.election.ForceHandOver(t.Context(), "b"); err != nil {
 			t.Fatal(err)
 		}
 		within(t, 3*time.Second, c.won, "term of c")

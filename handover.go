@@ -15,11 +15,17 @@ import (
 
 // HandOver asks the leader, in any process, to finish its work and hand over: to the candidate
 // whose ID is given, or to any candidate if that is empty. It returns when the request is in the
-// store, not when leadership has moved: use Wait for that. The record holds at most one request;
-// the leader's next renewal removes it. A leader obeys one request in a term. If the record holds a
-// request already, even for another successor, HandOver keeps that request and returns nil. If this
-// process itself leads, the rule is another: HandOver needs no store call, and a later call
-// replaces the successor that an earlier one named. If the named candidate leads already, HandOver
+// store, not when leadership has moved: use Wait for that.
+//
+// If a candidate is named, the leader goes on until that candidate has accepted. A candidate accepts
+// as soon as it sees the request, if it campaigns, is eligible and reaches the store. If none of that
+// name accepts within two leases, the request is void, and nothing has changed. Candidates of
+// releases before this rule accept nothing: see ForceHandOver.
+//
+// A leader obeys one request in a term, and its next renewal removes it from the record. If the
+// record holds a request already, even for another successor, HandOver keeps that request and
+// returns nil; but it replaces one that was not accepted yet. If this process itself leads, and no
+// candidate is named, HandOver needs no store call. If the named candidate leads already, HandOver
 // changes nothing and returns nil. While the store marks the record as unproven (driver.Entry),
 // HandOver waits until the leader has renewed, for about the lease in the record at most.
 //
@@ -37,13 +43,25 @@ import (
 //     election;
 //   - an error if the ID has more than 256 bytes or is not UTF-8.
 func (e *Election) HandOver(ctx context.Context, to string) error {
-	if err := record.CheckName(to); err != nil {
+	return e.handOver(ctx, handOverRequest{to: to, offer: to != ""})
+}
+
+// ForceHandOver is HandOver for a candidate that cannot accept: the leader leaves even if no
+// candidate of that name is there. Then its work stops, and after a head start any candidate leads,
+// perhaps the same as before. If this process itself leads, ForceHandOver needs no store call, and a
+// later call replaces the successor that an earlier one named.
+func (e *Election) ForceHandOver(ctx context.Context, to string) error {
+	return e.handOver(ctx, handOverRequest{to: to})
+}
+
+func (e *Election) handOver(ctx context.Context, q handOverRequest) error {
+	if err := record.CheckName(q.to); err != nil {
 		return fmt.Errorf("tenure: successor %w", err)
 	}
-	if e.runner.handOverOwn(to) {
+	if e.runner.handOverOwn(q) {
 		return nil
 	}
-	err := e.runner.retryRequest(ctx, to, 0)
+	err := e.runner.retryRequest(ctx, q)
 	_, waits := errors.AsType[unprovenError](err)
 	switch {
 	case err != nil && ctx.Err() != nil && !waits:
@@ -71,28 +89,38 @@ var errLeaderGone = errors.New("the leader that was to be asked no longer leads"
 // handOverAttempts bounds the attempts. A renewal of the leader can make one fail, which is rare.
 const handOverAttempts = 5
 
-// handOverOwn asks this process to hand over if it leads, without a store call.
-func (m *runner) handOverOwn(to string) (leads bool) {
-	m.step(func(now clock.Reading) {
-		if m.term == nil {
-			return
-		}
-		if to == m.id && m.machine.Holds(now) {
-			leads = true
-			return
-		}
-		m.machine.HandOver(now, to, m.id)
-		leads = m.machine.Asked() != nil
-	})
-	return leads
+// handOverRequest is what a caller asks for.
+type handOverRequest struct {
+	to string
+	// offer: the candidate to must accept before the leader obeys (H3).
+	offer bool
+	// forItself: this member has precedence, or accepts an offer.
+	forItself bool
+	term      uint64 // of the leader to ask; 0 for any
 }
 
-// requestHandOver asks the leader of a term to hand over to this member, which has precedence, as
-// long as it campaigns. The machine repeats the request when that is due.
+// handOverOwn asks this process to hand over if it leads, without a store call. An offer must be in
+// the store, where its candidate finds it, unless this process is leaving anyway.
+func (m *runner) handOverOwn(q handOverRequest) (done bool) {
+	m.step(func(now clock.Reading) {
+		switch {
+		case m.term == nil:
+		case q.to == m.id && m.machine.Holds(now):
+			done = true
+		case !q.offer || m.machine.Asked() != nil:
+			m.machine.HandOver(now, q.to, m.id)
+			done = m.machine.Asked() != nil
+		}
+	})
+	return done
+}
+
+// requestHandOver asks the leader of a term to hand over to this member, which has precedence or was
+// offered the lead, as long as it campaigns. The machine repeats the request when that is due.
 func (m *runner) requestHandOver(campaign context.Context, term uint64, within time.Duration) {
 	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()
-	err := m.retryRequest(ctx, m.id, term)
+	err := m.retryRequest(ctx, handOverRequest{to: m.id, forItself: true, term: term})
 	gone := errors.Is(err, ErrNoLeader) || errors.Is(err, errLeaderGone)
 	if err != nil && campaign.Err() == nil && !gone {
 		m.step(func(clock.Reading) { m.report(EventTrouble, m.term, m.wrap("hand-over", err)) })
@@ -101,15 +129,15 @@ func (m *runner) requestHandOver(campaign context.Context, term uint64, within t
 
 // retryRequest makes the request, in a few attempts. If the record is unproven, it first waits: a
 // leader that is alive renews within its lease. It does not ask a later leader then.
-func (m *runner) retryRequest(ctx context.Context, to string, term uint64) error {
+func (m *runner) retryRequest(ctx context.Context, q handOverRequest) error {
 	began, waited := m.clock.Now(), false
 	for failures := 0; ; {
-		done, err := m.request(ctx, to, term)
+		done, err := m.request(ctx, q)
 		unproven, wait := errors.AsType[unprovenError](err)
 		left := unproven.lease - m.clock.Now().LeaderSince(began.Instant)
 		switch {
 		case wait && left > 0 && m.pause(ctx, min(left, m.attemptTimeout()/2)):
-			term, waited = unproven.term, true
+			q.term, waited = unproven.term, true
 		case waited && errors.Is(err, ErrNoLeader):
 			return errLeaderGone
 		case wait || done || ctx.Err() != nil || failures == handOverAttempts-1:
@@ -134,9 +162,9 @@ func (m *runner) pause(ctx context.Context, d time.Duration) bool {
 
 // request adds the request to the record by one compare-and-swap. It reports done where another
 // attempt would change nothing. After a lost answer the next attempt finds the request there.
-func (m *runner) request(ctx context.Context, to string, term uint64) (done bool, err error) {
+func (m *runner) request(ctx context.Context, q handOverRequest) (done bool, err error) {
 	err = update.Once(ctx, m.store, m.clock, m.key, m.attemptTimeout(), func(entry driver.Entry) (value []byte, err error) {
-		value, err = m.withRequest(entry, to, term)
+		value, err = m.withRequest(entry, q)
 		done = err != nil
 		return value, err
 	})
@@ -147,21 +175,27 @@ func (m *runner) request(ctx context.Context, to string, term uint64) (done bool
 }
 
 // withRequest returns the holder's record with the request added and every other byte copied, so
-// that no member takes it for a renewal. The record must be of the given term, unless that is 0. It
-// returns ErrRequested if no request is needed.
-func (m *runner) withRequest(entry driver.Entry, to string, term uint64) ([]byte, error) {
+// that no member takes it for a renewal. It returns ErrRequested if no request is needed.
+func (m *runner) withRequest(entry driver.Entry, q handOverRequest) ([]byte, error) {
 	cell := protocol.Credible(protocol.Decode(entry))
 	if err := cell.Fault(); err != nil {
 		return nil, err
 	}
 	r := &cell.Record
-	if cell.Kind == protocol.Absent || !r.Held() || term != 0 && r.Term != term {
+	if cell.Kind == protocol.Absent || !r.Held() || q.term != 0 && r.Term != q.term {
 		return nil, ErrNoLeader
 	}
-	if m.isHolder(to, r) {
+	by := m.id
+	if o := r.Request; o != nil && o.Offer && q.forItself {
+		by = o.By
+		if o.To != q.to {
+			return nil, record.ErrRequested // an operator's offer to another has precedence
+		}
+	}
+	if m.isHolder(q.to, r) {
 		return nil, record.ErrRequested
 	}
-	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: to, By: m.id})
+	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: q.to, By: by, Offer: q.offer})
 	if err == nil && entry.Unproven {
 		return nil, unprovenError{r.Term, r.Lease}
 	}

@@ -13,7 +13,7 @@ func (m *runner) recordInView() admin.Record {
 		Seen: since, Updated: c.Record.LastUpdated, Priority: c.Record.Priority,
 	}
 	if q := c.Record.Request; q != nil && q.Term == c.Record.Term {
-		r.Request = &admin.Request{To: q.To, By: q.By}
+		r.Request = &admin.Request{To: q.To, By: q.By, Offer: q.Offer}
 	}
 	return r
 }

@@ -147,6 +147,7 @@ type statusDigest struct {
 	eligible  bool
 	record    admin.Kind
 	requested bool
+	offered   bool
 	readOnly  bool
 }
 
@@ -155,7 +156,7 @@ func (m *runner) statusDigest() statusDigest {
 	c, _ := m.machine.InView()
 	return statusDigest{
 		m.published, m.state(), known, m.machine.Term(), m.machine.Failures(), m.refused, m.machine.Pushed(), m.machine.Confirmed(),
-		m.machine.Eligible(), kindOf(&c), c.Record.Request != nil, m.rights.missing() != nil,
+		m.machine.Eligible(), kindOf(&c), c.Record.Request != nil, c.Record.Request != nil && c.Record.Request.Offer, m.rights.missing() != nil,
 	}
 }
 

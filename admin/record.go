@@ -37,7 +37,8 @@ type Record struct {
 	Updated time.Time
 	// Priority is the leader's priority.
 	Priority int
-	// Request is the hand-over request in the record, or nil. A renewal removes it.
+	// Request is the hand-over request in the record, or nil. A renewal removes it, unless it is an
+	// offer that is less than two leases old.
 	Request *Request
 }
 
@@ -45,4 +46,6 @@ type Record struct {
 type Request struct {
 	To string // the ID of the wanted successor; empty: any candidate
 	By string // the ID of the candidate or operator that asks
+	// Offer reports that the leader goes on until the candidate To has accepted.
+	Offer bool
 }

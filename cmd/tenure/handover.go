@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
@@ -19,20 +20,23 @@ const aboutHandOver = `Asks the leader, wherever it runs, to finish its work and
 or to any candidate. The request is written into the record. The leader sees it at its next renewal
 at the latest.
 
-With --to, that candidate has a head start when the lease is released. If it is not there, or not
-eligible, another candidate leads, perhaps the same as before. That is an error, although there is a
-leader. If the candidate leads already, nothing is asked.
+With --to, the leader goes on until that candidate has accepted: it must run, take part in the
+election, be eligible and see the record. It answers at once where the store pushes, and elsewhere
+within a lease. If it does not answer within two leases, the request is void, and nothing has changed.
+Candidates of releases before this rule do not answer. With --force, the leader leaves even if the
+candidate is not there; then another candidate leads, perhaps the same as before. If the candidate
+leads already, nothing is asked.
 
-Once the leader is asked, waits for up to --wait until leadership has moved. The leader's work may
-take up to its own setting --finish-within, 10 s by default, to finish. After that time the leader no
-longer renews its lease. To ask takes one write in most cases, and at most 10 s and a lease: a record
-that may be out of date, as after a failover of the database, is not changed before the leader has
-renewed it.
+Waits for up to --wait until leadership has moved. The leader's work may take up to its own setting
+--finish-within, 10 s by default, to finish. After that time the leader no longer renews its lease. To
+ask takes one write in most cases, and at most 10 s and a lease: a record that may be out of date, as
+after a failover of the database, is not changed before the leader has renewed it.
 
 Exit codes:
   0  leadership has moved, to --to if that is given; or that candidate leads already; or with --wait 0,
      the leader is asked
-  1  leadership has not moved, or moved to another candidate, or the store failed
+  1  the candidate has not accepted, leadership has not moved or moved to another candidate, or the
+     store failed
   2  a flag, an argument or a variable is wrong
   3  nobody leads, so there is no leader to ask; or no candidate has followed
 
@@ -43,13 +47,15 @@ the same leader leads again, which is an error.`
 
 const examplesHandOver = `  tenure hand-over --store nats://host:4222/ELECTIONS --election billing
   tenure hand-over --store nats://host:4222/ELECTIONS --election billing --to node-2 --wait 1m
-  tenure hand-over --context prod --election billing --wait 0`
+  tenure hand-over --context prod --election billing --wait 0
+  tenure hand-over --context prod --election billing --to node-2 --force`
 
 // handOverFlags are the flags of hand-over.
 type handOverFlags struct {
 	observerFlags
-	to   string
-	wait time.Duration
+	to    string
+	force bool
+	wait  time.Duration
 }
 
 func newHandOver() *cobra.Command {
@@ -64,7 +70,8 @@ func newHandOver() *cobra.Command {
 	}
 	h.define(c.Flags())
 	c.Flags().StringVar(&h.to, "to", "", "ID of the candidate that should lead next (default any)")
-	c.Flags().DurationVar(&h.wait, "wait", cli.UsualTimeout, "how long to wait until leadership has moved; 0: not at all")
+	c.Flags().BoolVar(&h.force, "force", false, "with --to: the leader leaves even if that candidate does not accept")
+	c.Flags().DurationVar(&h.wait, "wait", 0, "how long to wait until leadership has moved; 0: not at all (default 10s and four leases)")
 	return c
 }
 
@@ -77,8 +84,15 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 		return err
 	}
 	defer func() { _ = o.close() }()
+	if !c.Flags().Changed("wait") {
+		h.wait = -1
+	}
 	return o.handOver(c.Context(), h, h.teller(c.OutOrStdout()))
 }
+
+// usualWait is long enough where nothing is pushed: the candidate and the leader see the request,
+// the work finishes, and the candidate sees the release.
+func usualWait(lease time.Duration) time.Duration { return 10*time.Second + 4*lease }
 
 // handOver asks the leader to hand over, and waits for the result.
 func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverTeller) error {
@@ -96,37 +110,74 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 		tell.unchanged(o, s.Leader)
 		return nil
 	}
-	if err := o.ask(ctx, h.to, answerWithin+s.Record.Lease); err != nil {
+	if h.wait < 0 {
+		h.wait = usualWait(s.Record.Lease)
+	}
+	began := time.Now()
+	if err := o.ask(ctx, h, answerWithin+s.Record.Lease); err != nil {
 		return err
 	}
-	asked := time.Now()
 	tell.asked(o, s.Leader, h.to)
 	if h.wait == 0 {
 		return nil
 	}
-	moved := time.Duration(0)
-	now, err := o.wait(ctx, h.wait, func(now tenure.Status) bool {
-		moved = time.Since(asked)
-		return now.Leader.Exists() && now.Leader.Term > s.Leader.Term
-	})
+	m := move{from: s.Leader}
+	now, err := o.follow(ctx, &m, h.wait-time.Since(began))
 	if err != nil {
 		return err
 	}
-	return o.outcome(s.Leader, now.Leader, h, func() {
+	return m.outcome(now, h, func() {
 		if now.Leader.Incarnation == s.Leader.Incarnation {
 			tell.unchanged(o, now.Leader)
 			return
 		}
-		tell.moved(o, s.Leader, now.Leader, moved)
+		tell.moved(o, s.Leader, now.Leader, m.at.Sub(began))
 	})
+}
+
+// move is what is seen of a hand-over.
+type move struct {
+	from tenure.Leader
+	at   time.Time // when leadership had moved
+	// offered and accepted: the record had an offer to a candidate, and the request that it made of it.
+	offered, accepted bool
+}
+
+// see takes a status, and reports whether leadership has moved.
+func (m *move) see(s tenure.Status) bool {
+	if q := s.Record.Request; q != nil {
+		m.offered, m.accepted = m.offered || q.Offer, m.accepted || !q.Offer
+	}
+	m.at = time.Now()
+	return s.Leader.Exists() && s.Leader.Term > m.from.Term
+}
+
+// void reports whether the offer is gone, and was not seen to be accepted.
+func (m *move) void(s tenure.Status) bool {
+	return m.offered && !m.accepted && s.Known && s.Record.Term == m.from.Term && s.Record.Request == nil
+}
+
+// follow waits until leadership has moved. If the offer is gone, it waits for one more lease:
+// without pushes it may have missed that the candidate has accepted.
+func (o *observer) follow(ctx context.Context, m *move, within time.Duration) (tenure.Status, error) {
+	end := time.Now().Add(within)
+	now, err := o.wait(ctx, within, func(s tenure.Status) bool { return m.see(s) || m.void(s) })
+	if err != nil || !m.void(now) {
+		return now, err
+	}
+	return o.wait(ctx, min(time.Until(end), now.Record.Lease), m.see)
 }
 
 // ask makes the request. Its time is bounded, since it may take several attempts, and wait for the
 // leader's next renewal.
-func (o *observer) ask(ctx context.Context, to string, within time.Duration) error {
+func (o *observer) ask(ctx context.Context, h *handOverFlags, within time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	err := o.HandOver(bounded, to)
+	request := o.HandOver
+	if h.force {
+		request = o.ForceHandOver
+	}
+	err := request(bounded, h.to)
 	switch {
 	case err == nil:
 		return nil
@@ -144,16 +195,17 @@ func (o *observer) nobody() error {
 	return f
 }
 
-// outcome returns an error unless leadership has moved as requested. It calls told if there is a
-// new term.
-func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()) error {
+// outcome returns an error unless leadership has moved as requested. It calls told if there is a new
+// term.
+func (m *move) outcome(s tenure.Status, h *handOverFlags, told func()) error {
+	from, to := m.from, s.Leader
 	before, now := output.Plain(from.ID), output.Plain(to.ID)
 	switch {
 	case !to.Exists():
-		f := fault.New("tenure watch shows when a candidate is elected; candidates that are not eligible do not claim",
-			"%s has left, and no candidate has followed it within %v", before, h.wait)
-		f.Code = fault.NoLeader
-		return f
+		return m.noLeader(s, h)
+	case to.Term == from.Term && m.offered && !m.accepted:
+		return fault.New("check that "+output.Plain(h.to)+" runs, takes part in this election and is eligible; --force asks the leader to leave all the same",
+			"%s has not accepted, so %s goes on leading in term %d", output.Plain(h.to), before, from.Term)
 	case to.Term == from.Term:
 		return fault.New("it is asked, and leaves when its work has finished; give it longer with --wait",
 			"%s still leads in term %d after %v", before, from.Term, h.wait)
@@ -168,6 +220,19 @@ func (o *observer) outcome(from, to tenure.Leader, h *handOverFlags, told func()
 			"%s leads again, in term %d: no other candidate has claimed", now, to.Term)
 	}
 	return nil
+}
+
+// noLeader returns the error for a leader that is gone without a successor.
+func (m *move) noLeader(s tenure.Status, h *handOverFlags) error {
+	before := output.Plain(m.from.ID)
+	f := fault.New("tenure watch shows when a candidate is elected; candidates that are not eligible do not claim",
+		"%s has left, and no candidate has followed it within %v", before, h.wait)
+	if s.Record.Kind == admin.Held && s.Record.Term == m.from.Term {
+		f = fault.New("it was cut off or is dead; tenure watch shows when a candidate is elected",
+			"%s has not renewed for its lease of %v, and so could not be asked; no candidate has followed it", before, s.Record.Lease)
+	}
+	f.Code = fault.NoLeader
+	return f
 }
 
 // handOverTeller reports the progress.

@@ -33,7 +33,7 @@ Each line of --json is one object. It has time, event ("status"), election, id (
 term, store and record ("held", "released", "vacant", "absent", "malformed" or "foreign"). It also
 has each of these that is known: leader, address, metadata, priority, leaseMillis, renewed (by the
 leader's clock), leftMillis (by that clock), mostMillis, confirmed (whether a renewal was seen), from
-(the last leader), request {to, by}, problem.`
+(the last leader), request {to, by, offer}, problem.`
 
 const examplesStatus = `  tenure status --store nats://host:4222/ELECTIONS --election billing
   tenure status --store 's3://bucket/elections?region=eu-central-1' --election nightly --json
@@ -134,8 +134,9 @@ type standing struct {
 
 // handOverRequest is a request to hand over.
 type handOverRequest struct {
-	To string `json:"to"`
-	By string `json:"by"`
+	To    string `json:"to"`
+	By    string `json:"by"`
+	Offer bool   `json:"offer,omitempty"`
 }
 
 func (o *observer) standing(s tenure.Status) standing {

@@ -35,7 +35,7 @@ func (st standing) print(out io.Writer) {
 		row("priority", "%d", st.Priority)
 	}
 	if q := st.Request; q != nil {
-		row("asked", "%s", records.Asked(q.To, q.By))
+		row("asked", "%s", records.Request{To: q.To, By: q.By, Offer: q.Offer}.Asked())
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.Metadata)) {
 		row("metadata", "%s=%s", key, st.Metadata[key])

@@ -7,7 +7,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// stepLeading decides for a leader. It obeys requests (H2), reads after a renewal of unknown
+// stepLeading decides for a leader. It obeys requests (H2), keeps offers (H3), reads after a renewal of unknown
 // outcome (L7), and renews (L1, L8).
 func (m *Machine) stepLeading(now clock.Reading, wake *wakeup) *Op {
 	m.readRequest(now)
@@ -19,7 +19,9 @@ func (m *Machine) stepLeading(now clock.Reading, wake *wakeup) *Op {
 	}
 	m.lease.seq++
 	m.lease.hasten = false
-	return m.write(now, renew, m.view.cell.Version, m.record(now, m.lease.term, m.lease.seq))
+	r := m.record(now, m.lease.term, m.lease.seq)
+	r.Request = m.offered(now)
+	return m.write(now, renew, m.view.cell.Version, r)
 }
 
 // renewAt returns when the next renewal is due. A longer interval that was configured begins with
@@ -30,7 +32,9 @@ func (m *Machine) renewAt() due {
 
 // readRequest looks for a request to hand over this term, and obeys it once (H2).
 func (m *Machine) readRequest(now clock.Reading) {
-	if q := m.view.cell.Record.Request; q != nil && q.Term == m.lease.term {
+	m.keepOffer(now)
+	leaving := m.lease.asked != nil // so the offer can only name a successor
+	if q := m.view.cell.Record.Request; q != nil && q.Term == m.lease.term && (leaving || !q.Offer) {
 		// Keep it: the next renewal overwrites it, and there is no work to hand over before the
 		// announcement.
 		m.lease.request = q

@@ -14,11 +14,12 @@ const (
 	requestLeases = 10 // leases from one of its requests to the next
 )
 
-// health says since when a candidate is well, and when it last requested a hand-over. A failure, a
-// new campaign, and a change of nomination or eligibility end the time in which it is well.
+// health says since when a candidate is well, when it last requested a hand-over, and when it last
+// accepted an offer. A failure, a new campaign, and a change of nomination or eligibility end the
+// time in which it is well.
 type health struct {
-	since, requestedAt clock.Instant
-	well, requested    bool
+	since, requestedAt, acceptedAt clock.Instant
+	well, requested, accepted      bool
 }
 
 func (h *health) recover(now clock.Reading) {
@@ -39,17 +40,29 @@ func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Durat
 	return left
 }
 
-// requestHandOver tells the caller to ask the leader to hand over to this member, if that is due.
+// requestHandOver tells the caller to ask the leader to hand over to this member, if that is due: it
+// is offered (H3), or this member has precedence (H2).
 func (m *Machine) requestHandOver(now clock.Reading, wake *wakeup) {
 	r := &m.view.cell.Record
-	outranked := m.view.held() && m.view.trust == sound && !m.mine() && !m.view.cell.predecessor() && m.outranks()
-	if !outranked || !m.health.well || r.Request != nil {
+	another := m.view.held() && m.view.trust == sound && !m.mine() && !m.view.cell.predecessor()
+	if !another || !m.health.well {
 		return
 	}
 	start := byFollower(m.notBefore, 0) // no request before this member could take the lease
-	if !wake.over(max(start.left(now.Instant), m.health.untilRequest(now, m.view.expiresAfter(m.cfg)))) {
+	wait, h := start.left(now.Instant), &m.health
+	switch {
+	case m.isOffered(r):
+		if !wake.over(max(wait, h.untilAccept(now, m.cfg.Renew))) {
+			return
+		}
+		h.accepted, h.acceptedAt = true, now.Instant
+	case r.Request == nil && m.outranks():
+		if !wake.over(max(wait, h.untilRequest(now, m.view.expiresAfter(m.cfg)))) {
+			return
+		}
+		h.requested, h.requestedAt = true, now.Instant
+	default:
 		return
 	}
-	m.health.requested, m.health.requestedAt = true, now.Instant
 	m.tell(Transition{What: Asking, Term: r.Term})
 }

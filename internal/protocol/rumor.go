@@ -23,6 +23,8 @@ func (m *Machine) unverified(now clock.Reading, c *Cell) {
 	late := c.sameTerm(&m.view.cell) && c.Record.Seq < m.view.cell.Record.Seq
 	switch {
 	case m.view.known() && c.Version == m.view.cell.Version:
+	case m.phase == Candidate && m.isOffered(&c.Record) && !m.isOffered(&m.view.cell.Record):
+		m.doubt() // the store shows whether it is true
 	case c.Kind == Valid && (own || late || m.view.rumor != nil && m.view.rumor.nonce == c.Record.Nonce):
 	case m.listensToRumors(now) && m.view.renewedBy(c) && c.Record.Incarnation != m.incarnation:
 		m.view.rumor = &rumor{c.Record.Nonce, now.Instant, MomentOf(now.Wall)}

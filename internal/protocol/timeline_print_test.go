@@ -81,7 +81,11 @@ func (s *stage) describe(op *protocol.Op) string {
 	if r.Successor != "" {
 		text += " successor=" + r.Successor
 	}
-	if r.Request != nil {
+	switch q := r.Request; {
+	case q == nil:
+	case q.Offer:
+		text += " offer=" + q.To
+	default:
 		text += " WITH A REQUEST"
 	}
 	return text

@@ -29,7 +29,7 @@ var (
 	versionWord = regexp.MustCompile(`^v\d+$`)
 	ownWord     = regexp.MustCompile(`^n\d+$`)
 	numberWords = strings.Fields("term seq floor ceiling era drift")
-	textWords   = strings.Fields("holder to by nonce incarnation successor request request-term because")
+	textWords   = strings.Fields("holder to by nonce incarnation successor request offer request-term because")
 )
 
 func parseArgs(words []string) (args, error) {
@@ -105,11 +105,13 @@ func (s *stage) record(a args) record.Record {
 			r.Lease = s.cfg.Lease
 		}
 	}
-	if to, ok := a.text["request"]; ok {
+	to, asked := a.text["request"]
+	offered, offer := a.text["offer"]
+	if asked || offer {
 		if to == "anybody" {
 			to = ""
 		}
-		r.Request = &record.Request{Term: r.Term, To: to, By: "operator"}
+		r.Request = &record.Request{Term: r.Term, To: to + offered, By: "operator", Offer: offer}
 		if t, err := strconv.ParseUint(a.text["request-term"], 10, 64); err == nil {
 			r.Request.Term = t
 		}

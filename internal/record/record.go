@@ -67,6 +67,9 @@ type Request struct {
 	To string `json:"to,omitempty"`
 	// By names the requester, for people.
 	By string `json:"by,omitempty"`
+	// Offer marks a request that counts only once the candidate that To names has accepted it, which
+	// it does by removing this mark. Members of earlier releases ignore the mark: they obey at once.
+	Offer bool `json:"offer,omitempty"`
 }
 
 // Held reports whether this record has a holder.
@@ -90,7 +93,8 @@ type wire struct {
 	Metadata    map[string]string `json:"metadata,omitempty"`
 }
 
-// Encode returns the bytes of a record, or an error that names the limit it breaks.
+// Encode returns the bytes of a record, or an error that names the limit it breaks. If the document
+// has no room for an offer, Encode leaves the offer out: a renewal must not fail because of it.
 func Encode(r Record) ([]byte, error) {
 	if err := check(&r); err != nil {
 		return nil, err
@@ -103,8 +107,12 @@ func Encode(r Record) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > MaxBytes {
-		return nil, about("record", tooLong(len(b), MaxBytes))
+	switch {
+	case len(b) <= MaxBytes:
+		return b, nil
+	case r.Request != nil && r.Request.Offer:
+		r.Request = nil
+		return Encode(r)
 	}
-	return b, nil
+	return nil, about("record", tooLong(len(b), MaxBytes))
 }

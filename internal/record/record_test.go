@@ -29,6 +29,11 @@ var shapes = map[string]Record{
 		Incarnation: "00c0ffee00c0ffee", Seq: 1, Nonce: "0123456789abcdef",
 		Request: &Request{Term: 42, To: "node-2", By: "the operator"},
 	},
+	"offered": {
+		LeaderID: "node-1", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: 42, Lease: time.Second,
+		Incarnation: "00c0ffee00c0ffee", Seq: 1, Nonce: "0123456789abcdef", Priority: 3,
+		Request: &Request{Term: 42, To: "node-2", By: "the operator", Offer: true},
+	},
 	"priority": {
 		LeaderID: "node-1", LastUpdated: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Term: 42, Lease: time.Second,
 		Incarnation: "00c0ffee00c0ffee", Seq: 1, Nonce: "0123456789abcdef", Priority: -7,
@@ -91,7 +96,7 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 }
 
 func TestHeld(t *testing.T) {
-	for name, want := range map[string]bool{"held": true, "requested": true, "priority": true, "released": false, "vacant": false} {
+	for name, want := range map[string]bool{"held": true, "requested": true, "offered": true, "priority": true, "released": false, "vacant": false} {
 		r := shapes[name]
 		if r.Held() != want {
 			t.Errorf("%s: held %v", name, r.Held())

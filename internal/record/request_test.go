@@ -32,6 +32,66 @@ func TestRequestChangesNoOtherByte(t *testing.T) {
 	}
 }
 
+// An offer is replaced by its acceptance, or by another request, wherever it is in the bytes.
+func TestOfferIsReplaced(t *testing.T) {
+	offered := shapes["offered"]
+	value, err := Encode(offered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	middle, bare := string(value), offered
+	bare.Request = nil
+	plain, _ := Encode(bare)
+	const offer = `"request":{"term":42,"to":"node-2","by":"the operator","offer":true}`
+	cases := map[string]string{
+		"in the middle": middle,
+		"at the end":    strings.TrimSuffix(string(plain), "}") + `,` + offer + `}`,
+		"at the start":  strings.Replace(string(plain), "{", `{ `+offer+` ,`, 1),
+		"twice, with a line break": strings.Replace(strings.TrimSuffix(string(plain), "}")+`,`+offer+"\n}", "{",
+			`{"Request":{"term":1},`, 1),
+	}
+	if !strings.Contains(middle, offer) || strings.HasSuffix(middle, offer+"}") {
+		t.Fatalf("the offer is not in the middle of %s", middle)
+	}
+	accepted := Request{Term: 42, To: "node-2", By: "the operator"}
+	const added = `,"request":{"term":42,"to":"node-2","by":"the operator"}`
+	for name, value := range cases {
+		after, err := AddRequest([]byte(value), accepted)
+		if got := strings.Join(strings.Fields(strings.Replace(string(after), added, "", 1)), ""); err != nil || got != strings.ReplaceAll(string(plain), " ", "") {
+			t.Errorf("%s: %v, the other bytes are\n%s\nnot\n%s", name, err, got, plain)
+		}
+		if r, err := Decode(after); err != nil || !reflect.DeepEqual(r.Request, &accepted) {
+			t.Errorf("%s: request %+v, %v", name, r.Request, err)
+		}
+		if _, err := AddRequest([]byte(value), *offered.Request); !errors.Is(err, ErrRequested) {
+			t.Errorf("%s: the same offer again: %v", name, err)
+		}
+		if _, err := AddRequest(after, *offered.Request); !errors.Is(err, ErrRequested) {
+			t.Errorf("%s: an offer in place of a request that counts: %v", name, err)
+		}
+	}
+}
+
+// A leader must be able to renew, whatever is offered.
+func TestOfferWithoutRoomIsLeftOut(t *testing.T) {
+	full := shapes["offered"]
+	full.Metadata = map[string]string{"k": strings.Repeat("x", MaxMetadata-1)}
+	full.LeaderID, full.LeaderAddr = strings.Repeat("\x01", MaxName), strings.Repeat("\x01", 215)
+	value, err := Encode(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Decode(value)
+	if err != nil || r.Request != nil || len(value) > MaxBytes || len(value) < MaxBytes-100 {
+		t.Errorf("%d bytes, request %+v, %v", len(value), r.Request, err)
+	}
+	full.Request.Offer = false
+	defer func() { full.Request.Offer = true }()
+	if _, err := Encode(full); err == nil {
+		t.Error("another request is left out as well")
+	}
+}
+
 func TestRequestIsRefused(t *testing.T) {
 	held, _ := Encode(shapes["held"])
 	requested, _ := Encode(shapes["requested"])

@@ -40,16 +40,21 @@ type Request struct {
 	// To is empty for any candidate.
 	To string `json:"to"`
 	By string `json:"by"`
+	// Offer: the leader goes on until To has accepted.
+	Offer bool `json:"offer,omitempty"`
 }
 
 // Asked describes a request to a leader.
-func Asked(to, by string) string {
+func (q Request) Asked() string {
 	text := "to hand over"
-	if to != "" {
-		text += " to " + to
+	if q.To != "" {
+		text += " to " + q.To
 	}
-	if by != "" {
-		text += ", by " + by
+	if q.Offer {
+		text += " once that accepts"
+	}
+	if q.By != "" {
+		text += ", by " + q.By
 	}
 	return text
 }

@@ -116,27 +116,42 @@ func (w *world) handOver() {
 	}
 	named := w.chance(0.5)
 	if !named {
-		to = [2]string{"", "gone"}[w.rng.IntN(2)]
+		to = [2]string{"", nobodyHas}[w.rng.IntN(2)]
 	}
-	w.store.request(to)
+	offered := w.plan.offers && to != "" && w.offers.chance(0.7)
+	bound, term := w.handOverBound(), from.term
+	if offered {
+		bound += 2*w.longest() + w.gap() // it is accepted first, or dropped
+		w.store.offer(to)
+	} else {
+		w.store.request(to)
+	}
 	w.lossy = !w.plan.cramped() && w.chance(0.3)
 	w.tracef(nil, "%s is asked to make room for %q", from.incarnation(), to)
-	w.queue.add(w.now+w.handOverBound(), func() {
-		n := w.leading()
-		// On slewed clocks, or if another's longer lease lets it read more seldom, the leader that
-		// stands back for a poll may be first again.
-		back := n == from && !(w.byReading() && (w.plan.slew || w.uneven())) && !w.orderUncertain()
-		if n == nil || back || others && named && n.name != to && !w.orderUncertain() {
-			w.check.failf("%q was to take over from %s and did not", to, from.incarnation())
-			return
+	w.queue.add(w.now+bound, func() {
+		if offered && to == nobodyHas {
+			w.refused(from, term)
+		} else {
+			w.moved(from, to, others && named)
 		}
-		if w.rounds++; w.rounds < 3 && w.room(2*w.longest()+w.handOverBound()) {
+		if w.rounds++; w.rounds < 3 && w.room(2*w.longest()+bound) {
 			w.queue.add(w.now+2*w.longest(), w.handOver)
 			return
 		}
 		w.deaf = w.chance(0.3)
 		w.queue.add(w.now+2*w.longest(), w.finale)
 	})
+}
+
+// moved checks that another member leads, the named one if it is there.
+func (w *world) moved(from *node, to string, there bool) {
+	n := w.leading()
+	// On slewed clocks, or if another's longer lease lets it read more seldom, the leader that
+	// stands back for a poll may be first again.
+	back := n == from && !(w.byReading() && (w.plan.slew || w.uneven())) && !w.orderUncertain()
+	if n == nil || back || there && n.name != to && !w.orderUncertain() {
+		w.check.failf("%q was to take over from %s and did not", to, from.incarnation())
+	}
 }
 
 // room reports whether d is left before the last parts of a run must begin.

@@ -213,8 +213,14 @@ func (c *check) lost(n *node, t protocol.Transition) {
 	}
 }
 
-// asking checks that a member with precedence does not ask too early or too often.
+// asking checks that a member accepts only an offer to it, and that a member with precedence does
+// not ask too early or too often.
 func (c *check) asking(n *node) {
+	shown := n.shown()
+	if q := shown.Record.Request; q != nil {
+		c.accepts(n, q)
+		return
+	}
 	lease := c.w.plan.lease
 	if c.w.plan.mixed {
 		lease /= 2

@@ -147,6 +147,10 @@ func (w *world) name(from, to *node) {
 		from.handOver(to.name)
 		return
 	}
+	if w.plan.offers && w.offers.chance(0.5) { // a leader that is leaving takes the name at once
+		w.store.offer(to.name)
+		return
+	}
 	w.store.request(to.name)
 }
 

@@ -26,6 +26,7 @@ func (w *world) schedule() {
 	w.every(p.broken, 30*p.lease, w.breakRecord)
 	w.every(p.rollback, 5*p.lease, w.rollback)
 	w.every(p.spam, p.lease/2, func() { w.store.request(w.someName()) })
+	w.every(p.offers, 2*p.lease, w.offer)
 	w.every(p.mixed, 2*p.lease, func() { w.reconfigure(w.victim(), w.someLease()) })
 	w.every(p.mixed, 8*p.lease, w.shorten)
 	w.every(p.nominated, 5*p.lease, w.nominate)

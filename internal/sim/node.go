@@ -232,6 +232,7 @@ func (n *node) transition(t protocol.Transition) {
 	case protocol.Candidacy:
 		n.settled()
 	case protocol.Leaving:
+		w.check.leaves(n, t)
 		n.leaving = t.Term
 		n.later(n.patience(), func() { n.finish(t.Term) })
 	}

@@ -53,6 +53,7 @@ type plan struct {
 	broken    bool // an outsider writes a malformed record
 	rollback  bool // an older state is put back
 	spam      bool // hand-overs are requested all the time
+	offers    bool // and offered
 	mixed     bool // members have different leases, and change them at restarts and while they run
 	twins     bool // two elections in one process
 	overstay  bool // work that ignores the request to stop
@@ -125,6 +126,7 @@ func (w *world) draw() plan {
 	p.watch = p.watch || p.peers
 	p.flickers = p.watch && !p.peers && w.watches.chance(0.15)
 	p.rumors = p.watch && !p.peers && w.rumors.chance(0.15)
+	p.offers = w.offers.chance(0.3)
 	w.drawPromotions(&p)
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)

@@ -20,6 +20,49 @@ var plantedMembers = []bug{
 		Shows: nobody,
 	},
 
+	// Offers.
+	{
+		Name: "offer-obeyed", Rule: "H3", Left: "a leader obeys an offer before the candidate has accepted it",
+		Edit:  []edit{{"protocol/leader.go", "(leaving || !q.Offer)", "(leaving || true || !q.Offer)"}},
+		Shows: "for an offer that nobody has accepted",
+	},
+	{
+		Name: "offer-overwritten", Rule: "H3", Left: "the next renewal of the leader removes an offer",
+		Edit:  []edit{{"protocol/leader.go", "	r.Request = m.offered(now)\n", ""}},
+		Shows: "was to take over",
+	},
+	{
+		Name: "offer-kept", Rule: "H3", Left: "a leader keeps an offer without end",
+		Edit:  []edit{{"protocol/offer.go", " || over.left(now.Instant) <= 0 {", " || over.left(now.Instant) <= 0 && m.phase != Leading {"}},
+		Shows: "still offers the lead",
+	},
+	{
+		Name: "offer-ignored", Rule: "H3", Left: "a candidate accepts no offer",
+		Edit:  []edit{{"protocol/offer.go", "	return mayClaim && q != nil", "	return mayClaim && false && q != nil"}},
+		Shows: "was to take over",
+	},
+	{
+		Name: "offer-accepted-unfit", Rule: "H3, L13", Left: "a candidate accepts an offer though it is not eligible, or may not lead by its nomination",
+		Edit:  []edit{{"protocol/offer.go", "	return mayClaim && q != nil", "	return (mayClaim || true) && q != nil"}},
+		Shows: "accepts an offer, and is not",
+	},
+	{
+		Name: "offer-to-another", Rule: "H3", Left: "a candidate accepts an offer to another",
+		Edit:  []edit{{"protocol/offer.go", " && q.To == m.cfg.ID\n", " && q.To != \"\"\n"}},
+		Shows: "accepts an offer to",
+	},
+	{
+		Name: "offer-unheard", Rule: "H3, L13", Left: "a push with an offer that anybody can have sent causes no read",
+		Edit: []edit{{"protocol/rumor.go", "	case m.phase == Candidate && m.isOffered", "	case m.phase == Ended && m.isOffered"}},
+		Test: "TestTimelines/H3-offer",
+		Note: "It costs the hand-over where followers read seldom: the simulation finds that in one of 200 seeds.",
+	},
+	{
+		Name: "offer-names-nobody", Rule: "H3, H1", Left: "a leader that is leaving ignores the name in an offer",
+		Edit:  []edit{{"protocol/leader.go", "(leaving || !q.Offer)", "!q.Offer"}, {"protocol/leader.go", "	leaving := m.lease.asked != nil // so the offer can only name a successor\n", ""}},
+		Shows: "was to take over|and was told of",
+	},
+
 	// Nomination.
 	{
 		Name: "nominee-at-once", Rule: "L13", Left: "a nominee does not wait for the lease of the leader before",

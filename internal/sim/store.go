@@ -171,23 +171,28 @@ func (s *store) remember() {
 	s.history = append(s.history, past{old, s.seq})
 }
 
-// requestOf calls request if the cell has the given term.
+// requestOf is the request of a member for itself, if the cell has the given term. It replaces no
+// offer to another.
 func (s *store) requestOf(term uint64, to string) {
-	if s.cell.Record.Term == term {
+	q := s.cell.Record.Request
+	if s.cell.Record.Term == term && (q == nil || q.To == to) {
 		s.request(to)
 	}
 }
 
-// request asks the present holder to hand over, as another program does: by a compare-and-swap that
+func (s *store) request(to string) { s.ask(record.Request{To: to, By: "operator"}) }
+
+// ask asks the present holder to hand over, as another program does: by a compare-and-swap that
 // adds a request to the bytes of the record.
-func (s *store) request(to string) {
+func (s *store) ask(q record.Request) {
 	c := s.cell
 	if c.Kind != protocol.Valid || !c.Record.Held() || s.inherited(&c) {
 		return
 	}
 	value, err := record.Encode(c.Record)
 	if err == nil {
-		value, err = record.AddRequest(value, record.Request{Term: c.Record.Term, To: to, By: "operator"})
+		q.Term = c.Record.Term
+		value, err = record.AddRequest(value, q)
 	}
 	if errors.Is(err, record.ErrRequested) {
 		return

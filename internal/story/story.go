@@ -81,7 +81,7 @@ type sign struct {
 	held              time.Time // when the store was last known to have that last renewal
 	released, deleted time.Time // zero if the term was not
 	lease             time.Duration
-	asked             bool
+	asked             records.Request // the last request that was reported and is there
 }
 
 // maxSigns is the number of terms that are remembered before the election reports the first.
@@ -134,9 +134,12 @@ func (s *Story) held(r *records.Record, now time.Time) []Item {
 		g.nonce, g.renewed, g.lease = r.Nonce, now, r.Lease
 		all = append(all, Item{Fact: Fact{At: now, What: Renewed, Who: r.Leader, Term: r.Term, Lease: r.Lease}})
 	}
-	if q := r.Wish(); q != nil && !g.asked {
-		g.asked = true
-		all = append(all, Item{Fact: Fact{At: now, What: Asked, Who: r.Leader, Term: r.Term, Text: records.Asked(q.To, q.By)}, Request: q})
+	switch q := r.Wish(); {
+	case q == nil:
+		g.asked = records.Request{}
+	case *q != g.asked:
+		g.asked = *q
+		all = append(all, Item{Fact: Fact{At: now, What: Asked, Who: r.Leader, Term: r.Term, Text: q.Asked()}, Request: q})
 	}
 	return all
 }
