@@ -173,6 +173,9 @@ func (e *election) apply(f *story.Item) {
 	case story.Renewed:
 		e.renew(f)
 		return
+	case story.Named:
+		e.renew(f)
+		e.elected(f)
 	case story.Elected:
 		e.elected(f)
 	case story.Nobody:

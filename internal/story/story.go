@@ -2,18 +2,19 @@
 //
 // It combines two sources: events of the election name the leader, and the states of the store show
 // when a term was renewed or released, and when its leader was asked to hand over.
+//
+// It states only what was seen. A record that was found, such as the first one that an observer
+// reads, does not show whether its leader is still there, nor since when it leads.
 package story
 
 import (
-	"fmt"
-	"slices"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/records"
-	"github.com/tenure-go/tenure/internal/units"
 )
 
 // What names the kind of a fact.
@@ -21,7 +22,11 @@ type What string
 
 // The kinds of fact.
 const (
-	Elected  What = "elected"  // Who leads in Term. If it is repeated, only the Address changed.
+	Elected What = "elected" // Who leads in Term. If it is repeated, only the Address changed.
+	// Named: a record that was found names Who as the leader of Term, and no renewal of it was seen.
+	// It is followed by Elected when one is seen, or by Nobody. It comes again if that term is found
+	// again after a time in which changes may have been missed, or if its Address changed.
+	Named    What = "named"
 	Renewed  What = "renewed"  // Who has renewed Term. It may come before the Elected of that term.
 	Asked    What = "asked"    // Who is asked to hand over
 	Released What = "released" // Who has released the lease of Term
@@ -41,18 +46,41 @@ type Fact struct {
 	Text    string
 	Address string
 	Lease   time.Duration
+	// Written is when the record was written by the clock of its writer, for Named, and for a Nobody
+	// that follows it; zero if that is not known.
+	Written time.Time
+	// AtLeast: the term of an Elected began before At, when it was found.
+	AtLeast bool
 	// Took is how long a change of leader took. Least is the shortest possible time for it, or
 	// below 0 if that is not known.
 	Took, Least time.Duration
+	// TookAtLeast: Took counts from when the end of the last term was found, or its last record, and
+	// not from a release or a renewal that was seen as it happened. So the change took Took or longer.
+	TookAtLeast bool
+	// TookByClock is the time from the last renewal to At by the clock of the last leader, which may
+	// be wrong; 0 unless TookAtLeast is set after a Silence.
+	TookByClock time.Duration
+	// Downtime is how long no member could act before an Elected: after a Silence since the end of
+	// the last lease that was seen, and after a release since that; 0 if that is not known.
+	Downtime time.Duration
+	// Expected is, for Nobody, until when it is normal that no member leads: a candidate waits for a
+	// lease after it has put the first record, as at each first start. It is zero otherwise.
+	Expected time.Time
 }
 
 // Item is a fact and its sources.
 type Item struct {
 	Fact
-	// Event is the event of the election; nil if the fact comes from the store.
+	// Event is the event of the election; nil if the fact comes from the store alone.
 	Event *tenure.Event
-	// Before is the previous leader, for Elected and Nobody, if there was one.
+	// Before is the previous leader, for Elected, Named and Nobody, if there was one.
 	Before tenure.Leader
+	// LeaseEnded is when the lease of Before ran out, by its last renewal that was seen, for Elected
+	// and Nobody. It is zero if that is not known, or if the lease was released.
+	LeaseEnded time.Time
+	// Confirmed is when a renewal was seen that turned a Named into this Elected; zero if there was
+	// no Named.
+	Confirmed time.Time
 	// Request is the request, for Asked.
 	Request *records.Request
 }
@@ -62,30 +90,24 @@ type Item struct {
 type Story struct {
 	mu   sync.Mutex
 	last records.Record
+	seen time.Time // when the store last showed a state
+	// vacantSince is when the last vacant record was first seen.
+	vacantSince time.Time
 	// signs has the terms in the order in which the store showed them. The first is the leader's,
 	// if the store has shown it.
 	signs []*sign
 	// leader is the present leader, or the last one.
 	leader tenure.Leader
-	begun  bool
+	// event is the last event of the present leader; nil if there is no leader.
+	event *tenure.Event
+	// pending is the Elected of a leader that is only named so far; nil if there is none.
+	pending *Item
+	begun   bool
 	// storeFailed: the store has failed, and shown nothing since.
 	storeFailed bool
+	// invalid: the election has reported that the stored value is no valid record.
+	invalid bool
 }
-
-// sign is what the store showed of one term.
-type sign struct {
-	term              uint64
-	who, incarnation  string
-	nonce             string    // of the last renewal
-	first, renewed    time.Time // when the term was first seen, and when its last renewal was seen
-	held              time.Time // when the store was last known to have that last renewal
-	released, deleted time.Time // zero if the term was not
-	lease             time.Duration
-	asked             records.Request // the last request that was reported and is there
-}
-
-// maxSigns is the number of terms that are remembered before the election reports the first.
-const maxSigns = 4
 
 // UsualLease is the default lease.
 const UsualLease = 15 * time.Second
@@ -112,78 +134,74 @@ func (s *Story) See(e driver.Entry, pushed bool, now time.Time) []Item {
 	if pushed && !s.storeFailed && s.last.Held() && g.of(&s.last) && (r.Term == g.term || r.Seq <= 1) {
 		g.held = now // the state did not change until now: no push was missed
 	}
-	s.last, s.storeFailed = r, false
+	if r.Vacant() && r.Nonce != s.last.Nonce {
+		s.vacantSince = now
+	}
+	how := sight{now, s.afterGap(r.Lease, pushed, now), !e.Unverified}
+	s.last, s.seen, s.storeFailed = r, now, false
 	switch {
 	case r.Absent:
 		if g != nil && g.deleted.IsZero() {
-			g.deleted = now
+			g.deleted, g.endFound = now, how.found
 		}
 	case r.Held():
-		return s.held(&r, now)
+		return s.held(&r, how)
 	case r.Released:
-		return s.released(&r, now)
+		return s.released(&r, how)
 	}
 	return nil
 }
 
-func (s *Story) held(r *records.Record, now time.Time) []Item {
+// unseenPush is how long a store that pushes may show nothing without having failed. Then the
+// election reads.
+const unseenPush = 10 * time.Second
+
+// afterGap reports whether changes may have been missed before this state, such as the end of the
+// lease of a leader that wrote it. Reads that follow each other are less than a lease and a half
+// apart, unless they are rarer than that on purpose. The wall clock also counts the time in which
+// the machine was suspended.
+func (s *Story) afterGap(lease time.Duration, pushed bool, now time.Time) bool {
+	if lease <= 0 {
+		lease = UsualLease
+	}
+	most := lease + lease/2
+	if pushed && !s.storeFailed {
+		most = max(most, unseenPush)
+	}
+	return s.seen.IsZero() || now.Round(0).Sub(s.seen.Round(0)) > most
+}
+
+func (s *Story) held(r *records.Record, how sight) []Item {
 	var all []Item
-	g := s.sign(r, now)
-	g.held = now
-	if r.Nonce != g.nonce {
-		g.nonce, g.renewed, g.lease = r.Nonce, now, r.Lease
-		all = append(all, Item{Fact: Fact{At: now, What: Renewed, Who: r.Leader, Term: r.Term, Lease: r.Lease}})
+	g := s.sign(r, how)
+	g.held = how.at
+	switch {
+	case r.Nonce != g.nonce || g.renewed.IsZero():
+		if g.write(r, how); !how.found {
+			all = append(all, Item{Fact: Fact{At: how.at, What: Renewed, Who: r.Leader, Term: r.Term, Lease: r.Lease}})
+		}
+		all = append(all, s.confirm(g, how)...)
+	case how.verified && r.Nonce == g.rumor: // a push that anybody may have sent was true
+		g.rumor, g.confirmed = "", true
+		all = s.confirm(g, how)
 	}
 	switch q := r.Wish(); {
 	case q == nil:
 		g.asked = records.Request{}
 	case *q != g.asked:
 		g.asked = *q
-		all = append(all, Item{Fact: Fact{At: now, What: Asked, Who: r.Leader, Term: r.Term, Text: q.Asked()}, Request: q})
+		all = append(all, Item{Fact: Fact{At: how.at, What: Asked, Who: r.Leader, Term: r.Term, Text: q.Asked()}, Request: q})
 	}
 	return all
 }
 
-func (s *Story) released(r *records.Record, now time.Time) []Item {
-	g := s.sign(r, now)
+func (s *Story) released(r *records.Record, how sight) []Item {
+	g := s.sign(r, how)
 	if !g.released.IsZero() {
 		return nil
 	}
-	g.released = now
-	return []Item{{Fact: Fact{At: now, What: Released, Who: r.Leader, Term: r.Term}}}
-}
-
-// sign returns the sign of the record's term. If a term comes again after a deletion or after
-// another term, it gets a new sign: the store was recreated.
-func (s *Story) sign(r *records.Record, now time.Time) *sign {
-	if g := s.newest(); g.of(r) && g.deleted.IsZero() {
-		return g
-	}
-	g := &sign{term: r.Term, who: r.Leader, incarnation: r.Incarnation, first: now}
-	s.signs = append(s.signs[max(0, len(s.signs)+1-maxSigns):], g)
-	return g
-}
-
-// newest returns the sign that the store showed last, or nil.
-func (s *Story) newest() *sign {
-	if len(s.signs) == 0 {
-		return nil
-	}
-	return s.signs[len(s.signs)-1]
-}
-
-func (g *sign) of(r *records.Record) bool {
-	return g != nil && g.term == r.Term && g.who == r.Leader && g.incarnation == r.Incarnation
-}
-
-// indexOf returns the index of the newest sign of a leader's term, or -1.
-func indexOf(signs []*sign, l *tenure.Leader) int {
-	for i, g := range slices.Backward(signs) {
-		if g.term == l.Term && g.who == l.ID {
-			return i
-		}
-	}
-	return -1
+	g.released, g.endFound = how.at, how.found
+	return []Item{{Fact: Fact{At: how.at, What: Released, Who: r.Leader, Term: r.Term}}}
 }
 
 // Begin returns that no member leads, if no leader was seen yet.
@@ -194,7 +212,7 @@ func (s *Story) Begin(now tenure.Status, election, id string) []Item {
 		return nil
 	}
 	s.begun = true
-	return []Item{s.vacant(tenure.Event{Time: time.Now(), Kind: tenure.EventLeader, Election: election, ID: id})}
+	return []Item{s.nobody(tenure.Event{Time: time.Now(), Kind: tenure.EventLeader, Election: election, ID: id})}
 }
 
 // Hear takes an event of the election, and returns what it shows.
@@ -211,91 +229,13 @@ func (s *Story) Hear(e tenure.Event) []Item {
 		if e.Leader.Exists() {
 			return []Item{s.leads(e)}
 		}
-		return []Item{s.vacant(e)}
+		return []Item{s.nobody(e)}
 	case tenure.EventAlarm:
 		fact.What = Alarm
+		s.invalid = s.invalid || errors.Is(e.Cause, tenure.ErrForeign) || errors.Is(e.Cause, tenure.ErrMalformed)
 	default:
 		fact.What = Trouble
-		s.storeFailed = true
+		s.storeFailed = s.storeFailed || !e.Time.Before(s.seen) // the event may come later than an answer
 	}
 	return []Item{{Fact: fact, Event: &e}}
-}
-
-func (s *Story) leads(e tenure.Event) Item {
-	l := e.Leader
-	i := Item{Event: &e, Fact: Fact{
-		At: e.Time, What: Elected, Who: l.ID, Term: l.Term, Address: l.Address, Lease: s.last.Lease, Least: -1,
-	}}
-	again := s.leader.Term == l.Term && s.leader.ID == l.ID && s.leader.Incarnation == l.Incarnation
-	before, after := s.signs, s.signs
-	if at := indexOf(s.signs, &l); at >= 0 {
-		before, after = s.signs[:at], s.signs[at:]
-		if first := after[0].first; first.Before(e.Time) && !again {
-			i.At = first
-		}
-	}
-	if s.leader.Exists() && !again {
-		i.Before = s.leader
-		i.Took, i.Least, i.Text = s.change(before, i.At)
-	}
-	s.leader, s.signs = l, after
-	return i
-}
-
-// Why the leader changed, as far as an observer can see.
-const (
-	Graceful = "graceful" // the leader had released its lease
-	Forced   = "forced"   // the record was deleted
-	Silence  = "silence"  // the leader did not renew: it died, was stopped, or was cut off
-)
-
-// change returns how long the change took, counted from the last sign of the previous leader, the
-// time that it took at least (below 0 if that is not known), and why the leader changed.
-func (s *Story) change(signs []*sign, at time.Time) (took, least time.Duration, why string) {
-	last := indexOf(signs, &s.leader)
-	if last < 0 {
-		return 0, -1, ""
-	}
-	switch g := signs[last]; {
-	case !g.released.IsZero():
-		return at.Sub(g.released), 0, Graceful
-	case !g.deleted.IsZero():
-		return at.Sub(g.deleted), -1, Forced
-	case !g.silent():
-		return 0, -1, ""
-	case at.Sub(g.renewed) < g.lease: // the renewal was seen late
-		return at.Sub(g.renewed), -1, Silence
-	default:
-		return at.Sub(g.renewed), g.lease, Silence
-	}
-}
-
-// silent reports whether the leader did not renew for so long that it was in trouble. A leader that
-// was silent for less may have renewed and released the lease between two reads.
-func (g *sign) silent() bool {
-	return !g.renewed.IsZero() && g.held.Sub(g.renewed) >= g.lease/4*3
-}
-
-// vacant returns that no member leads, and why.
-func (s *Story) vacant(e tenure.Event) Item {
-	return Item{Event: &e, Before: s.leader, Fact: Fact{At: e.Time, What: Nobody, Text: s.why(e.Time)}}
-}
-
-func (s *Story) why(now time.Time) string {
-	g := s.newest()
-	switch {
-	case s.storeFailed:
-		return "the store does not answer, so this is not certain"
-	case s.last.Absent && s.leader.Exists():
-		return "the record was deleted"
-	case s.last.Absent:
-		return "there is no record"
-	case s.last.Released:
-		return s.last.Leader + " has released the lease"
-	case s.last.Vacant():
-		return "the record is vacant"
-	case s.last.Held() && s.last.Lease > 0 && g.of(&s.last) && now.Sub(g.renewed) >= s.last.Lease:
-		return fmt.Sprintf("the lease of %s ran out %s after its last renewal", s.last.Leader, units.Seconds(s.last.Lease))
-	}
-	return "the stored value is not a valid record"
 }

@@ -131,6 +131,9 @@ func TestReasonOfALeaderChange(t *testing.T) {
 			c.happens(f)
 			f.leads(600, "b", 2)
 			got := f.leader
+			if got.What == Named {
+				got.Text = ""
+			}
 			least := got.Least
 			if least < 0 {
 				least = unknown
@@ -148,10 +151,10 @@ func TestRecreatedStore(t *testing.T) {
 	f := &film{begin: time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)}
 	for second := range 2 {
 		for n, id := range []string{"a", "b", "c"} {
-			at := 1000*second + 100*n
+			at := 1000*second + 12*n
 			f.shows(at, true, id, n+1, 1, "")
 			f.leads(at+1, id, uint64(n+1))
-			if n > 0 && (f.leader.Took != 90*time.Second || !f.leader.At.Equal(f.at(at))) {
+			if n > 0 && (f.leader.Took != 2*time.Second || !f.leader.At.Equal(f.at(at))) {
 				t.Errorf("%s at %v: after %v, at %v", id, f.at(at), f.leader.Took, f.leader.At)
 			}
 			f.shows(at+10, true, id, n+1, 2, `,"released":true`)
@@ -167,11 +170,11 @@ func TestSameTermTwice(t *testing.T) {
 	f.leads(0, "a", 1)
 	f.shows(10, true, "a", 1, 2, `,"released":true`)
 	f.shows(20, true, "", 0, 0, "")
-	f.shows(100, true, "a", 1, 1, "")
+	f.shows(30, true, "a", 1, 1, "")
 	f.leader = f.Hear(tenure.Event{
-		Time: f.at(101), Kind: tenure.EventLeader, Leader: tenure.Leader{ID: "a", Incarnation: "another", Term: 1},
+		Time: f.at(31), Kind: tenure.EventLeader, Leader: tenure.Leader{ID: "a", Incarnation: "another", Term: 1},
 	})[0]
-	if !f.leader.At.Equal(f.at(100)) || f.leader.Before.ID != "a" || f.leader.Took != 90*time.Second {
+	if !f.leader.At.Equal(f.at(30)) || f.leader.Before.ID != "a" || f.leader.Took != 20*time.Second {
 		t.Errorf("it leads since %v, after %v: %+v", f.leader.At, f.leader.Took, f.leader.Before)
 	}
 }

@@ -20,3 +20,19 @@ func Seconds(d time.Duration) string {
 
 // Millis returns a duration in milliseconds, with microseconds as decimals.
 func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// Age formats how long ago something was, without digits that do not matter: "3.2 s", "45 s", "23
+// min", "5 h", "12 days".
+func Age(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", max(0, d).Truncate(100*time.Millisecond).Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -32,7 +33,8 @@ func newPlot() *plot { return &plot{} }
 // wrote adds a write of a leader.
 func (p *plot) wrote(millis int, leader string, term uint64, more string) {
 	p.seq++
-	p.shows(millis, fmt.Sprintf(`{"leaderID":%q,"term":%d,"leaseMillis":2000,"nonce":"%d"%s}`, leader, term, p.seq, more))
+	name, _ := json.Marshal(leader)
+	p.shows(millis, fmt.Sprintf(`{"leaderID":%s,"term":%d,"leaseMillis":2000,"nonce":"%d"%s}`, name, term, p.seq, more))
 }
 
 func (p *plot) shows(millis int, value string) {
@@ -216,18 +218,19 @@ func TestFacts(t *testing.T) {
 			{At: at(0), What: story.Elected, Who: "a", Term: 1, Lease: 2 * time.Second, Least: -1},
 			{At: at(500), What: story.Released, Who: "a", Term: 1},
 			{At: at(510), What: story.Renewed, Who: "b", Term: 2, Lease: 2 * time.Second},
-			{At: at(510), What: story.Elected, Who: "b", Term: 2, Lease: 2 * time.Second, Took: 10 * time.Millisecond, Text: story.Graceful},
+			{At: at(510), What: story.Elected, Who: "b", Term: 2, Lease: 2 * time.Second, Took: 10 * time.Millisecond, Text: story.Graceful, Downtime: 10 * time.Millisecond},
 		}},
 		{"what was not seen is not measured", func(p *plot) {
 			p.leads(0, "a", 1)
 			p.leads(511, "b", 2)
 		}, []story.Fact{
-			{At: at(0), What: story.Elected, Who: "a", Term: 1, Least: -1},
-			{At: at(511), What: story.Elected, Who: "b", Term: 2, Least: -1},
+			{At: at(0), What: story.Elected, Who: "a", Term: 1, Least: -1, AtLeast: true},
+			{At: at(511), What: story.Elected, Who: "b", Term: 2, Least: -1, AtLeast: true},
 		}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			p := newPlot()
+			p.shows(-100, "")
 			c.plot(p)
 			if len(p.items) != len(c.want) {
 				t.Fatalf("reported %+v", p.items)

@@ -1,0 +1,19 @@
+package story
+
+import "time"
+
+// The least delay beyond the shortest possible time that is worth a look.
+const tardyAfter = time.Second
+
+// Tardy reports whether a change of leader took longer than it should. Least is the shortest
+// possible time, below 0 if that is not known: then Tardy returns false. Late is the time by which
+// reads may delay the change and its sight: 0 where the store pushes, and the lease, for the reads
+// of candidates, plus the observer's time between two reads where it does not.
+//
+// A candidate that is pushed needs milliseconds. One second more than the shortest time leaves room
+// for a store call that fails once, or a busy machine. After a silence it is a quarter of the lease
+// if that is longer: the clocks of candidates may differ, and a call may take as long as a lease
+// allows. So a hand-over of milliseconds is never tardy.
+func Tardy(took, least, late time.Duration) bool {
+	return least >= 0 && took > least+max(tardyAfter, least/4)+late
+}
