@@ -23,14 +23,18 @@ import (
 // changed since, nothing is done.
 type action struct {
 	key
-	// Term is the term of the leader that should hand over. To is the wanted successor, or empty.
-	Term uint64 `json:"term"`
-	To   string `json:"to"`
+	// Term is the term of the leader that should hand over. To is the wanted successor, or empty. With
+	// Force, the leader leaves even if To does not accept.
+	Term  uint64 `json:"term"`
+	To    string `json:"to"`
+	Force bool   `json:"force"`
 	// Digest is the digest of the value to replace. Confirm is the election's name, which the
 	// reader has typed. Lease is the longest lease of any candidate.
 	Digest  string `json:"digest"`
 	Confirm string `json:"confirm"`
 	Lease   int64  `json:"lease_ms"`
+
+	user string // who asks, as typed at the login; empty without one
 }
 
 const (
@@ -87,10 +91,10 @@ func (d *Dashboard) act(name string, do actionFunc) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), actWithin)
 		defer cancel()
+		a.user, _, _ = r.BasicAuth()
 		err = do(ctx, s, e, a)
-		user, _, _ := r.BasicAuth()
-		d.log.LogAttrs(ctx, level(err), "dashboard: "+name, slog.String("store", a.Source), slog.String("election", a.Name),
-			slog.String("to", a.To), slog.String("user", user), slog.String("from", r.RemoteAddr), slog.Any("error", err))
+		d.log.LogAttrs(ctx, level(err), "dashboard: "+name, slog.String("store", a.Source), slog.String("election", a.Name), slog.String("to", a.To),
+			slog.Bool("force", a.Force), slog.String("user", a.user), slog.String("from", r.RemoteAddr), slog.Any("error", err))
 		if err != nil {
 			code, why := explain(err)
 			refuse(w, code, why)
@@ -158,9 +162,16 @@ func handOver(ctx context.Context, s *source, e *election, a *action) error {
 		}
 		return nil
 	}}
-	asker, err := tenure.New(store, e.key.Name, s.observerConfig(e.store, s.clock, nil))
+	cfg := s.observerConfig(e.store, s.clock, nil)
+	if a.user != "" && record.CheckName(a.user) == nil {
+		cfg.ID = a.user
+	}
+	asker, err := tenure.New(store, e.key.Name, cfg)
 	if err != nil {
 		return err
+	}
+	if a.Force {
+		return asker.ForceHandOver(ctx, a.To)
 	}
 	return asker.HandOver(ctx, a.To)
 }

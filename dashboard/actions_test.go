@@ -95,6 +95,12 @@ func TestHandOverByThePage(t *testing.T) {
 		body["to"] = "a"
 		code, why = s.act("hand-over", body)
 		wantCode(t, "to the leader", code, why, http.StatusConflict)
+		body["to"] = "gone"
+		code, why = s.act("hand-over", body)
+		wantCode(t, "to nobody", code, why, http.StatusOK)
+		if a := s.about("billing"); a.Row.Leader != "a" || a.Record.Request == nil || !a.Record.Request.Offer || a.Record.Request.By != "alice" {
+			t.Errorf("after an offer to nobody: %+v", a.Record)
+		}
 		body["to"] = "c"
 		code, why = s.act("hand-over", body)
 		wantCode(t, "in order", code, why, http.StatusOK)
@@ -102,7 +108,7 @@ func TestHandOverByThePage(t *testing.T) {
 		if a := s.about("billing"); a.Row.Leader != "c" || a.Terms[0].Ended != "released" {
 			t.Errorf("after the hand-over: %+v", a)
 		}
-		if text := log.String(); !strings.Contains(text, "level=INFO msg=\"dashboard: hand-over\" store=store election=billing to=c user=alice") ||
+		if text := log.String(); !strings.Contains(text, "level=INFO msg=\"dashboard: hand-over\" store=store election=billing to=c force=false user=alice") ||
 			strings.Contains(text, "secret") || strings.Count(text, "level=WARN") != 3 {
 			t.Errorf("the log says\n%s", text)
 		}

@@ -80,8 +80,14 @@ type about struct {
 		Least int `json:"least_ms"`
 		Most  int `json:"most_ms"`
 	}
-	Record struct{ Kind, Text, Digest string }
-	Terms  []struct {
+	Record struct {
+		Kind, Text, Digest string
+		Request            *struct {
+			To, By string
+			Offer  bool
+		}
+	}
+	Terms []struct {
 		Leader, Ended string
 		Term          uint64
 		From          time.Time

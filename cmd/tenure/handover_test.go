@@ -27,7 +27,37 @@ func TestHandOver(t *testing.T) {
 	}
 	h.handsOver("node-3").must(t, 0, `^node-[12], who leads in term \d+, is asked to hand over to node-3$`, `^node-3 leads in term \d+, .* later$`)
 	h.await(others[1], leads)
-	h.says("hand-over", "--to", "node-9", "--wait", "1h").must(t, 1, `^error: node-[12] leads now, in term \d+, instead of node-9$`, `^hint: check that node-9 runs`)
+	h.says("hand-over", "--to", "node-9", "--force", "--wait", "1h").must(t, 1, `^error: node-[12] leads now, in term \d+, instead of node-9$`, `^hint: check that node-9 runs`)
+}
+
+// A name that nobody has, and a candidate that may not lead, do not empty the seat.
+func TestHandOverThatNobodyAccepts(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	quick := tenure.Config{Lease: 3 * time.Second}
+	quick.ID = "node-1"
+	first := h.join(quick, nil)
+	term := h.await(first, leads).Term
+	quick.ID = "node-2"
+	second := h.join(quick, nil)
+	h.await(second, follows("node-1"))
+	second.SetEligible(false)
+	for _, to := range []string{"node-9", "node-2"} {
+		h.says("hand-over", "--to", to, "--wait", "1h").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over to `+to+`$`,
+			`^error: `+to+` has not accepted, so node-1 goes on leading in term \d+$`, `^hint: check that `+to+` runs, .*; --force asks`)
+		if s := first.Status(); s.State != tenure.StateLeader || s.Term != term {
+			t.Errorf("node-1 is %s in term %d", s.State, s.Term)
+		}
+	}
+}
+
+// A leader that is dead cannot be asked: it has not left, and the whole takes no longer than --wait.
+func TestHandOverOfADeadLeader(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(record("node-1", 7, time.Second, time.Now(), ""))
+	h.says("hand-over", "--to", "node-2", "--wait", "3s").must(t, 3,
+		`^error: node-1 has not renewed for its lease of 1s, and so could not be asked; no candidate has followed it$`, `^hint: it was cut off or is dead`)
 }
 
 func TestHandOverReportsEachStepInJSON(t *testing.T) {
@@ -68,7 +98,8 @@ func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
 	}
 }
 
-// A leader without other candidates leads again. It also does if the named successor is not there.
+// A leader without other candidates leads again. It also does if a successor is named by force that
+// is not there.
 func TestHandOverWithoutEffectInJSON(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -76,7 +107,7 @@ func TestHandOverWithoutEffectInJSON(t *testing.T) {
 	for _, to := range []string{"", "node-9"} {
 		flags := []string{"--wait", "1h", "--json"}
 		if to != "" {
-			flags = append(flags, "--to", to)
+			flags = append(flags, "--to", to, "--force")
 		}
 		r := h.says("hand-over", flags...)
 		want := `{"time":~,"event":"asked","election":"billing","id":~,"term":~,"leader":"node-1","to":"` + to + `"}` + "\n" +
