@@ -31,6 +31,16 @@ var (
 	// ErrUnfit: the store was seen to break a promise that elections rely on, so nothing is written
 	// to it. It is driver.ErrUnfit, which errors of stores wrap.
 	ErrUnfit = driver.ErrUnfit
+	// ErrVacant: a candidate waits one lease, because no record shows which candidate led last.
+	ErrVacant = errors.New("tenure: no record shows which candidate led last")
+	// ErrUnproven: a candidate waits one lease, because later records may be missing from the
+	// store.
+	ErrUnproven = errors.New("tenure: later records may be missing from the store")
+	// ErrSameID: the record names the ID of this candidate. It is of an earlier run, or another
+	// process has the same ID.
+	ErrSameID = errors.New("tenure: the record names the ID of this candidate")
+	// ErrNotNominee: nobody leads, and Config.NomineeOnly keeps this candidate from claiming.
+	ErrNotNominee = errors.New("tenure: only the nominee may lead")
 	// ErrTooLate is returned by Term.Do: less time is left of the lease than the work needs.
 	ErrTooLate = errors.New("tenure: not enough of the lease is left")
 )
@@ -68,7 +78,7 @@ var (
 	// ErrNominationLost: the leader is no longer the nominee of its Config.Nominator.
 	ErrNominationLost = protocol.ErrNominationLost
 	// ErrIneligible: the leader is no longer eligible, by Election.SetEligible or by the
-	// driver.Gate of its Nominator.
+	// driver.Gate of its Nominator. In EventWaiting, this candidate is not eligible.
 	ErrIneligible = protocol.ErrIneligible
 )
 

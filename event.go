@@ -19,6 +19,7 @@ type EventKind string
 // the record or the store was lost, recreated or restored to an older state.
 const (
 	EventCandidate EventKind = "candidate" // this process seeks leadership
+	EventWaiting   EventKind = "waiting"   // it claims nothing yet; Cause says why
 	EventElected   EventKind = "elected"   // it leads
 	EventLeaving   EventKind = "leaving"   // it was asked to finish; Cause says why
 	EventLost      EventKind = "lost"      // its term ended before its work; Cause says why
@@ -47,6 +48,10 @@ type Event struct {
 	Leader Leader
 	// Cause is why the event happened, or nil.
 	Cause error
+	// Until is when the wait in EventWaiting is over at the latest, unless the record changes, by
+	// the wall clock of this process. It is zero if nothing but an operator or the program ends the
+	// wait.
+	Until time.Time
 	// Missed is how many events were dropped just before this one, because OnEvent or the Logger
 	// was too slow.
 	Missed int
@@ -63,6 +68,7 @@ type eventJSON struct {
 	Address  string    `json:"address,omitempty"`
 	Cause    string    `json:"cause,omitempty"`
 	Reason   Reason    `json:"reason,omitempty"`
+	Until    time.Time `json:"until,omitzero"`
 	Missed   int       `json:"missed,omitempty"`
 }
 
@@ -71,7 +77,7 @@ type eventJSON struct {
 func (e Event) MarshalJSON() ([]byte, error) {
 	j := eventJSON{
 		Time: e.Time.UTC(), Kind: e.Kind, Election: e.Election, ID: e.ID, Term: e.Term,
-		Leader: e.Leader.ID, Address: e.Leader.Address, Missed: e.Missed,
+		Leader: e.Leader.ID, Address: e.Leader.Address, Until: e.Until.UTC(), Missed: e.Missed,
 	}
 	if e.Cause != nil {
 		j.Cause, j.Reason = e.Cause.Error(), ReasonOf(e.Cause)
@@ -86,6 +92,11 @@ func (e Event) level() slog.Level {
 		return slog.LevelError
 	case EventTrouble, EventLost:
 		return slog.LevelWarn
+	case EventWaiting:
+		if e.Until.IsZero() {
+			return slog.LevelWarn
+		}
+		return slog.LevelInfo
 	case EventCandidate, EventElected, EventLeaving, EventReleased, EventLeader, EventAsking:
 		return slog.LevelInfo
 	}
@@ -162,7 +173,7 @@ func (n *notifier) next() (Event, bool) {
 	return e, true
 }
 
-// write logs an event. It logs trouble and alarms with the same cause less and less often.
+// write logs an event. It logs trouble, alarms and waits with the same cause less and less often.
 func (f *shared) write(e Event) {
 	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("id", e.ID)}
 	if e.Term != 0 {
@@ -174,7 +185,10 @@ func (f *shared) write(e Event) {
 	if e.Cause != nil {
 		attrs = append(attrs, slog.Any("cause", e.Cause), slog.String("reason", string(ReasonOf(e.Cause))))
 	}
-	if e.Kind == EventTrouble || e.Kind == EventAlarm {
+	if !e.Until.IsZero() {
+		attrs = append(attrs, slog.Time("until", e.Until))
+	}
+	if e.Kind == EventTrouble || e.Kind == EventAlarm || e.Kind == EventWaiting {
 		times := f.countTrouble(e)
 		if times == 0 {
 			return
@@ -196,8 +210,8 @@ func (f *shared) countTrouble(e Event) (times int) {
 	switch {
 	case e.Cause == nil:
 		return f.troubleLog.Admit("", now)
-	case e.Kind == EventAlarm:
-		return f.troubleLog.Admit("alarm: "+loglimit.Cause(e.Cause.Error(), e.Election), now)
+	case e.Kind == EventAlarm, e.Kind == EventWaiting:
+		return f.troubleLog.Admit(string(e.Kind)+": "+loglimit.Cause(e.Cause.Error(), e.Election), now)
 	case errors.As(e.Cause, &found):
 		return f.troubleLog.Admit(short, now)
 	case isTimeout(e.Cause) && f.troubleLog.Joins(short, now):

@@ -33,18 +33,22 @@ type Reason string
 //	no-answer          driver.ErrNoAnswer
 //	no-leader          ErrNoLeader
 //	nomination-lost    ErrNominationLost
+//	not-nominee        ErrNotNominee
 //	overdue            ErrOverdue
 //	pool-busy          driver.ErrPoolBusy
 //	recreated          ErrRemade
 //	regressed          ErrRegressed
 //	released           ErrReleased
 //	running            ErrRunning
+//	same-id            ErrSameID
 //	short-lease        ShortLeaseError
 //	shutdown           ErrShutdown
 //	term-open          ErrTermOpen
 //	too-late           ErrTooLate
 //	unconfirmed        ErrUnconfirmed
 //	unfit              ErrUnfit
+//	unproven           ErrUnproven
+//	vacant             ErrVacant
 //	other              any other error, such as one of the store or of the caller's own context
 func ReasonOf(err error) Reason {
 	if err == nil {
@@ -97,6 +101,10 @@ var reasons = []struct {
 	{ErrTermOpen, "term-open"},
 	{ErrNoLeader, "no-leader"},
 	{ErrTooLate, "too-late"},
+	{ErrVacant, "vacant"},
+	{ErrUnproven, "unproven"},
+	{ErrSameID, "same-id"},
+	{ErrNotNominee, "not-nominee"},
 	{driver.ErrPoolBusy, "pool-busy"},
 	{driver.ErrConnecting, "connecting"},
 }

@@ -41,6 +41,7 @@ type runner struct {
 
 	busy          atomic.Bool // a Run, Join or Campaign is under way; not under the lock
 	refused       bool        // the store denied reading and had never allowed it
+	waits         protocol.Wait
 	observers     int32
 	published     uint32         // how often the leader or its published data changed
 	statusWaiters *statusWaiters // nil: there is no waiter for a change of the status
@@ -95,6 +96,7 @@ func (m *runner) step(input func(now clock.Reading)) {
 	for _, t := range todo.Transitions {
 		m.transition(now, t)
 	}
+	m.noteWait(now)
 	if m.machine.Failures() == 0 {
 		m.trouble = nil
 	}

@@ -237,6 +237,15 @@ type Lister interface {
 	Keys(ctx context.Context) ([]string, error)
 }
 
+// PristineHinter is a Store in which the first leader comes one lease later than necessary, unless
+// the program vouches that no candidate used an earlier store of this name. The log of a candidate
+// that waits shows the hint.
+type PristineHinter interface {
+	// PristineHint says how the program can vouch for it, as the last clause of a sentence; it is
+	// empty if the program has done so, or cannot.
+	PristineHint() string
+}
+
 // Identifier is a Store that names the incarnations of its elections. A name may be a public key.
 // With it the store can prove later that this election wrote a record.
 type Identifier interface {

@@ -17,8 +17,8 @@ var (
 
 // Store is a store whose members receive the leader's writes from the leader. It must be made by
 // New. It implements driver.Store, driver.Watcher, driver.PeerPushed, driver.Bounded,
-// driver.Inspector, driver.RightsChecker, driver.Lister and driver.Identifier. Its methods may be
-// called from many goroutines.
+// driver.Inspector, driver.RightsChecker, driver.PristineHinter, driver.Lister and
+// driver.Identifier. Its methods may be called from many goroutines.
 type Store struct {
 	inner driver.Store
 	cfg   Config
@@ -128,6 +128,14 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 		return r.CheckRights(ctx, key)
 	}
 	return nil
+}
+
+// PristineHint returns the inner store's hint, or "" if it has none.
+func (s *Store) PristineHint() string {
+	if h, ok := s.inner.(driver.PristineHinter); ok {
+		return h.PristineHint()
+	}
+	return ""
 }
 
 // Keys returns the inner store's result, or an error that wraps errors.ErrUnsupported if it cannot

@@ -155,7 +155,6 @@ func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err er
 		return 0, cli.Flags{}.InFlags(err)
 	}
 	m.joined(e)
-	defer comment(e, r.lease, log)()
 	return w.Run(e)
 }
 

@@ -33,7 +33,7 @@ func (e *Elector) report(event tenure.Event) {
 
 // isFailure reports whether OnError is called for an event.
 func isFailure(event tenure.Event) bool {
-	return event.Cause != nil && event.Kind != tenure.EventLeaving
+	return event.Cause != nil && event.Kind != tenure.EventLeaving && event.Kind != tenure.EventWaiting
 }
 
 const inspectWithin = 5 * time.Second

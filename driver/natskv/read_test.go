@@ -192,3 +192,20 @@ func TestDeletedBucketIsNamed(t *testing.T) {
 		}
 	})
 }
+
+// The hint names an option, so it is empty where the option is set or cannot be.
+func TestPristineHint(t *testing.T) {
+	f := newFixture(t)
+	for what, c := range map[string]struct {
+		store *Store
+		hints bool
+	}{
+		"a store without Pristine": {f.store, true},
+		"a store with it":          {openStore(t, f.js, f.kv.Bucket(), Pristine()), false},
+		"a store over a handle":    {handled(t, f.nc, f.kv.Bucket()).(*Store), false},
+	} {
+		if hint := c.store.PristineHint(); (hint != "") != c.hints {
+			t.Errorf("the hint of %s is %q", what, hint)
+		}
+	}
+}

@@ -11,11 +11,12 @@ import (
 )
 
 var (
-	_ driver.Store        = (*Store)(nil)
-	_ driver.Watcher      = (*Store)(nil)
-	_ driver.Bounded      = (*Store)(nil)
-	_ driver.LeaseLimiter = (*Store)(nil)
-	_ driver.Inspector    = (*Store)(nil)
+	_ driver.Store          = (*Store)(nil)
+	_ driver.Watcher        = (*Store)(nil)
+	_ driver.Bounded        = (*Store)(nil)
+	_ driver.LeaseLimiter   = (*Store)(nil)
+	_ driver.Inspector      = (*Store)(nil)
+	_ driver.PristineHinter = (*Store)(nil)
 )
 
 // Store is a bucket of elections. It must be made by Open, FromKeyValue or FromLegacyKeyValue. Its

@@ -63,7 +63,7 @@ func (t *Tracer) OnEvent(e tenure.Event) {
 		t.begin(who, &e)
 	case tenure.EventCandidate:
 		t.end(who, &e)
-	case tenure.EventLeader, tenure.EventAsking: // they are about other members
+	case tenure.EventLeader, tenure.EventAsking, tenure.EventWaiting: // they are not about a term
 	default:
 		t.record(who, &e)
 	}

@@ -119,11 +119,11 @@ func (h *human) show(e entry, f *failover) {
 	}
 }
 
-// repetitive reports whether to leave an event out: all followers see the same leader, and each
-// attempt fails while a store is down.
+// repetitive reports whether to leave an event out: all followers see the same leader and the same
+// reason to wait, and each attempt fails while a store is down.
 func (h *human) repetitive(e *event) bool {
 	switch e.Kind {
-	case tenure.EventLeader:
+	case tenure.EventLeader, tenure.EventWaiting:
 		return !h.verbose
 	case tenure.EventTrouble:
 		last, before := h.quiet[e.ID]

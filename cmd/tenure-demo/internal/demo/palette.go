@@ -27,7 +27,7 @@ func (p palette) with(s style, text string) string {
 }
 
 var styles = map[tenure.EventKind]style{
-	tenure.EventCandidate: dim, tenure.EventLeader: dim,
+	tenure.EventCandidate: dim, tenure.EventLeader: dim, tenure.EventWaiting: dim,
 	tenure.EventElected: good,
 	tenure.EventLeaving: waning, tenure.EventReleased: waning,
 	tenure.EventLost: bad, tenure.EventFailed: bad,

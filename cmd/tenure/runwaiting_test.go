@@ -19,8 +19,8 @@ func TestRunExplainsAVacancy(t *testing.T) {
 	h.url = strings.Replace(h.url, "ELECTIONS?pristine=true", "FRESH", 1)
 	w := h.wrap([]string{"--create", "--lease", "2s"}, "true").start()
 	w.ends(0)
-	waits, elected := strings.Index(w.errs.String(), vacancy), strings.Index(w.errs.String(), "tenure: elected")
-	if waits < 0 || elected < waits || !strings.Contains(w.errs.String(), "until=") {
+	waits, elected := strings.Index(w.errs.String(), "tenure: waiting"), strings.Index(w.errs.String(), "tenure: elected")
+	if waits < 0 || elected < waits || !strings.Contains(w.errs.String(), "until=") || !strings.Contains(w.errs.String(), "?pristine=true") {
 		t.Errorf("it says\n%s", &w.errs)
 	}
 }
@@ -29,7 +29,7 @@ func TestRunWarnsOfANamesake(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.await(h.join(tenure.Config{ID: "node-1", Lease: 10 * time.Minute, Tuning: tenure.Tuning{Renew: 200 * time.Millisecond}}, nil), leads)
-	h.wrap([]string{"--lease", "2s"}, "true").start().says("another process has the same --id")
+	h.wrap([]string{"--lease", "2s"}, "true").start().says("the leader has the ID of this candidate")
 }
 
 func TestRunWarnsOfUnknownVariables(t *testing.T) {
