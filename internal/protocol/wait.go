@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// Wait is why a candidate does not claim for long, as far as no change of the leader shows it. It is
-// for people: no decision depends on it.
+// Wait is why a candidate does not claim, where no change of the leader shows it. It is for people:
+// no decision depends on it.
 type Wait uint8
 
 // The waits.
