@@ -236,6 +236,8 @@ var (
 	_ driver.Bounded    = (*Store)(nil)
 	_ driver.Inspector  = (*Store)(nil)
 	_ driver.Identifier = (*Store)(nil)
+
+	_ driver.PristineHinter = (*Store)(nil)
 )
 
 func TestAbilitiesPassThrough(t *testing.T) {

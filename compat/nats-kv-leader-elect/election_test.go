@@ -251,3 +251,15 @@ func TestOnCampaign(t *testing.T) {
 		}
 	})
 }
+
+func TestOnErrorIsForFailuresAlone(t *testing.T) {
+	cause := errors.New("cause")
+	for kind, want := range map[tenure.EventKind]bool{
+		tenure.EventTrouble: true, tenure.EventAlarm: true, tenure.EventLost: true,
+		tenure.EventLeaving: false, tenure.EventWaiting: false,
+	} {
+		if got := isFailure(tenure.Event{Kind: kind, Cause: cause}); got != want {
+			t.Errorf("OnError is called for %s: %t, want %t", kind, got, want)
+		}
+	}
+}
