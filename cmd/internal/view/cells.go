@@ -6,7 +6,7 @@ import "time"
 type cell struct {
 	// term is the one that takes most of the column; nil if no leader does.
 	term *term
-	led  bool // false: the leader is gone, and its lease runs out
+	led  bool // false: the leader is gone or was not seen to renew, and its lease runs out
 	past bool // before the first fact
 	most time.Duration
 }
@@ -51,7 +51,7 @@ func (l *timeline) add(t *term, m *Model) {
 	} else if t.over() {
 		gone = min(l.now, max(until, m.deadline(t)))
 	}
-	l.cover(t, true, t.from, until)
+	l.cover(t, !t.named, t.from, until)
 	l.cover(t, false, until, gone)
 }
 

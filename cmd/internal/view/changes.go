@@ -2,10 +2,10 @@ package view
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/story"
 	"github.com/tenure-go/tenure/internal/units"
 )
 
@@ -14,16 +14,16 @@ const (
 	kindWidth  = 9
 	tookWidth  = 9
 	leastWidth = 9
+	downWidth  = 9
 )
 
 // failovers draws the last changes of leader, the newest first, with the time that each took and
 // the least possible time.
 func (m *Model) failovers(f frame, lines int) []string {
-	names := m.changeWidth(f.width)
-	most := slices.ContainsFunc(m.changes, func(c change) bool { return c.fact.Most > 0 })
-	all := []string{m.ink.with(dim, m.changeHead(names, most))}
+	w := m.changeWidths(f.width)
+	all := []string{m.ink.with(dim, w.head())}
 	for i := len(m.changes) - 1; i >= 0 && len(all) < lines; i-- {
-		all = append(all, m.change(m.changes[i], f, names, most))
+		all = append(all, m.change(m.changes[i], f, w))
 	}
 	if len(m.changes) == 0 && lines > 1 {
 		all = append(all, m.ink.with(dim, " none yet"))
@@ -31,33 +31,62 @@ func (m *Model) failovers(f frame, lines int) []string {
 	return all
 }
 
-func (m *Model) changeWidth(across int) int {
-	w := width("failover")
-	for _, c := range m.changes {
-		w = max(w, width(c.from)+width(c.to)+3)
-	}
-	return min(w, max(width("failover"), across/3))
+// changeWidths are the columns of failovers. Those of facts that no failover has are left out.
+type changeWidths struct {
+	names      int
+	most, down bool
 }
 
-func (m *Model) changeHead(names int, most bool) string {
-	head := " " + pad("failover", names) + "  " + pad("", kindWidth) + padLeft("took", tookWidth) + padLeft("least", leastWidth)
-	if most {
+func (m *Model) changeWidths(across int) changeWidths {
+	w := changeWidths{names: width("failover")}
+	for _, c := range m.changes {
+		w.names = max(w.names, width(c.from)+width(c.to)+3)
+		w.most, w.down = w.most || c.fact.Most > 0, w.down || c.fact.Downtime > 0
+	}
+	w.names = min(w.names, max(width("failover"), across/3))
+	return w
+}
+
+func (w changeWidths) head() string {
+	head := " " + pad("failover", w.names) + "  " + pad("", kindWidth) + padLeft("took", tookWidth) + padLeft("least", leastWidth)
+	if w.most {
 		head += padLeft("most", leastWidth)
+	}
+	if w.down {
+		head += padLeft("no lease", downWidth)
 	}
 	return head
 }
 
-func (m *Model) change(c change, f frame, names int, most bool) string {
+func (m *Model) change(c change, f frame, w changeWidths) string {
 	who := m.ink.with(m.member(c.from).hue(), c.from) + " → " + m.ink.with(m.member(c.to).hue(), c.to)
-	line := " " + pad(who, names) + "  " + pad(cmp.Or(c.fact.Text, "-"), kindWidth)
+	line := " " + pad(who, w.names) + "  " + pad(cmp.Or(c.fact.Text, "-"), kindWidth)
 	if c.fact.Took <= 0 {
 		return line + m.ink.with(dim, padLeft("-", tookWidth))
 	}
-	line += m.ink.with(strong, padLeft(units.Seconds(c.fact.Took), tookWidth)) + padLeft(limit(c.fact.Least, c.fact.Least >= 0), leastWidth)
-	if most {
+	line += m.ink.with(strong, padLeft(atLeast(c.fact.TookAtLeast, c.fact.Took), tookWidth)) + padLeft(limit(c.fact.Least, c.fact.Least >= 0), leastWidth)
+	if w.most {
 		line += padLeft(limit(c.fact.Most, c.fact.Most > 0), leastWidth)
 	}
+	if w.down {
+		line += padLeft(downtime(&c.fact), downWidth)
+	}
 	return line + "  " + m.compare(c.fact, f.width-width(line)-3)
+}
+
+func downtime(f *Fact) string {
+	if f.Downtime <= 0 {
+		return limit(0, false)
+	}
+	return atLeast(f.TookAtLeast, f.Downtime)
+}
+
+// atLeast formats a time. It says if that is only the least that it can have been.
+func atLeast(only bool, d time.Duration) string {
+	if only {
+		return "≥" + units.Seconds(d)
+	}
+	return units.Seconds(d)
 }
 
 func limit(d time.Duration, known bool) string {
@@ -67,8 +96,8 @@ func limit(d time.Duration, known bool) string {
 	return units.Seconds(d)
 }
 
-// compare draws a failover as a line: thin for the least possible time, thick for the rest. All
-// lines have one scale.
+// compare draws a failover as a line: thin for the least possible time, thick for the rest. The rest
+// has a color if it is longer than it should be. All lines have one scale.
 func (m *Model) compare(f Fact, room int) string {
 	if room < 8 {
 		return ""
@@ -82,5 +111,9 @@ func (m *Model) compare(f Fact, room int) string {
 	}
 	thin := min(columns(f.Least), max(0, columns(f.Took)-1))
 	thick := max(1, columns(f.Took)-thin)
-	return m.ink.with(dim, strings.Repeat("─", thin)) + m.ink.with(strong, strings.Repeat("━", thick))
+	how := strong
+	if story.Tardy(f.Took, f.Least, f.Late) {
+		how = warn
+	}
+	return m.ink.with(dim, strings.Repeat("─", thin)) + m.ink.with(how, strings.Repeat("━", thick))
 }

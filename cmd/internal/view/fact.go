@@ -20,11 +20,26 @@ type Fact struct {
 	Address string
 	// Lease is how long after At a successor has to wait, for Elected and Renewed; 0: Screen.Lease.
 	Lease time.Duration
+	// Written is when the record of a Named was written, by its writer's clock; zero if that is not
+	// known.
+	Written time.Time
+	// AtLeast: the term of an Elected began before At.
+	AtLeast bool
+	// LeaseEnded is when the lease of the leader before ran out, for Elected and Nobody, if it is
+	// not known whether that leader still acted after its last renewal; zero otherwise.
+	LeaseEnded time.Time
+	// Expected is, for Nobody, until when it is normal that no member leads; zero if it is not.
+	Expected time.Time
 	// Took is the time of the failover that an Elected completes, 0 if it was not measured. Least
 	// is the least possible time, below 0 if that is unknown. Most is the longest possible time
 	// where the store is polled, 0 where there is no such bound. Text is the reason for the
 	// failover.
 	Took, Least, Most time.Duration
+	// TookAtLeast: the failover took Took or longer. Downtime is the part of it in which no member
+	// had a lease, 0 if that is not known. Late is by how much reads may delay it, as for
+	// story.Tardy.
+	TookAtLeast    bool
+	Downtime, Late time.Duration
 }
 
 // What names the kind of fact. Any other value is only shown in the news, unchanged.
@@ -34,8 +49,9 @@ type What string
 const (
 	Started What = "started" // Who has started, and does not follow the record yet
 	Follows What = "follows" // Who campaigns or observes
-	// Who leads in Term. The same Who and Term again only change the Address
+	// Who leads in Term. The same Who and Term again change the Address, or confirm a Named
 	Elected  What = "elected"
+	Named    What = "named"    // a record names Who as the leader of Term; no renewal was seen
 	Renewed  What = "renewed"  // the leader of Term was seen to renew, perhaps before its Elected
 	Asked    What = "asked"    // the leader Who was asked to hand over or to end
 	Leaving  What = "leaving"  // the leader Who finishes its work

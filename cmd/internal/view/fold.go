@@ -21,7 +21,7 @@ func (m *Model) Take(f Fact) {
 	case Checked:
 		m.checked = f.Text
 		return
-	case Elected:
+	case Elected, Named:
 		if !m.elect(f, at) {
 			return
 		}
@@ -64,7 +64,7 @@ func (m *Model) renew(f Fact, at time.Duration) {
 	if t == nil || t.token != f.Term {
 		return
 	}
-	t.address = cmp.Or(f.Address, t.address)
+	t.address, t.renewed = cmp.Or(f.Address, t.address), max(t.renewed, at)
 	if who := m.member(t.who); t.ended == Frozen && !t.taken && who.state == follows {
 		who.state, t.ended = leads, ""
 	}
@@ -77,28 +77,47 @@ func (m *Model) lease(f Fact) time.Duration {
 	return m.screen.Lease
 }
 
-// elect takes an election. It returns false if the leader and the term are known already.
+// elect takes an election, or a record that names a leader. It returns false if that is known.
 func (m *Model) elect(f Fact, at time.Duration) bool {
 	before := m.current()
-	m.vacant = ""
-	if before != nil && before.who == f.Who && before.token == f.Term {
-		before.address = f.Address
-		return false
-	}
-	if before != nil {
-		before.end(Elected, at)
-		m.changes = bound(append(m.changes, change{before.who, f.Who, f}), maxChanges)
-		if old := m.member(before.who); old.state == leads || old.state == leaving {
-			old.state = unheard
+	m.vacant, m.expected = "", time.Time{}
+	if before != nil && before.of(&f) && !before.taken {
+		if f.What == Named {
+			m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
 		}
+		return before.confirm(f)
+	}
+	if before != nil && !before.of(&f) {
+		m.succeed(before, f, at)
 	}
 	if m.renewal.term != f.Term { // else a renewal of the term came before its Elected
 		m.renewal = renewal{f.Term, at, m.lease(f), f.Address}
 	}
-	address := cmp.Or(f.Address, m.renewal.address)
-	m.seen++
-	m.terms = bound(append(m.terms, term{who: f.Who, token: f.Term, ordinal: m.seen, address: address, from: at}), maxTerms)
+	next := term{
+		who: f.Who, token: f.Term, address: cmp.Or(f.Address, m.renewal.address), from: at, renewed: max(at, m.renewal.at),
+		named: f.What == Named, written: f.Written, atLeast: f.AtLeast,
+	}
+	if before != nil && before.of(&f) { // it goes on, after an outage of the store
+		next.ordinal, next.atLeast = before.ordinal, true
+	} else {
+		m.seen++
+		next.ordinal = m.seen
+	}
+	m.terms = bound(append(m.terms, next), maxTerms)
 	return true
+}
+
+// succeed ends a term with the election of the next leader.
+func (m *Model) succeed(before *term, next Fact, at time.Duration) {
+	lasted := !before.over()
+	before.end(Elected, at)
+	if lasted && !next.LeaseEnded.IsZero() {
+		before.fade()
+	}
+	m.changes = bound(append(m.changes, change{before.who, next.Who, next}), maxChanges)
+	if old := m.member(before.who); old.state == leads || old.state == leaving || old.state == named {
+		old.state = unheard
+	}
 }
 
 // strike takes the facts that end terms and leave marks on the timeline.
@@ -110,19 +129,22 @@ func (m *Model) strike(f Fact, at time.Duration) {
 	}
 	t := m.current()
 	if f.What == Nobody {
-		m.vacant = f.Text
+		m.vacant, m.expected = f.Text, f.Expected
 	}
 	if t == nil || t.taken || f.What != Nobody && t.who != f.Who || f.Term != 0 && f.Term != t.token {
 		return
 	}
 	switch f.What {
 	case Crashed, Frozen, Lost, Released, Nobody:
-		if !t.over() {
+		lasted := !t.over()
+		if lasted {
 			m.mark(t.who, f.What, at)
 		}
-		t.end(f.What, at)
+		if t.end(f.What, at); lasted && !f.LeaseEnded.IsZero() {
+			t.fade()
+		}
 	}
-	if one := m.member(t.who); f.What == Nobody && (one.state == leads || one.state == leaving) {
+	if one := m.member(t.who); f.What == Nobody && (one.state == leads || one.state == leaving || one.state == named) {
 		one.state = unheard
 	}
 }

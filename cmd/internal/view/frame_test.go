@@ -85,8 +85,53 @@ func (s *story) renew(term uint64, from, until int, address string) {
 	}
 }
 
+// found is the view of tenure watch that begins with the record of a dead leader, 23 minutes old.
+func found(s view.Screen) *story {
+	s.Title, s.Members, s.Began, s.Lease, s.Hints = "tenure watch", nil, time.Time{}, 15*time.Second, s.Hints[:1]
+	t := &story{screen: s}
+	t.add(0, view.Fact{What: view.Named, Who: "node-1", Term: 4, Lease: ms(15000), Least: -1, Written: at(-23 * 60_000),
+		Text: "not confirmed: last written 23 min ago, by its writer's clock"})
+	return t
+}
+
+// foundDead is the same after the end of that lease, when another candidate leads, dies and is
+// followed.
+func foundDead(s view.Screen) *story {
+	t := found(s)
+	t.add(15000, view.Fact{What: view.Nobody, Text: "the record names node-1, last written 23 min ago by its clock, and no renewal was seen for its lease of 15s"})
+	t.add(40000, view.Fact{What: view.Elected, Who: "node-2", Term: 5, Text: "silence", Took: ms(40000), Least: ms(15000), TookAtLeast: true, Downtime: ms(25000)})
+	t.renew(5, 40000, 90500, "")
+	t.add(105000, view.Fact{What: view.Nobody, Text: "the lease of node-2 ran out 15.000 s after its last renewal", LeaseEnded: at(105000)})
+	t.add(105010, view.Fact{What: view.Elected, Who: "node-3", Term: 6, Text: "silence", Took: ms(15010), Least: ms(15000), Downtime: ms(10)})
+	t.renew(6, 105010, 130000, "")
+	return t
+}
+
 func init() {
 	moments = append(moments, []moment{
+		{"watch-named", func(s view.Screen) (*story, int) { return found(s), 9000 }},
+		{"watch-found-alive", func(s view.Screen) (*story, int) {
+			t := found(s)
+			t.renew(4, 4000, 9000, "")
+			t.facts[1].Who = "node-1"
+			t.add(4001, view.Fact{What: view.Elected, Who: "node-1", Term: 4, AtLeast: true, Least: -1})
+			return t, 9000
+		}},
+		{"watch-found-dead", func(s view.Screen) (*story, int) { return foundDead(s), 130000 }},
+		{"watch-outage", func(s view.Screen) (*story, int) {
+			t := watched(s)
+			t.add(80000, view.Fact{What: view.Trouble, Text: "read: no answer from the store"})
+			t.add(95000, view.Fact{What: view.Nobody, Text: "the store does not answer, so this is not certain"})
+			t.add(110000, view.Fact{What: view.Named, Who: "node-2", Term: 7, Lease: ms(15000), Written: at(108000), Least: -1})
+			t.add(112400, view.Fact{What: view.Elected, Who: "node-2", Term: 7, Least: -1})
+			return t, 119200
+		}},
+		{"watch-first-start", func(s view.Screen) (*story, int) {
+			s.Title, s.Members, s.Began, s.Lease, s.Hints = "tenure watch", nil, time.Time{}, 15*time.Second, s.Hints[:1]
+			t := &story{screen: s}
+			t.add(0, view.Fact{What: view.Nobody, Text: "the record is vacant: candidates wait 15s before they claim", Expected: at(14000)})
+			return t, 9000
+		}},
 		{"watch", func(s view.Screen) (*story, int) { return watched(s), 119200 }},
 		{"watch-silent", func(s view.Screen) (*story, int) { return watched(s), 133000 }},
 		{"watch-vacant", func(s view.Screen) (*story, int) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/tenure-go/tenure/internal/story"
 )
 
 // title draws the election, and how long it has been shown.
@@ -40,19 +41,29 @@ func (m *Model) who(now time.Duration) string {
 	one, number := m.member(t.who), m.ink.with(dim, "  "+t.full())
 	switch {
 	case t.taken:
-		return m.ink.with(bad, "○ nobody leads") + m.ink.with(dim, "  for "+age(now-t.gone)+
+		return m.ink.with(m.alarming(now), "○ nobody leads") + m.ink.with(dim, "  for "+age(now-t.gone)+
 			m.because(fmt.Sprintf("since %s %s term %s", t.who, pastOf[t.ended], t.name())))
 	case t.over() && now < m.deadline(t):
 		return m.ink.with(bad, stateGlyphs[stateOf(t.ended)]+" "+t.who+" "+presentOf[t.ended]) + number +
 			m.ink.with(dim, "  its lease runs out")
 	case t.over():
 		return m.ink.with(bad, "○ nobody leads") + m.ink.with(dim, fmt.Sprintf("  the lease of %s is over", t.who))
+	case t.named:
+		return m.ink.with(warn, stateGlyphs[named]+" "+t.who) + number + m.ink.with(dim, "  "+story.NotConfirmed(t.written, m.began.Add(now)))
 	case now >= m.deadline(t):
 		return m.ink.with(bad, "○ "+t.who+" is silent") + number + m.ink.with(dim, "  its lease is over")
 	case one.state == leaving:
 		return m.ink.with(one.hue(), stateGlyphs[leaving]+" "+t.who+" is leaving") + number
 	}
 	return m.ink.with(one.hue(), stateGlyphs[leads]+" ") + m.ink.with(strong, t.who+" leads") + number + m.ink.with(dim, m.detail(t, now))
+}
+
+// alarming returns the style of a time without a leader, which is normal at a first start.
+func (m *Model) alarming(now time.Duration) ink {
+	if m.began.Add(now).Before(m.expected) {
+		return dim
+	}
+	return bad
 }
 
 // because returns the reason why there is no leader, as far as it is known.
@@ -66,6 +77,9 @@ func (m *Model) because(known string) string {
 // detail returns how long the leader has led, and its address.
 func (m *Model) detail(t *term, now time.Duration) string {
 	text := "  for " + age(now-t.from)
+	if t.atLeast {
+		text = "  for at least " + age(now-t.from)
+	}
 	if t.address != "" {
 		text += "  at " + t.address
 	}

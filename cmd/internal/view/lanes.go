@@ -112,7 +112,7 @@ func (m *Model) lane(one *member, c columns, l *timeline) string {
 
 // stands returns the state of a member. A leader that has not renewed for a lease is silent.
 func (m *Model) stands(one *member, now time.Duration) state {
-	if t := m.current(); m.leading(one.id) && now >= m.deadline(t) {
+	if t := m.current(); m.leading(one.id) && !t.named && now >= m.deadline(t) {
 		return silent
 	}
 	return one.state
@@ -141,11 +141,11 @@ func markInk(what What) ink {
 	return bad
 }
 
-// nobody draws the times without a leader.
+// nobody draws the times that are known to be without a leader.
 func (m *Model) nobody(c columns, l *timeline) string {
 	row := make([]piece, len(l.cells))
 	for i, cell := range l.cells {
-		if !cell.past && (cell.term == nil || !cell.led) {
+		if !cell.past && (cell.term == nil || !cell.led && !cell.term.named && !cell.term.silent) {
 			row[i] = piece{bad, signNobody}
 		}
 	}

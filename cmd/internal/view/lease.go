@@ -35,8 +35,11 @@ func (m *Model) leaseLeft(now time.Duration) (whole, left time.Duration, how ink
 		whole = max(m.renewal.lease, time.Millisecond)
 	}
 	left = min(whole, max(0, m.deadline(t)-now))
-	if t.over() {
+	switch {
+	case t.over():
 		return whole, left, bad
+	case t.named: // the most that can be left
+		return whole, left, dim
 	}
 	return whole, left, m.member(t.who).hue()
 }

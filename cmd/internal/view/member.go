@@ -20,16 +20,17 @@ const (
 	down     state = "down"
 	finished state = "ended"
 	silent   state = "silent"
+	named    state = "named"
 )
 
 var stateGlyphs = map[state]string{
-	unheard: "·", starts: "◌", follows: "○", leads: "●", leaving: "◐", frozen: "‖", down: "✗", finished: "·", silent: "?",
+	unheard: "·", starts: "◌", follows: "○", leads: "●", leaving: "◐", frozen: "‖", down: "✗", finished: "·", silent: "?", named: "?",
 }
 
 // states maps a member's facts to its state. After a member has led, its state is unknown until its
 // next fact.
 var states = map[What]state{
-	Started: starts, Follows: follows, Elected: leads, Leaving: leaving, Released: unheard, Lost: unheard,
+	Started: starts, Follows: follows, Elected: leads, Named: named, Leaving: leaving, Released: unheard, Lost: unheard,
 	Crashed: down, Frozen: frozen, Woken: follows, Ended: finished,
 }
 

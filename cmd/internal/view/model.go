@@ -28,7 +28,8 @@ type Model struct {
 	news    []Fact
 
 	renewal  renewal
-	vacant   string // the reason why there is no leader, if it is known
+	vacant   string    // the reason why there is no leader, if it is known
+	expected time.Time // until when that is normal
 	overlaps int
 	checked  string
 }

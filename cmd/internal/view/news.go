@@ -1,7 +1,7 @@
 package view
 
 var newsInks = map[What]ink{
-	Elected: good, Asked: warn, Leaving: warn, Released: warn, Lost: bad, Crashed: bad, Frozen: bad, Woken: warn,
+	Elected: good, Named: warn, Asked: warn, Leaving: warn, Released: warn, Lost: bad, Crashed: bad, Frozen: bad, Woken: warn,
 	Nobody: bad, Overlap: alarm, Alarm: alarm, Trouble: warn,
 }
 
@@ -14,13 +14,20 @@ func (m *Model) latest(_ frame, lines int) []string {
 			who = "-"
 		}
 		line := " " + m.ink.with(dim, f.At.Local().Format("15:04:05.000")) + "  " + pad(who, m.newsName()) + "  " +
-			m.ink.with(newsInks[f.What], pad(string(f.What), len(Released)))
+			m.ink.with(newsInk(&f), pad(string(f.What), len(Released)))
 		if text := m.told(f); text != "" {
 			line += "  " + text
 		}
 		all = append(all, line)
 	}
 	return all
+}
+
+func newsInk(f *Fact) ink {
+	if f.What == Nobody && !f.Expected.IsZero() {
+		return dim
+	}
+	return newsInks[f.What]
 }
 
 func (m *Model) newsName() int {
@@ -31,10 +38,18 @@ func (m *Model) newsName() int {
 	return min(w, maxName)
 }
 
+// sinceBefore says that a term began before the fact.
+func sinceBefore(f Fact) string {
+	if !f.AtLeast {
+		return ""
+	}
+	return ", at least since then"
+}
+
 // told returns the text of a fact. For an election it is the term, not the reason.
 func (m *Model) told(f Fact) string {
 	if t := m.numbered(f.Term); f.What == Elected && t != nil {
-		return t.full()
+		return t.full() + sinceBefore(f)
 	}
 	return f.Text
 }

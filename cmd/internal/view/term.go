@@ -15,6 +15,15 @@ type term struct {
 	from    time.Duration
 	ended   What          // the fact that ended it; empty while it lasts
 	until   time.Duration // its end, if it has ended
+	renewed time.Duration // its last renewal that was seen; from, before the first
+	// named: the record names the leader, and no renewal was seen. written is when the record was
+	// written, by its writer's clock.
+	named   bool
+	written time.Time
+	// silent: the term ended with its lease. It is not known whether the leader acted after its last
+	// renewal, which is until.
+	silent  bool
+	atLeast bool // it began before from
 	// gone is when the lease that it left behind ran out or was taken over, if that was seen.
 	gone  time.Duration
 	taken bool
@@ -24,6 +33,16 @@ func (t *term) over() bool { return t.ended != "" }
 
 // name returns the ordinal, which is shorter than the token.
 func (t *term) name() string { return "#" + strconv.Itoa(t.ordinal) }
+
+// of reports whether a fact is about this term.
+func (t *term) of(f *Fact) bool { return t.who == f.Who && t.token == f.Term }
+
+// confirm takes another Elected or Named of the term. It returns false if it is no news.
+func (t *term) confirm(f Fact) bool {
+	was := t.named
+	t.address, t.named, t.written, t.atLeast = f.Address, f.What == Named, f.Written, t.atLeast || f.AtLeast
+	return was != t.named
+}
 
 // full returns the name and the token.
 func (t *term) full() string { return fmt.Sprintf("term %s (%d)", t.name(), t.token) }
@@ -35,6 +54,13 @@ func (t *term) end(why What, at time.Duration) {
 	}
 	if why == Released || why == Nobody || why == Elected {
 		t.free(at)
+	}
+}
+
+// fade ends a term whose leader was last seen at its last renewal.
+func (t *term) fade() {
+	if !t.named {
+		t.until, t.silent = max(t.renewed, t.from), true
 	}
 }
 

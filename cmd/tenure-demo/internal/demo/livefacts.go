@@ -50,6 +50,7 @@ func (l *live) showEvent(e entry, f *failover) {
 	fact := view.Fact{At: moment(e.at), What: what, Who: e.event.ID, Term: e.event.Term, Text: l.why(e.event, nil)}
 	if f != nil {
 		fact.Text, fact.Took, fact.Least, fact.Most = string(f.kind), f.took, f.least, f.most
+		fact.Late = max(0, f.most-f.least)
 		if !f.known {
 			fact.Least = -1
 		}

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/output"
@@ -29,8 +30,10 @@ func newLines(o Options) *lines {
 func (l *lines) tell(i item) {
 	f := i.Fact
 	switch f.What {
+	case story.Named:
+		l.line(f.At, "%s in term %d is %s", f.Who, f.Term, f.Text)
 	case story.Elected:
-		l.line(f.At, "%s leads in term %d%s", f.Who, f.Term, l.circumstances(i))
+		l.line(seen(i), "%s leads in term %d%s", f.Who, f.Term, l.circumstances(i))
 	case story.Nobody:
 		l.line(f.At, "nobody leads: %s", f.Text)
 	case story.Asked:
@@ -57,26 +60,64 @@ func (l *lines) worry(f story.Fact) {
 }
 
 func (l *lines) line(at time.Time, format string, args ...any) {
-	fmt.Fprintf(l.out, "%s  %s\n", at.Local().Format("15:04:05.000"), output.Plain(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(l.out, "%s  %s\n", clockTime(at), output.Plain(fmt.Sprintf(format, args...)))
 }
 
-// circumstances returns the leader's address, and how long the failover took.
+func clockTime(at time.Time) string { return at.Local().Format("15:04:05.000") }
+
+// seen returns when an election was seen: a leader that was only named leads since before it
+// renewed.
+func seen(i item) time.Time {
+	if i.Confirmed.After(i.At) {
+		return i.Confirmed
+	}
+	return i.At
+}
+
+// circumstances returns since when the leader leads if that is not the time of the line, its
+// address, and how long the failover took.
 func (l *lines) circumstances(i item) string {
 	f, text := i.Fact, ""
-	if f.Address != "" {
-		text = ", at " + f.Address
+	if f.AtLeast {
+		text = ", since at least " + clockTime(f.At)
 	}
-	took := units.Seconds(f.Took)
+	if f.Address != "" {
+		text += ", at " + f.Address
+	}
+	took := atLeast(f.TookAtLeast, f.Took)
 	switch f.Text {
 	case story.Graceful:
 		text += fmt.Sprintf(", %s after %s released the lease", took, i.Before.ID)
 	case story.Forced:
 		text += fmt.Sprintf(", %s after the record of %s was deleted", took, i.Before.ID)
 	case story.Silence:
-		text += fmt.Sprintf(", %s after %s last renewed", took, i.Before.ID)
-		if f.Least >= 0 {
-			text += " (minimum " + units.Seconds(f.Least) + ")"
-		}
+		text += fmt.Sprintf(", %s after %s last renewed%s", took, i.Before.ID, measures(&f))
 	}
 	return text
+}
+
+// atLeast formats a time, which may be only the least that it can have been.
+func atLeast(only bool, d time.Duration) string {
+	if only {
+		return "at least " + units.Seconds(d)
+	}
+	return units.Seconds(d)
+}
+
+// measures returns what else is known of a failover after a silence.
+func measures(f *story.Fact) string {
+	var all []string
+	if f.TookByClock > 0 {
+		all = append(all, "by its clock "+units.Seconds(f.TookByClock))
+	}
+	if f.Least >= 0 {
+		all = append(all, "minimum "+units.Seconds(f.Least))
+	}
+	if f.Downtime > 0 {
+		all = append(all, "no lease for "+atLeast(f.TookAtLeast, f.Downtime))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(all, ", ") + ")"
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -95,6 +96,48 @@ func whole() *plot {
 	return p
 }
 
+// found returns a plot that begins with records that were found.
+func found() *plot {
+	p := newPlot()
+	record := func(millis int, leader string, term uint64, written int, more string) {
+		p.wrote(millis, leader, term, fmt.Sprintf(`,"lastUpdated":%q%s`, at(written).Format(time.RFC3339Nano), more))
+	}
+	record(0, "a", 4, -23*60_000, "")
+	p.leads(1, "a", 4)
+	p.shows(1900, `{"leaderID":"a","term":4,"leaseMillis":2000,"nonce":"1"}`)
+	p.vacant(2001)
+	p.wrote(9000, "b", 5, "")
+	p.leads(9001, "b", 5)
+	p.event(9100, tenure.EventTrouble, tenure.Leader{}, errors.New("no answer"))
+	p.vacant(11001)
+	record(20000, "b", 5, 19500, "")
+	p.leads(20001, "b", 5)
+	record(20200, "b", 5, 20200, "")
+	p.event(20300, tenure.EventTrouble, tenure.Leader{}, errors.New("no answer"))
+	p.vacant(22201)
+	record(30000, "c", 6, 29500, "")
+	p.leads(30001, "c", 6)
+	record(30200, "c", 6, 30200, "")
+	p.vacant(32200)
+	p.wrote(32210, "d", 7, "")
+	p.leads(32211, "d", 7)
+	return p
+}
+
+func TestFoundRecords(t *testing.T) {
+	defer func(l *time.Location) { time.Local = l }(time.Local)
+	time.Local = time.UTC
+	var text, jsonl strings.Builder
+	options := Options{Out: &text, Election: "billing", Place: place("nats://h/E"), Config: tenure.Config{ID: "me"}}
+	l, o := newLines(options), &objects{out: &jsonl, options: options}
+	for _, i := range found().items {
+		l.tell(i)
+		o.tell(i)
+	}
+	golden(t, "found.txt", text.String())
+	golden(t, "found.jsonl", jsonl.String())
+}
+
 func TestLines(t *testing.T) {
 	defer func(l *time.Location) { time.Local = l }(time.Local)
 	time.Local = time.UTC
@@ -173,9 +216,17 @@ type place string
 
 func (p place) String() string { return string(p) }
 
+var update = flag.Bool("update", false, "write the golden files")
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	want, err := os.ReadFile(filepath.Join("testdata", name))
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
 	if err != nil || got != string(want) {
 		t.Errorf("%v; got\n%swant\n%s", err, got, want)
 	}

@@ -33,9 +33,10 @@ type Options struct {
 
 // Watcher watches one election.
 type Watcher struct {
-	options Options
-	story   story.Story
-	news    chan item
+	options  Options
+	election *tenure.Election
+	story    story.Story
+	news     chan item
 }
 
 // queued is the number of items that may wait for a slow terminal.
@@ -74,12 +75,21 @@ type item struct {
 	cause error
 }
 
-// fact returns the item as the live view shows it.
-func (i *item) fact() view.Fact {
+// fact returns the item as the live view shows it. Late is as for story.Tardy.
+func (i *item) fact(late time.Duration) view.Fact {
 	return view.Fact{
 		At: i.At, What: view.What(i.What), Who: i.Who, Term: i.Term, Text: i.Text, Address: i.Address,
-		Lease: i.Lease, Took: i.Took, Least: i.Least,
+		Lease: i.Lease, Written: i.Written, AtLeast: i.AtLeast, LeaseEnded: i.LeaseEnded, Expected: i.Expected,
+		Took: i.Took, Least: i.Least, TookAtLeast: i.TookAtLeast, Downtime: i.Downtime, Late: late,
 	}
+}
+
+// late returns by how much reads may delay a change of leader and its sight.
+func (w *Watcher) late(lease time.Duration) time.Duration {
+	if w.election.Status().Pushed {
+		return 0
+	}
+	return lease + w.options.Config.Tuning.PollStable
 }
 
 // tells posts the items of the story.
@@ -111,7 +121,7 @@ func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
 	if err != nil {
 		return err
 	}
-	w.options.Config.ID = e.ID()
+	w.election, w.options.Config.ID = e, e.ID()
 	refused := make(chan error, 1)
 	go func() {
 		defer close(refused)
@@ -176,11 +186,11 @@ func (w *Watcher) show(ctx context.Context, cancel func()) error {
 	go func() {
 		defer close(done)
 		w.each(ctx, func(i item) {
-			if i.What == story.Elected || i.What == story.Nobody {
+			if i.What == story.Elected || i.What == story.Named || i.What == story.Nobody {
 				last = i
 			}
 			select {
-			case facts <- i.fact():
+			case facts <- i.fact(w.late(i.Lease)):
 			default:
 			}
 		})
