@@ -17,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/web"
 	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
 const aboutDashboard = `Serves a page that shows all elections of one store or several: the present and the former leaders,
@@ -173,7 +174,8 @@ func (d *dashboardFlags) source(p stores.Place, all *connections, log *slog.Logg
 		Name: p.String(), Elections: d.elections, Interval: d.interval, Price: p.Price(),
 		Members: d.members.addresses, MembersClient: d.members.client(),
 		Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
-			how := stores.Options{Client: "tenure dashboard", Logger: log}
+			how := stores.Options{Client: "tenure dashboard", Logger: log, OnConnection: logConnection(log, p)}
+			waiting = logged(log, p, waiting)
 			for {
 				s, err := stores.Connect(ctx, p, key, how, stores.Patience{Limit: stores.Forever, Told: func(err error) { waiting(explained(err)) }})
 				if err == nil {
@@ -190,6 +192,32 @@ func (d *dashboardFlags) source(p stores.Place, all *connections, log *slog.Logg
 				}
 			}
 		},
+	}
+}
+
+// logged also logs why a store cannot be reached, one cause ever less often.
+func logged(log *slog.Logger, p stores.Place, waiting func(error)) func(error) {
+	var limit loglimit.Limiter
+	begun := time.Now()
+	return func(err error) {
+		waiting(err)
+		if times := limit.Admit(loglimit.Cause(err.Error(), ""), time.Since(begun)); times > 0 {
+			log.Warn("the store cannot be reached", "store", p.String(), "cause", err)
+		}
+	}
+}
+
+// logConnection logs that the connection to a store is lost, or back.
+func logConnection(log *slog.Logger, p stores.Place) func(up bool, err error) {
+	return func(up bool, err error) {
+		switch {
+		case up:
+			log.Info("the connection is back", "store", p.String())
+		case err != nil:
+			log.Warn("the connection is lost", "store", p.String(), "cause", fault.Masked(err.Error()))
+		default:
+			log.Warn("the connection is lost", "store", p.String())
+		}
 	}
 }
 

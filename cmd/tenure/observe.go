@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,9 +69,22 @@ func observing(cfg tenure.Config) tenure.Config {
 	if cfg.Lease == 0 {
 		cfg.Lease = 5 * time.Second
 	}
+	cfg.ID = operator()
 	cfg.Tuning.Renew = min(cfg.Lease/3, 500*time.Millisecond)
 	cfg.Tuning.Poll, cfg.Tuning.PollStable = cfg.Tuning.Renew, time.Second
 	return cfg
+}
+
+// operator names who runs this command, for the readers of a request to hand over.
+func operator() string {
+	name, host := "operator", "localhost"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return fmt.Sprintf("%.50s@%.200s", name, host)
 }
 
 // observer observes one election, without taking part in it.

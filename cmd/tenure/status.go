@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/story"
 )
 
 const aboutStatus = `Shows the leader of an election. It takes no part in the election and writes nothing.
@@ -17,7 +19,8 @@ const aboutStatus = `Shows the leader of an election. It takes no part in the el
 One look at the record shows which candidate wrote it last. If the leader's timestamp in the record
 is less than a lease old, this candidate leads. Otherwise clocks may differ, or the leader died and
 no candidate followed. So status watches the record for up to --wait, until it is renewed or the
-lease has run out.
+lease has run out, and says so on standard error. If --wait is over before, or 0, the leader is not
+confirmed.
 
 Only the leader knows how long its lease still lasts. Others see the time of its last renewal by the
 leader's clock, and know that the lease lasts no more than one lease from now. No clock decides which
@@ -28,6 +31,8 @@ Exit codes:
   1  the leader cannot be determined, or the key holds no election record; a hint gives the remedy
   2  a flag, an argument or a variable is wrong
   3  nobody leads
+  4  the record names a leader, but is older than its lease by its writer's clock, and no renewal was
+     seen: not confirmed
 
 Each line of --json is one object. It has time, event ("status"), election, id (of this command),
 term, store and record ("held", "released", "vacant", "absent", "malformed" or "foreign"). It also
@@ -70,7 +75,10 @@ func (s *statusFlags) run(c *cobra.Command) error {
 		return err
 	}
 	defer func() { _ = o.close() }()
-	now, err := o.judge(c.Context(), s.wait)
+	now, err := o.judge(c.Context(), s.wait, func(leader string, renewed time.Time, within time.Duration) {
+		text := story.NotConfirmed(renewed, time.Now())
+		fmt.Fprintln(c.ErrOrStderr(), output.Plain(fmt.Sprintf("%s is %s; waiting up to %v for a renewal", leader, text, within)))
+	})
 	if err != nil {
 		return err
 	}
@@ -85,14 +93,20 @@ func (s *statusFlags) run(c *cobra.Command) error {
 		return now.err
 	case now.Leader == "":
 		return fault.Exit(fault.NoLeader)
+	case now.unconfirmed():
+		return o.notConfirmed(now)
 	}
 	return nil
 }
 
-// judge reads the record, and watches it if one read does not show whether its leader lives.
-func (o *observer) judge(ctx context.Context, within time.Duration) (standing, error) {
+// judge reads the record, and watches it if one read does not show whether its leader lives. It
+// calls waits before it watches.
+func (o *observer) judge(
+	ctx context.Context, within time.Duration, waits func(leader string, renewed time.Time, within time.Duration),
+) (standing, error) {
 	s, err := o.look(ctx)
 	if err == nil && within > 0 && s.Leader.Exists() && !fresh(s.Record, time.Now()) {
+		waits(s.Leader.ID, s.Record.Updated, min(within, s.Record.Lease))
 		s, err = o.wait(ctx, within, func(s tenure.Status) bool {
 			return s.Known && (!s.Leader.Exists() || s.Confirmed)
 		})
@@ -101,6 +115,15 @@ func (o *observer) judge(ctx context.Context, within time.Duration) (standing, e
 		return standing{}, err
 	}
 	return o.standing(s), nil
+}
+
+// notConfirmed is the error for a leader that may be dead. Its clock may also be wrong.
+func (o *observer) notConfirmed(now standing) error {
+	f := fault.New(fmt.Sprintf("give --wait %v or more: a leader that is alive renews within its lease", millis(now.LeaseMillis)),
+		"election %q in %v: %s is not confirmed as the leader: no renewal was seen, and by its writer's clock the record was not written within the last %v",
+		o.Name(), o.place, output.Plain(now.Leader), millis(now.LeaseMillis))
+	f.Code = fault.NotConfirmed
+	return f
 }
 
 // fresh reports whether the record was renewed less than a lease ago by its leader's clock. This
@@ -131,6 +154,9 @@ type standing struct {
 
 	err error
 }
+
+// unconfirmed reports that the leader may be dead.
+func (st *standing) unconfirmed() bool { return !st.Confirmed && st.LeftMillis == nil }
 
 // handOverRequest is a request to hand over.
 type handOverRequest struct {

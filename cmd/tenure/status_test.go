@@ -94,12 +94,14 @@ func TestStatusOfARecordThatLooksOld(t *testing.T) {
 		h := natsHome(t)
 		h.put(record("node-1", 7, time.Second, long, ""))
 		h.says("status").must(t, 3, `^record    node-1 held it in term 7; its lease of 1s has run out$`)
-		h.says("status", "--wait", "0").must(t, 0, `^leader    node-1 in term 7$`, `^renewed   1h0m.* ago by the leader's clock, and no renewal was seen: it may be dead$`)
+		h.says("status", "--wait", "0").must(t, 4, `^leader    node-1 in term 7$`, `^renewed   not confirmed: last written 60 min ago, by its writer's clock$`,
+			`^error: .*: node-1 is not confirmed as the leader: no renewal was seen, and .* within the last 1s$`, `^hint: give --wait 1s or more`)
+		h.says("status", "--wait", "1ms").must(t, 4, `^node-1 is not confirmed: last written 60 min ago, by its writer's clock; waiting up to 1ms for a renewal$`)
 	})
 	t.Run("of a clock that is out of its mind", func(t *testing.T) {
 		h := natsHome(t)
 		h.put(record("node-1", 7, time.Second, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), ""))
-		h.says("status", "--wait", "0").must(t, 0, `^renewed   on 9999-12-31 by the leader's clock, which is wrong if the leader lives, and no renewal was seen: it may be dead$`)
+		h.says("status", "--wait", "0").must(t, 4, `^renewed   not confirmed: last written on 9999-12-31, by its writer's clock$`)
 	})
 	t.Run("of one whose clock is wrong", func(t *testing.T) {
 		h := natsHome(t)
@@ -124,7 +126,7 @@ func TestObserversWriteNothing(t *testing.T) {
 	h := natsHome(t)
 	h.put(record("node-1", 7, 2*time.Second, time.Now(), ""))
 	before := h.entry().Version
-	h.watches("nobody leads").must(t, 0, "node-1 leads in term 7")
+	h.watches("nobody leads").must(t, 0, "node-1 in term 7 is not confirmed: last written .* ago, by its writer's clock")
 	h.says("status").must(t, 3) // not renewed for a lease
 	if after := h.entry().Version; after != before {
 		t.Errorf("version %v after %v", after, before)
@@ -151,7 +153,7 @@ func TestObserversNeedNoRightToWrite(t *testing.T) {
 	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
 	h.url = at("looker:s3cret")
 	h.says("status").must(t, 0, `^leader    node-1 in term 7$`)
-	h.watches("node-1 leads in term 7").must(t, 0)
+	h.watches("node-1 in term 7 is not confirmed").must(t, 0)
 	h.says("hand-over").must(t, 1, `^error: --store nats://\*\*\*@.*/ELECTIONS: .*permission denied.*\$KV\.ELECTIONS\.billing`, `^hint: grant it`)
 	h.put("node-1")
 	h.says("reset", "--force").must(t, 1, `^error: --store nats://\*\*\*@.*/ELECTIONS: .*permission denied.*\$KV\.ELECTIONS\.billing`, `^hint: grant it`)

@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/internal/records"
+	"github.com/tenure-go/tenure/internal/story"
 )
 
 // print writes the status as text, with a line for each known fact.
@@ -59,6 +60,9 @@ func (st standing) history() string {
 
 // renewal returns when the leader has renewed its lease for the last time.
 func (st standing) renewal() string {
+	if st.unconfirmed() {
+		return st.notRenewed()
+	}
 	var all []string
 	if st.Confirmed {
 		all = append(all, "just now")
@@ -66,17 +70,25 @@ func (st standing) renewal() string {
 	if st.Renewed != nil {
 		switch age := st.Time.Sub(*st.Renewed).Round(100 * time.Millisecond); {
 		case age.Abs() > aYear:
-			all = append(all, "on "+st.Renewed.Format(time.DateOnly)+" by the leader's clock, which is wrong if the leader lives")
+			all = append(all, "on "+st.Renewed.Format(time.DateOnly)+" by the leader's clock, which is wrong")
 		case age < 0:
 			all = append(all, fmt.Sprintf("in %v by the leader's clock", -age))
 		default:
 			all = append(all, fmt.Sprintf("%v ago by the leader's clock", age))
 		}
 	}
-	if !st.Confirmed && st.LeftMillis == nil {
-		all = append(all, "and no renewal was seen: it may be dead")
-	}
 	return strings.Join(all, ", ")
+}
+
+// notRenewed returns when the record was written, if its leader was not seen to renew.
+func (st standing) notRenewed() string {
+	switch {
+	case st.Renewed == nil:
+		return story.NotConfirmed(time.Time{}, st.Time)
+	case st.Time.Sub(*st.Renewed).Abs() > aYear:
+		return "not confirmed: last written on " + st.Renewed.Format(time.DateOnly) + ", by its writer's clock"
+	}
+	return story.NotConfirmed(*st.Renewed, st.Time)
 }
 
 // aYear is the age above which renewal prints a date.

@@ -195,7 +195,8 @@ func TestWatchWritesLinesWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
-	h.watches("node-1 leads in term 7").must(t, 0, `^Election "billing" in nats://\*\*\*@.*/ELECTIONS\. Ctrl-C ends\.$`, `^\d\d:\d\d:\d\d\.\d{3}  node-1 leads in term 7, at 10\.0\.0\.1:80$`)
+	h.watches("node-1 in term 7 is not confirmed").must(t, 0, `^Election "billing" in nats://\*\*\*@.*/ELECTIONS\. Ctrl-C ends\.$`,
+		`^\d\d:\d\d:\d\d\.\d{3}  node-1 in term 7 is not confirmed: last written \d\S* s ago, by its writer's clock$`)
 	h.says("watch", "--for", "100ms").must(t, 0)
 	h.says("watch", "--for", "-1s").must(t, 2, `^error: --for is -1s; it must not be negative$`)
 }
@@ -253,11 +254,11 @@ func TestWatchOnATerminal(t *testing.T) {
 	w.Await(0, "\x1b[?1049h")
 	w.Await(0, "node-1")
 	w.Press("q")
-	if after, code := w.Restored("node-1 leads in term 7"); code != 0 || strings.Count(after, "\n") != 1 {
+	if after, code := w.Restored("node-1 in term 7 is not confirmed"); code != 0 || strings.Count(after, "\n") != 1 {
 		t.Errorf("ended with %d and %q", code, after)
 	}
 	lines := open("--plain")
-	lines.Await(0, "node-1 leads in term 7")
+	lines.Await(0, "node-1 in term 7 is not confirmed")
 	if text := w.Output() + lines.Output(); strings.Contains(lines.Output(), "\x1b[?1049h") || strings.Contains(text, "s3cret") {
 		t.Errorf("got %q", text)
 	}

@@ -13,10 +13,11 @@ import (
 
 // The exit codes of every command.
 const (
-	Done     = 0
-	Failed   = 1
-	Usage    = 2
-	NoLeader = 3
+	Done         = 0
+	Failed       = 1
+	Usage        = 2
+	NoLeader     = 3
+	NotConfirmed = 4 // a record names a leader that was not seen to renew
 )
 
 // Error is an error with a remedy. Several problems at once are an errors.Join in Err.
