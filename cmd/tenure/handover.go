@@ -27,10 +27,11 @@ Candidates of releases before this rule do not answer. With --force, the leader 
 candidate is not there; then another candidate leads, perhaps the same as before. If the candidate
 leads already, nothing is asked.
 
-Waits for up to --wait until leadership has moved. The leader's work may take up to its own setting
---finish-within, 10 s by default, to finish. After that time the leader no longer renews its lease. To
-ask takes one write in most cases, and at most 10 s and a lease: a record that may be out of date, as
-after a failover of the database, is not changed before the leader has renewed it.
+Asks the leader, and waits until leadership has moved, for up to --wait in all. The leader's work may
+take up to its own setting --finish-within, 10 s by default, to finish. After that time the leader no
+longer renews its lease. To ask takes one write in most cases. A record that may be out of date, as
+after a failover of the database, is not changed before the leader has renewed it, which takes up to
+10 s and a lease. The store has 10 s to answer in any case.
 
 Exit codes:
   0  leadership has moved, to --to if that is given; or that candidate leads already; or with --wait 0,
@@ -71,7 +72,7 @@ func newHandOver() *cobra.Command {
 	h.define(c.Flags())
 	c.Flags().StringVar(&h.to, "to", "", "ID of the candidate that should lead next (default any)")
 	c.Flags().BoolVar(&h.force, "force", false, "with --to: the leader leaves even if that candidate does not accept")
-	c.Flags().DurationVar(&h.wait, "wait", 0, "how long to wait until leadership has moved; 0: not at all (default 10s and four leases)")
+	c.Flags().DurationVar(&h.wait, "wait", 0, "how long to ask and wait until leadership has moved; 0: no wait (default 10s and four leases)")
 	return c
 }
 
@@ -96,6 +97,7 @@ func usualWait(lease time.Duration) time.Duration { return 10*time.Second + 4*le
 
 // handOver asks the leader to hand over, and waits for the result.
 func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverTeller) error {
+	began := time.Now()
 	s, err := o.look(ctx)
 	if err != nil {
 		return err
@@ -113,15 +115,14 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if h.wait < 0 {
 		h.wait = usualWait(s.Record.Lease)
 	}
-	began := time.Now()
-	if err := o.ask(ctx, h, answerWithin+s.Record.Lease); err != nil {
+	if err := o.ask(ctx, h, h.askWithin(s.Record.Lease)); err != nil {
 		return err
 	}
 	tell.asked(o, s.Leader, h.to)
 	if h.wait == 0 {
 		return nil
 	}
-	m := move{from: s.Leader}
+	m := move{from: s.Leader, asked: time.Now()}
 	now, err := o.follow(ctx, &m, h.wait-time.Since(began))
 	if err != nil {
 		return err
@@ -131,14 +132,14 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 			tell.unchanged(o, now.Leader)
 			return
 		}
-		tell.moved(o, s.Leader, now.Leader, m.at.Sub(began))
+		tell.moved(o, s.Leader, now.Leader, m.at.Sub(m.asked))
 	})
 }
 
 // move is what is seen of a hand-over.
 type move struct {
-	from tenure.Leader
-	at   time.Time // when leadership had moved
+	from      tenure.Leader
+	asked, at time.Time // when the leader was asked, and when leadership had moved
 	// offered and accepted: the record had an offer to a candidate, and the request that it made of it.
 	offered, accepted bool
 }
@@ -166,6 +167,16 @@ func (o *observer) follow(ctx context.Context, m *move, within time.Duration) (t
 		return now, err
 	}
 	return o.wait(ctx, min(time.Until(end), now.Record.Lease), m.see)
+}
+
+// askWithin returns how long the request may take, with the wait for a renewal of the leader. The
+// store has time to answer even if --wait is shorter.
+func (h *handOverFlags) askWithin(lease time.Duration) time.Duration {
+	most := answerWithin + lease
+	if h.wait == 0 {
+		return most
+	}
+	return min(most, max(h.wait, answerWithin))
 }
 
 // ask makes the request. Its time is bounded, since it may take several attempts, and wait for the
@@ -201,8 +212,13 @@ func (m *move) outcome(s tenure.Status, h *handOverFlags, told func()) error {
 	from, to := m.from, s.Leader
 	before, now := output.Plain(from.ID), output.Plain(to.ID)
 	switch {
+	case m.ignored(&s, time.Since(m.asked)):
+		return unanswered(&s, before, time.Since(m.asked))
 	case !to.Exists():
-		return m.noLeader(s, h)
+		f := fault.New("tenure watch shows when a candidate is elected; candidates that are not eligible do not claim",
+			"%s has left, and no candidate has followed it within %v", before, h.wait)
+		f.Code = fault.NoLeader
+		return f
 	case to.Term == from.Term && m.offered && !m.accepted:
 		return fault.New("check that "+output.Plain(h.to)+" runs, takes part in this election and is eligible; --force asks the leader to leave all the same",
 			"%s has not accepted, so %s goes on leading in term %d", output.Plain(h.to), before, from.Term)
@@ -222,15 +238,22 @@ func (m *move) outcome(s tenure.Status, h *handOverFlags, told func()) error {
 	return nil
 }
 
-// noLeader returns the error for a leader that is gone without a successor.
-func (m *move) noLeader(s tenure.Status, h *handOverFlags) error {
-	before := output.Plain(m.from.ID)
-	f := fault.New("tenure watch shows when a candidate is elected; candidates that are not eligible do not claim",
-		"%s has left, and no candidate has followed it within %v", before, h.wait)
-	if s.Record.Kind == admin.Held && s.Record.Term == m.from.Term {
-		f = fault.New("it was cut off or is dead; tenure watch shows when a candidate is elected",
-			"%s has not renewed for its lease of %v, and so could not be asked; no candidate has followed it", before, s.Record.Lease)
+// ignored reports whether the leader did not renew for so long after it was asked that a living one
+// would have. Its lease may have run out since.
+func (m *move) ignored(s *tenure.Status, since time.Duration) bool {
+	r := &s.Record
+	return r.Kind == admin.Held && r.Term == m.from.Term && r.Seen.Before(m.asked) && since > r.Lease/2
+}
+
+// unanswered is the error for a leader that did not renew since it was asked.
+func unanswered(s *tenure.Status, leader string, since time.Duration) error {
+	if s.Leader.Exists() {
+		return fault.New("it may be dead or cut off: if so, its lease runs out, and another candidate follows; tenure watch shows it",
+			"%s did not answer: it has not renewed its lease since it was asked, %v ago", leader, since.Round(100*time.Millisecond))
 	}
+	f := fault.New("it is dead or cut off; tenure watch shows when a candidate is elected",
+		"%s did not answer: its lease ran out without a renewal since it was asked, %v ago, and no candidate has followed it",
+		leader, since.Round(100*time.Millisecond))
 	f.Code = fault.NoLeader
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/internal/records"
 )
 
@@ -49,15 +50,6 @@ func TestHandOverThatNobodyAccepts(t *testing.T) {
 			t.Errorf("node-1 is %s in term %d", s.State, s.Term)
 		}
 	}
-}
-
-// A leader that is dead cannot be asked: it has not left, and the whole takes no longer than --wait.
-func TestHandOverOfADeadLeader(t *testing.T) {
-	t.Parallel()
-	h := natsHome(t)
-	h.put(record("node-1", 7, time.Second, time.Now(), ""))
-	h.says("hand-over", "--to", "node-2", "--wait", "3s").must(t, 3,
-		`^error: node-1 has not renewed for its lease of 1s, and so could not be asked; no candidate has followed it$`, `^hint: it was cut off or is dead`)
 }
 
 func TestHandOverReportsEachStepInJSON(t *testing.T) {
@@ -128,6 +120,42 @@ func TestHandOverOfSlowWork(t *testing.T) {
 	h.await(m, leads)
 	h.says("hand-over", "--wait", "100ms").must(t, 1, `^error: node-1 still leads in term \d+ after 100ms$`, `^hint: it is asked`)
 	h.says("hand-over", "--wait", "0").must(t, 0, `^node-1, who leads in term \d+, is asked to hand over$`)
+}
+
+// The whole command takes --wait at most. A dead leader did not leave.
+func TestHandOverOfADeadLeader(t *testing.T) {
+	t.Parallel()
+	h := natsHome(t)
+	h.put(record("node-1", 7, time.Second, time.Now().Add(-time.Hour), ""))
+	h.says("hand-over", "--wait", "5s").must(t, 3, `^error: node-1 did not answer: its lease ran out without a renewal since it was asked, .* ago, and no candidate has followed it$`,
+		`^hint: it is dead or cut off`)
+}
+
+func TestIgnoredRequest(t *testing.T) {
+	m := move{from: tenure.Leader{ID: "node-1", Term: 7}, asked: time.Now()}
+	asked := admin.Record{Kind: admin.Held, Term: 7, Lease: 4 * time.Second, Seen: m.asked.Add(-time.Second)}
+	renewed, released, next := asked, asked, asked
+	renewed.Seen, released.Kind, next.Term = m.asked.Add(time.Second), admin.Released, 8
+	for _, c := range []struct {
+		why    string
+		record admin.Record
+		since  time.Duration
+		want   bool
+	}{
+		{"no renewal came", asked, 3 * time.Second, true},
+		{"none is due yet", asked, time.Second, false},
+		{"it renewed", renewed, 3 * time.Second, false},
+		{"it released", released, 3 * time.Second, false},
+		{"the next leader is asked", next, 3 * time.Second, false},
+	} {
+		if got := m.ignored(&tenure.Status{Leader: m.from, Record: c.record}, c.since); got != c.want {
+			t.Errorf("%s: %v", c.why, got)
+		}
+	}
+	err := unanswered(&tenure.Status{Leader: m.from, Record: asked}, "node-1", 3*time.Second)
+	if got := err.Error(); got != "node-1 did not answer: it has not renewed its lease since it was asked, 3s ago" {
+		t.Errorf("says %s", got)
+	}
 }
 
 // An ID with a line break does not start a new line.
