@@ -199,3 +199,12 @@ func TestDashboardShowsMembers(t *testing.T) {
 		return err
 	})
 }
+
+// An operator sees on standard error that a store cannot be reached.
+func TestDashboardLogsAStoreThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	w, _ := startDashboard(t, "--store", "nats://user:s3cret@127.0.0.1:1/ELECTIONS")
+	w.says(`"msg":"the store cannot be reached","store":"nats://***@127.0.0.1:1/ELECTIONS","cause":`)
+	w.signal(syscall.SIGTERM)
+	w.ends(0)
+}
