@@ -122,7 +122,7 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if h.wait == 0 {
 		return nil
 	}
-	m := move{from: s.Leader, asked: time.Now()}
+	m := move{from: s.Leader, written: s.Record.Updated, asked: time.Now()}
 	now, err := o.follow(ctx, &m, h.wait-time.Since(began))
 	if err != nil {
 		return err
@@ -139,6 +139,7 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 // move is what is seen of a hand-over.
 type move struct {
 	from      tenure.Leader
+	written   time.Time // when the leader had last written its record, by its clock
 	asked, at time.Time // when the leader was asked, and when leadership had moved
 	// offered and accepted: the record had an offer to a candidate, and the request that it made of it.
 	offered, accepted bool
@@ -242,7 +243,7 @@ func (m *move) outcome(s tenure.Status, h *handOverFlags, told func()) error {
 // would have. Its lease may have run out since.
 func (m *move) ignored(s *tenure.Status, since time.Duration) bool {
 	r := &s.Record
-	return r.Kind == admin.Held && r.Term == m.from.Term && r.Seen.Before(m.asked) && since > r.Lease/2
+	return r.Kind == admin.Held && r.Term == m.from.Term && r.Updated.Equal(m.written) && since > r.Lease/2
 }
 
 // unanswered is the error for a leader that did not renew since it was asked.

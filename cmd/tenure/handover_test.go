@@ -132,10 +132,10 @@ func TestHandOverOfADeadLeader(t *testing.T) {
 }
 
 func TestIgnoredRequest(t *testing.T) {
-	m := move{from: tenure.Leader{ID: "node-1", Term: 7}, asked: time.Now()}
-	asked := admin.Record{Kind: admin.Held, Term: 7, Lease: 4 * time.Second, Seen: m.asked.Add(-time.Second)}
+	m := move{from: tenure.Leader{ID: "node-1", Term: 7}}
+	asked := admin.Record{Kind: admin.Held, Term: 7, Lease: 4 * time.Second}
 	renewed, released, next := asked, asked, asked
-	renewed.Seen, released.Kind, next.Term = m.asked.Add(time.Second), admin.Released, 8
+	renewed.Updated, released.Kind, next.Term = time.Now(), admin.Released, 8
 	for _, c := range []struct {
 		why    string
 		record admin.Record

@@ -22,15 +22,24 @@ know it, which candidate led when, and how long failovers took. It numbers the t
 #2 and so on, and shows the fencing token beside the number. With --plain or --json, or if standard
 output is no terminal, it writes a line for each change.
 
+A record that is found at the start, or after an outage, does not show whether its leader is alive.
+That leader is not confirmed until a renewal is seen, and it leads since at least the first sight.
+
 A failover is counted from the last sign of the previous leader: its release, or its last renewal
-that was seen. After a renewal it takes at least the lease. A store that does not push, such as
-object storage, is read once or twice a second, so times there are no finer than that.
+that was seen. After a renewal it takes at least the lease. If the record of that leader was only
+found, the failover took at least the time from then. A store that does not push, such as object
+storage, is read once or twice a second, so times there are no finer than that.
 
 The lines of --json are objects with time, event, election, id (of this command) and term:
-  leader    leader, address: the present leader; without leader: nobody leads
+  leader    leader, address: the present leader; without leader: nobody leads. With atLeast, the
+            term began before since
+  named     leader, address, written (by its writer's clock), leaseMillis: a record that was found
+            names this leader, and no renewal was seen
   failover  leader, from, kind ("graceful": the lease was released, "forced": the record was deleted,
-            "silence": it was not renewed), millis, and leastMillis if that is known; no failover is
-            reported if it was not seen how the last term ended
+            "silence": it was not renewed), millis, and leastMillis if that is known, and
+            downtimeMillis: the time without a lease. With atLeast, millis counts from a record that
+            was found, and byClockMillis by that record's clock. No failover is reported if it was
+            not seen how the last term ended
   asked     leader, to, by: the leader of that term is asked to hand over
   trouble   cause: the store failed or refused
   alarm     cause: the key holds a foreign or malformed record, or the store was recreated or restored

@@ -23,9 +23,9 @@ type What string
 // The kinds of fact.
 const (
 	Elected What = "elected" // Who leads in Term. If it is repeated, only the Address changed.
-	// Named: a record that was found names Who as the leader of Term, and no renewal of it was seen.
-	// It is followed by Elected when one is seen, or by Nobody. It comes again if that term is found
-	// again after a time in which changes may have been missed, or if its Address changed.
+	// Named: a record that was found names Who as the leader of Term, and no renewal of it was
+	// seen. It is followed by Elected when one is seen, or by Nobody. It comes again if that term
+	// is found again after a time in which changes may have been missed, or if its Address changed.
 	Named    What = "named"
 	Renewed  What = "renewed"  // Who has renewed Term. It may come before the Elected of that term.
 	Asked    What = "asked"    // Who is asked to hand over
@@ -46,25 +46,26 @@ type Fact struct {
 	Text    string
 	Address string
 	Lease   time.Duration
-	// Written is when the record was written by the clock of its writer, for Named, and for a Nobody
-	// that follows it; zero if that is not known.
+	// Written is when the record was written by the clock of its writer, for Named, and for a
+	// Nobody that follows it; zero if that is not known.
 	Written time.Time
 	// AtLeast: the term of an Elected began before At, when it was found.
 	AtLeast bool
 	// Took is how long a change of leader took. Least is the shortest possible time for it, or
 	// below 0 if that is not known.
 	Took, Least time.Duration
-	// TookAtLeast: Took counts from when the end of the last term was found, or its last record, and
-	// not from a release or a renewal that was seen as it happened. So the change took Took or longer.
+	// TookAtLeast: Took counts from when the end of the last term, or its last record, was found,
+	// and not from a release or a renewal that was seen as it happened. So the change took Took or
+	// longer.
 	TookAtLeast bool
-	// TookByClock is the time from the last renewal to At by the clock of the last leader, which may
-	// be wrong; 0 unless TookAtLeast is set after a Silence.
+	// TookByClock is the time from the last renewal to At by the clock of the last leader, which
+	// may be wrong; 0 unless TookAtLeast is set after a Silence.
 	TookByClock time.Duration
 	// Downtime is how long no member could act before an Elected: after a Silence since the end of
 	// the last lease that was seen, and after a release since that; 0 if that is not known.
 	Downtime time.Duration
-	// Expected is, for Nobody, until when it is normal that no member leads: a candidate waits for a
-	// lease after it has put the first record, as at each first start. It is zero otherwise.
+	// Expected is, for Nobody, until when it is normal that no member leads: a candidate waits for
+	// a lease after it has put the first record, as at each first start. It is zero otherwise.
 	Expected time.Time
 }
 
@@ -75,8 +76,8 @@ type Item struct {
 	Event *tenure.Event
 	// Before is the previous leader, for Elected, Named and Nobody, if there was one.
 	Before tenure.Leader
-	// LeaseEnded is when the lease of Before ran out, by its last renewal that was seen, for Elected
-	// and Nobody. It is zero if that is not known, or if the lease was released.
+	// LeaseEnded is when the lease of Before ran out, by its last renewal that was seen, for
+	// Elected and Nobody. It is zero if that is not known, or if the lease was released.
 	LeaseEnded time.Time
 	// Confirmed is when a renewal was seen that turned a Named into this Elected; zero if there was
 	// no Named.
@@ -235,7 +236,8 @@ func (s *Story) Hear(e tenure.Event) []Item {
 		s.invalid = s.invalid || errors.Is(e.Cause, tenure.ErrForeign) || errors.Is(e.Cause, tenure.ErrMalformed)
 	default:
 		fact.What = Trouble
-		s.storeFailed = s.storeFailed || !e.Time.Before(s.seen) // the event may come later than an answer
+		// the event may come after a later answer
+		s.storeFailed = s.storeFailed || !e.Time.Before(s.seen)
 	}
 	return []Item{{Fact: fact, Event: &e}}
 }

@@ -96,8 +96,8 @@ func limit(d time.Duration, known bool) string {
 	return units.Seconds(d)
 }
 
-// compare draws a failover as a line: thin for the least possible time, thick for the rest. The rest
-// has a color if it is longer than it should be. All lines have one scale.
+// compare draws a failover as a line: thin for the least possible time, thick for the rest. The
+// rest has a color if it is longer than it should be. All lines have one scale.
 func (m *Model) compare(f Fact, room int) string {
 	if room < 8 {
 		return ""

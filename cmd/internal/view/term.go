@@ -20,8 +20,8 @@ type term struct {
 	// written, by its writer's clock.
 	named   bool
 	written time.Time
-	// silent: the term ended with its lease. It is not known whether the leader acted after its last
-	// renewal, which is until.
+	// silent: the term ended with its lease. It is not known whether the leader acted after its
+	// last renewal, which is until.
 	silent  bool
 	atLeast bool // it began before from
 	// gone is when the lease that it left behind ran out or was taken over, if that was seen.
