@@ -77,18 +77,24 @@ func TestLeaseThatRanOutInASuspensionIsNoError(t *testing.T) {
 	w.says("up\n")
 	v := tenureRuns(t, h.args("watch")...).start()
 	v.says("node-1")
-	guard, err := strconv.Atoi(w.child(w.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.signal(syscall.SIGSTOP)
-	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	w.stopWithoutGuard()
 	v.says("nobody leads")
 	w.signal(syscall.SIGCONT)
 	w.says("the lease ran out while the guard could not act")
 	if strings.Contains(w.errs.String(), "level=ERROR") {
 		t.Errorf("it says\n%s", w.errs.String())
+	}
+}
+
+// stopWithoutGuard stops tenure run and kills its guard, so that neither can release the lease.
+func (w *wrapped) stopWithoutGuard() {
+	w.Helper()
+	guard, err := strconv.Atoi(w.child(w.cmd.Process.Pid))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.signal(syscall.SIGSTOP)
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		w.Fatal(err)
 	}
 }

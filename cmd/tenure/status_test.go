@@ -96,7 +96,8 @@ func TestStatusOfARecordThatLooksOld(t *testing.T) {
 		h.says("status").must(t, 3, `^record    node-1 held it in term 7; its lease of 1s has run out$`)
 		h.says("status", "--wait", "0").must(t, 4, `^leader    node-1 in term 7$`, `^renewed   not confirmed: last written 60 min ago, by its writer's clock$`,
 			`^error: .*: node-1 is not confirmed as the leader: no renewal was seen, and .* within the last 1s$`, `^hint: give --wait 1s or more`)
-		h.says("status", "--wait", "1ms").must(t, 4, `^node-1 is not confirmed: last written 60 min ago, by its writer's clock; waiting up to 1ms for a renewal$`)
+		h.put(record("node-1", 8, time.Hour, time.Now().Add(-3*time.Hour), ""))
+		h.says("status", "--wait", "1ms").must(t, 4, `^node-1 is not confirmed: last written 3 h ago, by its writer's clock; waiting up to 1ms for a renewal$`)
 	})
 	t.Run("of a clock that is out of its mind", func(t *testing.T) {
 		h := natsHome(t)
