@@ -24,8 +24,11 @@ type Dialect struct {
 	// whether the server hides open transactions.
 	read   string
 	insert string // of key, value, version, expected era; writes no row if there is one, or fails
-	update string // of value, version, key, expected version, expected era
-	files  bool   // the database is a file, which this process opens
+	// untouched is true while nothing was ever written to the table, even if all rows were removed
+	// since. It may also be false then. Empty: the database does not know.
+	untouched string
+	update    string // of value, version, key, expected version, expected era
+	files     bool   // the database is a file, which this process opens
 	// transaction: a write begins a transaction, which fails if one is open on the connection.
 	transaction bool
 	// probe fails if a transaction is open on the connection, and does nothing else. It is sent
@@ -43,7 +46,11 @@ type Dialect struct {
 }
 
 // statements are those of a dialect for one table.
-type statements struct{ create, era, read, insert, update, rights, keys string }
+type statements struct {
+	create, era, read, insert, update, rights, keys string
+	versions                                        string // selects all names and versions
+	untouched, first                                string // asks that, and inserts only if it is so
+}
 
 // render puts the name of the table and the expressions into the statements.
 func (d Dialect) render(t table, era string, notify bool) statements {
@@ -56,6 +63,7 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 		era = "CASE WHEN " + d.fit + " THEN " + era + " END"
 	}
 	literal := "'" + strings.ReplaceAll(quoted, "'", "''") + "'"
+	name := "'" + strings.ReplaceAll(t.name, "'", "''") + "'"
 	inner := strings.NewReplacer("{table}", quoted, "{literal}", literal)
 	outer := strings.NewReplacer(
 		"{table}", quoted, "{literal}", literal, "{era}", inner.Replace(era), "{clock}", d.clock,
@@ -64,7 +72,12 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 	text := statements{
 		create: outer.Replace(d.create), era: "SELECT " + inner.Replace(era), read: outer.Replace(d.read),
 		insert: outer.Replace(d.insert), update: outer.Replace(d.update), rights: outer.Replace(d.rights),
-		keys: "SELECT name FROM " + quoted,
+		keys: "SELECT name FROM " + quoted, versions: "SELECT name, version FROM " + quoted,
+	}
+	if d.untouched != "" {
+		untouched := strings.NewReplacer("{name}", name, "{schema}", t.in(d.quote)).Replace(d.untouched)
+		text.untouched = "SELECT " + untouched
+		text.first = strings.Replace(text.insert, " ON CONFLICT", " AND "+untouched+" ON CONFLICT", 1)
 	}
 	if notify {
 		text.insert, text.update = fmt.Sprintf(d.notify, text.insert), fmt.Sprintf(d.notify, text.update)

@@ -1,5 +1,7 @@
 package sqlstore
 
+import "time"
+
 // Option changes the behavior of New.
 type Option func(*settings)
 
@@ -11,6 +13,8 @@ type settings struct {
 	notify   bool
 	reserved bool
 	file     string
+	pristine bool
+	every    time.Duration
 }
 
 // WithTable names the table, as "table" or "schema.table". All statements quote the names, so upper
@@ -36,6 +40,16 @@ func WithReservedConnection() Option {
 // when New is called. Other databases ignore it.
 func WithFile(path string) Option {
 	return func(set *settings) { set.file = path }
+}
+
+// WithPristine lets the first election in a new table of SQLite begin at once, and not after one
+// lease. The caller vouches that no living candidate knew an earlier file of this path, or an
+// earlier table in it: a leader of the old one trusts its lease until it notices. The store itself
+// proves the rest: the write of the first claim fails if anything was ever written to this table.
+// It needs a table that [Store.Create] of this version made; in an older one the option has no
+// effect. New returns an error with any other dialect.
+func WithPristine() Option {
+	return func(set *settings) { set.pristine = true }
 }
 
 // WithCode sets the function that returns the database's code from an error of a driver: the

@@ -23,7 +23,13 @@ type row struct {
 	clock   int64
 	// hides: the server does not show open transactions.
 	hides bool
+	// pristine: there is no row, and nothing was ever written to the table.
+	pristine bool
 }
+
+// untouched is the beginning of the version of an absence in a table to which nothing was ever
+// written; the era follows. No row has such a version: see damaged.
+const untouched = " "
 
 const (
 	// latest is above every term that a candidate takes until the year 2112, when a clock in
@@ -39,6 +45,9 @@ const (
 func (r *row) entry(key string) driver.Entry {
 	floor, notice := r.bound()
 	e := driver.Entry{Floor: floor, Ceiling: latest, Era: era(r.era)}
+	if r.pristine {
+		e.Version, e.Pristine = driver.Version(untouched+r.era), true
+	}
 	if !r.version.Valid {
 		return e
 	}

@@ -16,7 +16,8 @@ func SQLite() Dialect {
 		era:   `'{file}'`,
 		clock: `CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)`,
 		create: `CREATE TABLE IF NOT EXISTS {table} (
-  name    TEXT    NOT NULL PRIMARY KEY,
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  name    TEXT    NOT NULL UNIQUE,
   value   BLOB    NOT NULL,
   version TEXT    NOT NULL,
   floor   INTEGER NOT NULL,
@@ -24,6 +25,11 @@ func SQLite() Dialect {
 )`,
 		read: `SELECT substr(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock}, 0 ` +
 			`FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON t.name = ?1`,
+		// SQLite keeps the highest number that the column seq ever had in the table sqlite_sequence,
+		// in the transaction of each INSERT, whoever makes it. DELETE leaves it there.
+		untouched: `EXISTS (SELECT 1 FROM {schema}sqlite_master AS m WHERE m.type = 'table' AND m.name = {name} ` +
+			`AND m.sql LIKE '%seq INTEGER PRIMARY KEY AUTOINCREMENT%' ` +
+			`AND NOT EXISTS (SELECT 1 FROM {schema}sqlite_sequence AS q WHERE q.name = m.name))`,
 		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
 			`SELECT ?1, ?2, ?3, {credible clock} + 1, {era} WHERE {era} = ?4 ON CONFLICT (name) DO NOTHING`,
 		update: `UPDATE {table} SET value = ?1, version = ?2, floor = max({credible floor}, {credible clock}) + 1, era = {era} ` +

@@ -34,6 +34,8 @@ type Store struct {
 	// arrival for each key.
 	wary bool
 	met  sync.Map
+	// pristine: the caller vouches that no living candidate knew an earlier table.
+	pristine bool
 }
 
 // New returns the elections in a table of the database, over a pool of connections that stays the
@@ -58,10 +60,13 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("sqlstore: %w", err)
 	case set.notify && dialect.notify == "":
 		return nil, fmt.Errorf("sqlstore: %s has no notifications; leave WithNotifications out", dialect.name)
+	case set.pristine && dialect.untouched == "":
+		return nil, fmt.Errorf("sqlstore: %s cannot prove that nothing was ever written to a table; leave WithPristine out", dialect.name)
 	}
 	s := &Store{
 		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era, set.notify), code: set.code,
 		wary: dialect.recurs && set.era == dialect.era, pool: newConnections(),
+		pristine: set.pristine,
 	}
 	if set.file != "" {
 		if s.files.given, err = filepath.Abs(set.file); err != nil {
@@ -123,7 +128,13 @@ func (s *Store) row(ctx context.Context, c session, key string) (r row, err erro
 	err = c.queryRow(ctx, s.text.read, key).
 		Scan(&r.value, &r.version, &r.floor, &r.wroteIn, &now, &r.clock, &r.hides)
 	r.era = now.String
-	if err := cmp.Or(err, s.known(now), r.damaged()); err != nil || !r.hides {
+	if err := cmp.Or(err, s.known(now), r.damaged()); err != nil {
+		return r, err
+	}
+	if s.pristine && !r.version.Valid {
+		r.pristine, err = s.untouched(ctx, c)
+	}
+	if err != nil || !r.hides {
 		return r, err
 	}
 	// An open transaction would show its own writes, as if they were committed.
@@ -158,6 +169,9 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	v, err := on(ctx, s, func(ctx context.Context, c session) (version, error) {
 		if prev == "" {
 			return s.insert(ctx, c, key, value)
+		}
+		if era, ok := strings.CutPrefix(string(prev), untouched); ok && s.text.first != "" {
+			return s.insertFirst(ctx, c, key, era, value)
 		}
 		return s.update(ctx, c, key, parseVersion(prev), value)
 	})

@@ -41,5 +41,13 @@ func (t table) quoted(quote string) string {
 	if t.schema == "" {
 		return name
 	}
-	return quote + strings.ReplaceAll(t.schema, quote, quote+quote) + quote + "." + name
+	return t.in(quote) + name
+}
+
+// in returns the schema as the beginning of a name in a statement; empty if there is none.
+func (t table) in(quote string) string {
+	if t.schema == "" {
+		return ""
+	}
+	return quote + strings.ReplaceAll(t.schema, quote, quote+quote) + quote + "."
 }

@@ -20,6 +20,21 @@ func (s *Store) insert(ctx context.Context, c session, key string, value []byte)
 	return next, s.write(ctx, c, key, value, next, s.text.insert, key, value, next.stamp, next.era)
 }
 
+// insertFirst writes only if nothing was ever written to the table.
+func (s *Store) insertFirst(ctx context.Context, c session, key, era string, value []byte) (version, error) {
+	next := version{newStamp(key, value), era}
+	return next, s.write(ctx, c, key, value, next, s.text.first, key, value, next.stamp, next.era)
+}
+
+// untouched reports whether the database proves that nothing was ever written to the table.
+func (s *Store) untouched(ctx context.Context, c session) (proven bool, err error) {
+	err = c.queryRow(ctx, s.text.untouched).Scan(&proven)
+	if err != nil && s.dialect.means(s.code(err), err.Error()) == noTable {
+		return false, nil // an older version made the table, without the sequence
+	}
+	return proven, err
+}
+
 func (s *Store) update(ctx context.Context, c session, key string, was version, value []byte) (version, error) {
 	next := version{newStamp(key, value), was.era}
 	return next, s.write(ctx, c, key, value, next, s.text.update, value, next.stamp, key, was.stamp, was.era)

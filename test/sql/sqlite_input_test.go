@@ -109,7 +109,7 @@ func TestSQLiteEditedRow(t *testing.T) {
 func TestSQLiteForeignBytesAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, s := openSQLite(t, filepath.Join(t.TempDir(), "elections.db"))
-		run(t, db, `INSERT INTO tenure VALUES ('billing', 'not a record', 'by-hand', 0, '')`)
+		run(t, db, `INSERT INTO tenure (name, value, version, floor, era) VALUES ('billing', 'not a record', 'by-hand', 0, '')`)
 		alarms := make(chan error, 1)
 		e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second, OnEvent: func(e tenure.Event) {
 			if e.Kind == tenure.EventAlarm {

@@ -29,6 +29,8 @@ variables, and they override the file.
 Databases, --store postgres://[USER[:PASSWORD]@]HOST[:PORT],.../DATABASE[?...], mysql://... (also
 for MariaDB) and sqlite:FILE, take these parameters:
   table=NAME         the table, or SCHEMA.TABLE; by default tenure, which --create makes
+  pristine=true      for sqlite: you know that no candidate used an earlier file of this path: so
+                     none has to wait for one lease in a new one
   push=off           for postgres: poll, instead of listening to notifications
   listen=HOST:PORT   for postgres: the server's own address, if the URL leads to a pooler
   tls=MODE           for mysql: true, false, skip-verify or preferred, which is the default
@@ -39,9 +41,9 @@ target_session_attrs, and their variables and files: PGPASSFILE, PGPASSWORD, PGS
 takes MYSQL_PWD and the section client of ~/.my.cnf. A file of SQLite is for processes on one
 machine.
 
-Object storage and databases do not push changes, except PostgreSQL. With --peer each candidate
-listens, publishes its address in the record while it leads, and reports renewals and its release to
-the others. A candidate dials only addresses in --peer-allow. By default these are the loopback
-addresses if its own address is one of them, and otherwise the private ones (10.0.0.0/8,
-172.16.0.0/12, 192.168.0.0/16, fc00::/7). A public address needs --peer-allow. Without certificates
-peers talk plain HTTP; their reports are signed in any case.`
+Object storage, MySQL and MariaDB do not push changes. With --peer each candidate listens, publishes
+its address in the record while it leads, and reports renewals and its release to the others. A
+candidate dials only addresses in --peer-allow. By default these are the loopback addresses if its
+own address is one of them, and otherwise the private ones (10.0.0.0/8, 172.16.0.0/12,
+192.168.0.0/16, fc00::/7). A public address needs --peer-allow. Without certificates peers talk
+plain HTTP; their reports are signed in any case.`

@@ -59,7 +59,7 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	}
 	usage := "bucket, topic or table on a running server, or a file of SQLite: nats://[user:password@]host[:port]/BUCKET[?migrating=true|pristine=true], tls://..., " +
 		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME], kafka://host[:port],.../TOPIC[?mode=neli&group=NAME], " +
-		"postgres://user@host/DATABASE[?table=NAME], mysql://..., or sqlite:FILE" + store
+		"postgres://user@host/DATABASE[?table=NAME], mysql://..., or sqlite:FILE[?pristine=true]" + store
 	if s.Several {
 		f.StringArrayVar(&s.stores, FlagStore, nil, usage+"; may be given more than once")
 	} else {

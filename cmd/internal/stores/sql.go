@@ -24,10 +24,15 @@ type SQL struct {
 	// is "off" or empty.
 	Listen string `json:"listen,omitempty"`
 	Push   string `json:"push,omitempty"`
+	// Pristine: no living member has used an earlier file of this path, so the first election in a
+	// new file of SQLite need not wait.
+	Pristine bool `json:"pristine,omitempty"`
 }
 
 // pushes reports whether the store pushes changes.
-func (s *SQL) pushes() bool { return s.Scheme == "postgres" && s.Push != "off" }
+func (s *SQL) pushes() bool {
+	return s.Scheme == "postgres" && s.Push != "off" || s.Scheme == "sqlite"
+}
 
 // database holds the differences between the databases.
 type database struct {
@@ -84,6 +89,9 @@ func (s *SQL) options() (all []sqlstore.Option) {
 	if s.Scheme == "sqlite" {
 		all = append(all, sqlstore.WithFile(s.URL))
 	}
+	if s.Pristine {
+		all = append(all, sqlstore.WithPristine())
+	}
 	return all
 }
 
@@ -131,8 +139,11 @@ type table interface {
 
 // over returns the store over a pool.
 func (s *SQL) over(db *sql.DB, o Options) (table, error) {
-	if !s.pushes() {
+	switch {
+	case !s.pushes():
 		return sqlstore.New(db, s.database().dialect(), s.options()...)
+	case s.Scheme == "sqlite":
+		return sqlstore.NewSQLite(db, s.options()...)
 	}
 	listen, err := s.listener(o)
 	if err != nil {

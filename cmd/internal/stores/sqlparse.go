@@ -20,7 +20,7 @@ const (
 
 // sqlParameters are those whose values are no secrets.
 var sqlParameters = []string{
-	"table", "listen", "push", "tls", "ssl-ca", "ssl-cert", "ssl-key", "sslmode", "sslrootcert", "sslcert", "sslkey", "service", "target_session_attrs", "connect_timeout",
+	"table", "listen", "push", "pristine", "tls", "ssl-ca", "ssl-cert", "ssl-key", "sslmode", "sslrootcert", "sslcert", "sslkey", "service", "target_session_attrs", "connect_timeout",
 	"application_name", "default_query_exec_mode", "host", "port", "user", "dbname",
 }
 
@@ -51,7 +51,7 @@ func parseSQL(scheme, raw string) (*SQL, error) {
 	}
 	switch {
 	case scheme == "sqlite" && rest != "":
-		return nil, fault.New("known is table, as in "+shapeSQLite+"?table=tenure", "has a parameter that SQLite does not take")
+		return nil, fault.New("known are table and pristine, as in "+shapeSQLite+"?table=tenure&"+pristine, "has a parameter that SQLite does not take")
 	case scheme == "sqlite":
 		s.URL = strings.TrimPrefix(place, "//")
 		if s.URL == "" || s.URL == ":memory:" {
@@ -105,6 +105,12 @@ func (s *SQL) takeOwn(query string) (rest string, err error) {
 	}
 	s.Table = values.Get("table")
 	values.Del("table")
+	if given := values.Get("pristine"); given == "true" && s.Scheme == "sqlite" {
+		s.Pristine = true
+		values.Del("pristine")
+	} else if given != "" {
+		return "", fault.New("give "+pristine+" for a new file of SQLite, or leave it out", "parameter pristine is %s; databases other than SQLite do not have it", fault.Quote(given))
+	}
 	if s.Scheme == "postgres" {
 		s.Listen, s.Push = values.Get("listen"), values.Get("push")
 		values.Del("listen")

@@ -28,11 +28,12 @@ func TestParseSQL(t *testing.T) {
 		{"mysql://bob@h/db?tls=true", "mysql://***@h/db?tls=true", SQL{Scheme: "mysql", URL: "//bob@h/db?tls=true"}},
 		{"mysql://h/db?ssl-ca=a.pem", "mysql://h/db?ssl-ca=a.pem", SQL{Scheme: "mysql", URL: "//h/db?ssl-ca=a.pem"}},
 		{"sqlite:/a/b.db?table=t", "sqlite:/a/b.db?table=t", SQL{Scheme: "sqlite", URL: "/a/b.db", Table: "t"}},
+		{"sqlite:/a/b.db?pristine=true&table=t", "sqlite:/a/b.db?table=t", SQL{Scheme: "sqlite", URL: "/a/b.db", Table: "t", Pristine: true}},
 		{"sqlite:///a/b.db", "sqlite:/a/b.db", SQL{Scheme: "sqlite", URL: "/a/b.db"}},
 		{"sqlite:b.db", "sqlite:b.db", SQL{Scheme: "sqlite", URL: "b.db"}},
 	} {
 		p, err := Parse("--store", c.raw)
-		pushes := c.want.Scheme == "postgres" && c.want.Push == ""
+		pushes := c.want.Scheme == "postgres" && c.want.Push == "" || c.want.Scheme == "sqlite"
 		if err != nil || *p.SQL != c.want || p.String() != c.shown || p.Pushes() != pushes {
 			t.Errorf("%s: got %#v, %v", c.raw, p.SQL, err)
 		}
@@ -66,6 +67,8 @@ func TestParseSQLRefuses(t *testing.T) {
 		"sqlite:":                               `--store "sqlite:": names no file; all candidates must share one`,
 		"sqlite::memory:":                       `--store "sqlite::memory:": names no file; all candidates must share one`,
 		"sqlite:a.db?mode=ro":                   `--store "sqlite:a.db?mode=ro": has a parameter that SQLite does not take`,
+		"sqlite:a.db?pristine=yes":              `--store "sqlite:a.db?pristine=yes": parameter pristine is "yes"; databases other than SQLite do not have it`,
+		"postgres://h/db?pristine=true":         `--store "postgres://h/db?pristine=true": parameter pristine is "true"; databases other than SQLite do not have it`,
 		"mysql://bob:geheim@h/db?charset=abc":   `--store "mysql://***@h/db?charset=***": parameter "charset" is unknown`,
 	} {
 		_, err := Parse("--store", raw)

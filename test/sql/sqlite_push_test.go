@@ -1,0 +1,306 @@
+package sql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/sqlstore"
+	"github.com/tenure-go/tenure/electiontest"
+)
+
+// inBubble replaces the events of the file system, which stop the clock of a bubble.
+var inBubble = sqlstore.WithInterval(10 * time.Millisecond)
+
+// openPushing opens a file as another process would, and pushes its changes.
+func openPushing(t testing.TB, file string, opts ...sqlstore.Option) *sqlstore.SQLiteStore {
+	t.Helper()
+	s, err := sqlstore.NewSQLite(poolOfSQLite(t, file), opts...)
+	must(t, err)
+	must(t, s.Create(t.Context()))
+	return s
+}
+
+func pushingHarness(opts ...sqlstore.Option) func(testing.TB) drivertest.Harness {
+	return func(t testing.TB) drivertest.Harness {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		s := openPushing(t, file, opts...)
+		h := actions(poolOfSQLite(t, file), s.Store, "?")
+		h.Store, h.Peer = s, openPushing(t, file, opts...)
+		h.FloorTick = time.Millisecond
+		return h
+	}
+}
+
+func TestPushingSQLiteConformance(t *testing.T) {
+	drivertest.RunInBubbles(t, pushingHarness(inBubble))
+}
+
+func TestPushingSQLiteElections(t *testing.T) {
+	electiontest.RunInBubbles(t, pushingHarness(inBubble))
+}
+
+func TestPristineSQLiteConformance(t *testing.T) {
+	drivertest.RunInBubbles(t, pushingHarness(inBubble, sqlstore.WithPristine()))
+}
+
+func TestPristineSQLiteElections(t *testing.T) {
+	electiontest.RunInBubbles(t, pushingHarness(inBubble, sqlstore.WithPristine()))
+}
+
+// pushed watches a key in a bubble, and returns what is pushed.
+func pushed(t *testing.T, s driver.Watcher, key string) <-chan driver.Entry {
+	t.Helper()
+	entries := make(chan driver.Entry, 1000)
+	stop, err := s.Watch(t.Context(), key, func(e driver.Entry) { entries <- e })
+	must(t, err)
+	t.Cleanup(stop)
+	return entries
+}
+
+// awaitPush returns the first entry that fits.
+func awaitPush(t *testing.T, from <-chan driver.Entry, what string, fits func(driver.Entry) bool) driver.Entry {
+	t.Helper()
+	for end := time.After(time.Minute); ; {
+		select {
+		case e := <-from:
+			if fits(e) {
+				return e
+			}
+		case <-end:
+			t.Fatalf("%s is not pushed", what)
+		}
+	}
+}
+
+func present(e driver.Entry) bool { return e.Lost == nil }
+func lost(e driver.Entry) bool    { return e.Lost != nil }
+
+// TestPushingSQLiteReplacedFile: the watch goes on in the file that is there, which is another era.
+func TestPushingSQLiteReplacedFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		s := openPushing(t, file, inBubble)
+		_, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
+		must(t, err)
+		entries := pushed(t, s, "k")
+		before := awaitPush(t, entries, "the present state", present)
+		db := poolOfSQLite(t, file)
+		run(t, db, "VACUUM INTO '"+file+".copy'")
+		must(t, db.Close())
+		must(t, os.Rename(file+".copy", file))
+		now := awaitPush(t, entries, "the copy", present)
+		if now.Era == before.Era || !now.Unproven || string(now.Value) != "first" {
+			t.Errorf("before %+v, now %+v: want another era, and an unproven value", before, now)
+		}
+	})
+}
+
+// TestPushingSQLiteReplacedUnderLeader: the leader does not wait for its next renewal.
+func TestPushingSQLiteReplacedUnderLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		leader := joins(t, t.Context(), openPushing(t, file, inBubble), tenure.Config{ID: "a", Lease: time.Minute, Clock: clock.Standard{}})
+		term := <-leader.leads
+		must(t, os.Rename(file, file+".old"))
+		openPushing(t, file, inBubble)
+		time.Sleep(5 * time.Second)
+		if term.Err() == nil {
+			t.Errorf("5 s after its file was replaced, the leader has %v left", term.Remaining())
+		}
+	})
+}
+
+// TestPushingSQLiteRemovedFile: while there is no file, the elections poll.
+func TestPushingSQLiteRemovedFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		s := openPushing(t, file, inBubble)
+		entries := pushed(t, s, "k")
+		before := awaitPush(t, entries, "the present state", present)
+		for _, name := range []string{file, file + "-wal", file + "-shm"} {
+			must(t, os.Rename(name, name+".away"))
+		}
+		e := awaitPush(t, entries, "the loss", lost)
+		if !strings.Contains(e.Lost.Error(), "renamed or removed") {
+			t.Errorf("the reason is %v", e.Lost)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Error("the watch makes a new file")
+		}
+		if e := <-pushed(t, s, "other"); e.Lost == nil {
+			t.Errorf("a watch that begins meanwhile is pushed %+v", e)
+		}
+		for _, name := range []string{file + "-shm", file + "-wal", file} {
+			must(t, os.Rename(name+".away", name))
+		}
+		if e := awaitPush(t, entries, "that the file is back", present); e.Era != before.Era {
+			t.Errorf("the file has era %d, and had %d", e.Era, before.Era)
+		}
+	})
+}
+
+// TestPushingSQLiteLockedFile: another process locks the file in a rollback journal.
+func TestPushingSQLiteLockedFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		db := pool(t, file, "_pragma=journal_mode(DELETE)")
+		s, err := sqlstore.NewSQLite(db, sqlstore.WithInterval(time.Second)) // each question waits in real time
+		must(t, err)
+		must(t, s.Create(t.Context()))
+		entries := pushed(t, s, "k")
+		awaitPush(t, entries, "the present state", present)
+		other, err := pool(t, file, "").Conn(t.Context())
+		must(t, err)
+		_, err = other.ExecContext(t.Context(), "BEGIN EXCLUSIVE")
+		must(t, err)
+		if e := awaitPush(t, entries, "the loss", lost); !strings.Contains(e.Lost.Error(), "locked") {
+			t.Errorf("the reason is %v", e.Lost)
+		}
+		_, err = other.ExecContext(t.Context(), "ROLLBACK")
+		must(t, err)
+		awaitPush(t, entries, "that the file is free", present)
+		must(t, other.Close())
+	})
+}
+
+// TestPushingSQLitePools: the watch takes no connection that the writes need, closes none that
+// another part of the program uses, gives its own back, and ends with the pool.
+func TestPushingSQLitePools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		for _, most := range []int{1, 2} {
+			db := poolOfSQLite(t, file)
+			db.SetMaxOpenConns(most)
+			s, err := sqlstore.NewSQLite(db, inBubble)
+			must(t, err)
+			must(t, s.Create(t.Context()))
+			e := awaitPush(t, pushed(t, s, "k"), "the loss", lost)
+			if !strings.Contains(e.Lost.Error(), "SetMaxOpenConns") || db.Stats().InUse != 0 {
+				t.Errorf("with %d connections, of which %d are in use, the reason is %v", most, db.Stats().InUse, e.Lost)
+			}
+		}
+		db := poolOfSQLite(t, file)
+		s, err := sqlstore.NewSQLite(db, inBubble)
+		must(t, err)
+		entries := make(chan driver.Entry, 10)
+		stop, err := s.Watch(t.Context(), "k", func(e driver.Entry) { entries <- e })
+		must(t, err)
+		awaitPush(t, entries, "the present state", present)
+		stop()
+		synctest.Wait()
+		if n := db.Stats().InUse; n != 0 {
+			t.Errorf("%d connections are in use after stop", n)
+		}
+		pushed(t, s, "k") // goes on until the pool is closed
+		must(t, db.Close())
+		time.Sleep(time.Second)
+		if n := db.Stats().OpenConnections; n != 0 {
+			t.Errorf("%d connections are open in a closed pool", n)
+		}
+	})
+}
+
+// TestPushingSQLiteOpenTransaction: a service has begun a transaction by SQL text on a connection
+// of the pool. The watch does not end it, and takes another connection.
+func TestPushingSQLiteOpenTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		db := poolOfSQLite(t, file)
+		db.SetMaxIdleConns(1)
+		s, err := sqlstore.NewSQLite(db, inBubble)
+		must(t, err)
+		must(t, s.Create(t.Context()))
+		run(t, db, "CREATE TABLE orders (n)", "BEGIN", "INSERT INTO orders VALUES (1)")
+		e := awaitPush(t, pushed(t, s, "k"), "the loss", lost)
+		if !strings.Contains(e.Lost.Error(), "a transaction is open") {
+			t.Errorf("the reason is %v", e.Lost)
+		}
+		run(t, db, "COMMIT")
+		var orders int
+		if err := db.QueryRow("SELECT count(*) FROM orders").Scan(&orders); err != nil || orders != 1 {
+			t.Errorf("the service has %d orders, %v", orders, err)
+		}
+	})
+}
+
+func TestPushingSQLiteInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sql.Open("sqlite", ":memory:")
+		must(t, err)
+		defer func() { _ = db.Close() }()
+		s, err := sqlstore.NewSQLite(db, inBubble)
+		must(t, err)
+		if e := awaitPush(t, pushed(t, s, "k"), "the loss", lost); !strings.Contains(e.Lost.Error(), "in memory") {
+			t.Errorf("the reason is %v", e.Lost)
+		}
+	})
+}
+
+// TestPushingSQLiteNextLeader: the next leader comes soon after a release, and after the lease of a
+// leader that crashed.
+func TestPushingSQLiteNextLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		member := func(ctx context.Context, id string, s driver.Store) *member {
+			return joins(t, ctx, s, tenure.Config{ID: id, Lease: 15 * time.Second, Clock: clock.Standard{}})
+		}
+		short, stop := context.WithCancel(t.Context())
+		a := member(short, "a", openPushing(t, file, inBubble))
+		<-a.leads
+		failing := faults.New(openPushing(t, file, inBubble), 1, faults.Plan{})
+		b := member(t.Context(), "b", failing)
+		time.Sleep(time.Minute)
+		released := time.Now()
+		stop()
+		term := <-b.leads
+		if took := time.Since(released); took > 25*time.Millisecond {
+			t.Errorf("the next leader came %v after the release", took)
+		}
+		c := member(t.Context(), "c", openPushing(t, file, inBubble))
+		time.Sleep(time.Minute)
+		failing.Partition()
+		renewed := time.Now().Add(term.Remaining())
+		<-c.leads
+		if took := time.Since(renewed); took < 0 || took > 2*time.Second {
+			t.Errorf("the next leader came %v after the deadline", took)
+		}
+		failing.Heal()
+		failing.Wait()
+	})
+}
+
+// TestPushingSQLiteManyElections: the keys that changed are found among many.
+func TestPushingSQLiteManyElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "elections.db")
+		s, other := openPushing(t, file, inBubble), openPushing(t, file, inBubble)
+		key := func(i int) string { return fmt.Sprintf("election-%d", i) }
+		all := make([]<-chan driver.Entry, 500)
+		for i := range all {
+			all[i] = pushed(t, s, key(i))
+			awaitPush(t, all[i], "the present state", driver.Entry.Absent)
+		}
+		for i := 0; i < len(all); i += 50 {
+			_, err := other.CompareAndSwap(t.Context(), key(i), "", []byte(key(i)))
+			must(t, err)
+			awaitPush(t, all[i], key(i), func(e driver.Entry) bool { return string(e.Value) == key(i) })
+		}
+		for i, entries := range all {
+			if n := len(entries); n > 0 {
+				t.Errorf("%s is pushed %d times more", key(i), n)
+			}
+		}
+	})
+}
