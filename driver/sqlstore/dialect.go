@@ -48,8 +48,9 @@ type Dialect struct {
 // statements are those of a dialect for one table.
 type statements struct {
 	create, era, read, insert, update, rights, keys string
-	versions                                        string // selects all names and versions
-	untouched, first                                string // asks that, and inserts only if it is so
+	// versions selects all names and versions. untouched asks whether nothing was ever written, and
+	// first is an insert that depends on that.
+	versions, untouched, first string
 }
 
 // render puts the name of the table and the expressions into the statements.

@@ -36,7 +36,8 @@
 //
 // # Limits
 //
-// The shortest lease is 1 s, and the longest key has 255 bytes. Members poll for changes; packages
-// pgxstore and peer push them. docs/sql.md has the schema, poolers, replication, tested versions
+// The shortest lease is 1 s, and the longest key has 255 bytes. Members poll for changes.
+// [NewSQLite] pushes those of SQLite, package pgxstore those of PostgreSQL, and package peer those
+// of any database. docs/sql.md has the schema, poolers, replication, tested versions
 // and times.
 package sqlstore

@@ -13,9 +13,12 @@ import (
 
 const (
 	// A feed asks soon after a sign of a write, and then less and less often: the first bytes of a
-	// write show before its commit, which may wait for the disk.
-	soon = time.Millisecond
-	rest = time.Second
+	// write show before its commit, which may wait for the disk. When the commit shows, another one
+	// may have begun, but rarely has. The pauses grow by these factors, until the feed is at rest.
+	soon       = 2 * time.Millisecond
+	rest       = 2 * time.Second
+	growth     = 2
+	growthSeen = 16
 	// usualInterval is the time between questions where the system gives no signs.
 	usualInterval = 10 * time.Millisecond
 	// A feed waits this many times as long as it looked. It bounds the cost in a busy file.
@@ -52,6 +55,7 @@ type feed struct {
 	asked        int64  // the last answer about the version of the data; negative: none
 
 	known   map[string]driver.Version // what was pushed last, by key
+	fresh   []*watch                  // have not been told anything
 	failing time.Time                 // the first failure in a row; zero: none
 	lost    bool                      // the elections poll
 }
@@ -63,19 +67,21 @@ func newFeed(h *hub) *feed {
 // run looks again and again until the context ends or the pool is closed.
 func (f *feed) run(ctx context.Context, woken <-chan struct{}) {
 	defer f.release()
-	for pause := soon; ; {
-		began := time.Now()
-		err := f.look(ctx)
-		f.tell(ctx, err)
+	for pause, by := soon, growth; ; {
+		began, asked := time.Now(), f.asked
+		f.tell(ctx, f.look(ctx))
+		if f.asked != asked {
+			by = growthSeen
+		}
 		if ctx.Err() != nil || f.closed() {
 			return
 		}
 		least := min(perLook*time.Since(began), rest)
 		if !f.await(ctx, woken, max(f.interval(pause), least)) {
-			pause = min(2*pause, rest)
+			pause = min(time.Duration(by)*pause, rest)
 			continue
 		}
-		pause = soon
+		pause, by = soon, growth
 		pauseFor(ctx, max(soon, least-time.Since(began)))
 	}
 }
@@ -159,24 +165,21 @@ func (f *feed) read(ctx context.Context) error {
 	if err := f.conn.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA data_version").Scan(&now); err != nil {
 		return err
 	}
-	fresh := f.hub.takeFresh(ctx)
-	for _, w := range fresh {
-		delete(f.known, w.key)
-	}
+	f.fresh = append(f.fresh, f.hub.takeFresh(ctx)...)
 	var keys []string
+	for _, w := range f.fresh {
+		delete(f.known, w.key)
+		keys = append(keys, w.key)
+	}
 	if now != f.asked {
 		keys = f.hub.keys()
 		f.forget(keys)
-	} else {
-		for _, w := range fresh {
-			keys = append(keys, w.key)
-		}
 	}
-	if len(keys) == 0 {
-		return nil
+	if err := f.readKeys(ctx, keys); err != nil {
+		return err
 	}
-	f.asked = now
-	return f.readKeys(ctx, keys)
+	f.asked, f.fresh = now, nil
+	return nil
 }
 
 // forget drops keys that are watched no longer, when there are many.
@@ -251,17 +254,17 @@ func (f *feed) tell(ctx context.Context, err error) {
 		f.failing = time.Now()
 	}
 	silence := driver.Entry{Lost: fmt.Errorf("sqlstore: changes in table %s are not pushed: %w", f.store.table, err)}
-	if f.lost {
-		for _, w := range f.hub.takeFresh(ctx) {
+	if !f.lost && time.Since(f.failing) < lostAfter {
+		return
+	}
+	untold := append(f.fresh, f.hub.takeFresh(ctx)...)
+	if f.fresh = nil; f.lost {
+		for _, w := range untold {
 			w.push(silence)
 		}
 		return
 	}
-	if time.Since(f.failing) < lostAfter {
-		return
-	}
 	f.lost = true
-	f.hub.takeFresh(ctx)
 	clear(f.known)
 	for _, key := range f.hub.keys() {
 		f.hub.deliver(ctx, key, silence)

@@ -37,24 +37,18 @@ func (f *feed) mayHold() bool {
 	return most == 0 || most > 2
 }
 
-// prepare finds out which file the connection has open.
+// prepare finds out which file the connection has open. A connection that cannot be used goes back
+// as it was: other code of the program may need its transaction, or its database in memory.
 func (f *feed) prepare(ctx context.Context) error {
-	// A transaction that other code of the program left open would hide all changes.
-	if _, err := f.conn.ExecContext(ctx, "BEGIN"); err != nil {
-		f.store.pool.give(f.conn) // that code goes on
+	file, err := f.examine(ctx)
+	if err != nil {
+		f.store.pool.give(f.conn)
 		f.conn = nil
 		return err
 	}
-	file, err := opened(ctx, f.conn)
-	if err != nil {
-		return err
-	}
-	if file.path == "" {
-		return errNoFile
-	}
 	f.at, f.identity = cmp.Or(f.store.files.given, file.path), file.identity
-	settings := fmt.Sprintf("ROLLBACK; PRAGMA busy_timeout = %d; PRAGMA data_version", blockedFor)
-	if _, err := f.conn.ExecContext(ctx, settings); err != nil { // the last one opens the write-ahead log
+	settings := fmt.Sprintf("PRAGMA busy_timeout = %d; PRAGMA data_version", blockedFor)
+	if _, err := f.conn.ExecContext(ctx, settings); err != nil { // the question opens the log
 		return err
 	}
 	if f.hub.every == 0 {
@@ -66,6 +60,21 @@ func (f *feed) prepare(ctx context.Context) error {
 	}
 	f.era = era
 	return err
+}
+
+// examine returns the file of the connection. A transaction that other code of the program left open
+// would hide all changes, and is an error.
+func (f *feed) examine(ctx context.Context) (file openFile, err error) {
+	for _, statement := range []string{"BEGIN", "ROLLBACK"} {
+		if _, err := f.conn.ExecContext(ctx, statement); err != nil {
+			return openFile{}, err
+		}
+	}
+	file, err = opened(ctx, f.conn)
+	if err == nil && file.path == "" {
+		err = errNoFile
+	}
+	return file, err
 }
 
 // release closes the connection. The pool does not get it back, because its settings are changed.

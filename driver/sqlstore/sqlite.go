@@ -3,7 +3,7 @@ package sqlstore
 import "strings"
 
 // SQLite is the dialect of SQLite 3.24 and newer, for processes on one machine. The file must be on
-// a local disk.
+// a local disk. [NewSQLite] also pushes changes.
 //
 // Its era is the device and the inode of the file; there is none on Windows. A Store refuses a file
 // that can be used by another path: one with several hard links and, on Linux, one that is itself a
@@ -25,8 +25,8 @@ func SQLite() Dialect {
 )`,
 		read: `SELECT substr(t.value, 1, 4097), t.version, t.floor, t.era, {era}, {clock}, 0 ` +
 			`FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON t.name = ?1`,
-		// SQLite keeps the highest number that the column seq ever had in the table sqlite_sequence,
-		// in the transaction of each INSERT, whoever makes it. DELETE leaves it there.
+		// In the transaction of each INSERT, by any program, SQLite keeps the highest number that
+		// the column seq ever had, in the table sqlite_sequence. DELETE leaves it there.
 		untouched: `EXISTS (SELECT 1 FROM {schema}sqlite_master AS m WHERE m.type = 'table' AND m.name = {name} ` +
 			`AND m.sql LIKE '%seq INTEGER PRIMARY KEY AUTOINCREMENT%' ` +
 			`AND NOT EXISTS (SELECT 1 FROM {schema}sqlite_sequence AS q WHERE q.name = m.name))`,

@@ -15,8 +15,8 @@ import (
 //
 // One goroutine serves all watches of a store. It holds one connection of the pool, without a
 // transaction, and asks on it whether the file has changed (PRAGMA data_version). On Linux the
-// kernel reports writes to the file (inotify): then it asks within milliseconds, and else once in a
-// second. Elsewhere it asks every 10 ms. It also notices when the file is replaced, renamed or
+// kernel reports writes to the file (inotify): then it asks within milliseconds, and otherwise
+// every 2 s. Elsewhere it asks every 10 ms. It also notices when the file is replaced, renamed or
 // removed. Looking takes at most a twentieth of the time, so in a file with thousands of elections
 // that change all the time, pushes come later.
 //

@@ -18,7 +18,7 @@ func (fresh) about() about {
 		"start together, lease 15 s",
 		"The time is from the stamp before the leader's first request (the one that opens the bucket), " +
 			"on a connection that exists already, to the call of its lead. The store vouches for the " +
-			"empty bucket (natskv.Pristine). Without that the first leader is elected after one lease"}
+			"empty bucket (natskv.Pristine, sqlstore.WithPristine). Without that the first leader is elected after one lease"}
 }
 
 func (x fresh) measure(t *trial) {

@@ -22,7 +22,7 @@ type site struct {
 
 // sites lists all of them. A new store is a file and an entry here.
 func sites() []*site {
-	return []*site{&natsSite, &clusterSite, &partedSite, &objectSite, &kafkaSite, &kfakeSite, &postgresSite, &pushedSite, &mariaSite}
+	return []*site{&natsSite, &clusterSite, &partedSite, &objectSite, &kafkaSite, &kfakeSite, &postgresSite, &pushedSite, &mariaSite, &fileSite}
 }
 
 // servers are those of a site, as the bench sees them. Errors end the trial.
