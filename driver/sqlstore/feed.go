@@ -257,7 +257,8 @@ func (f *feed) tell(ctx context.Context, err error) {
 	if !f.lost && time.Since(f.failing) < lostAfter {
 		return
 	}
-	untold := append(f.fresh, f.hub.takeFresh(ctx)...)
+	f.fresh = append(f.fresh, f.hub.takeFresh(ctx)...)
+	untold := f.fresh
 	if f.fresh = nil; f.lost {
 		for _, w := range untold {
 			w.push(silence)

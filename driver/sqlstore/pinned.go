@@ -62,8 +62,8 @@ func (f *feed) prepare(ctx context.Context) error {
 	return err
 }
 
-// examine returns the file of the connection. A transaction that other code of the program left open
-// would hide all changes, and is an error.
+// examine returns the file of the connection. A transaction that other code of the program left
+// open would hide all changes, and is an error.
 func (f *feed) examine(ctx context.Context) (file openFile, err error) {
 	for _, statement := range []string{"BEGIN", "ROLLBACK"} {
 		if _, err := f.conn.ExecContext(ctx, statement); err != nil {
