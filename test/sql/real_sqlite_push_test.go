@@ -28,6 +28,9 @@ func TestRealPushingSQLite(t *testing.T) {
 			h.Store, h.Peer, h.FloorTick = s, push(), time.Millisecond
 			return h
 		}
+		if testing.Short() && mode != "WAL" {
+			continue
+		}
 		t.Run(mode, func(t *testing.T) {
 			t.Run("conformance", func(t *testing.T) { drivertest.Run(t, open) })
 			t.Run("elections", func(t *testing.T) { electiontest.Run(t, open) })
