@@ -197,6 +197,14 @@ func (s *Store) place(key string) string {
 	return fmt.Sprintf("%.200q in table %s", key, s.table)
 }
 
+// PristineHint names WithPristine, unless it is set or does not apply.
+func (s *Store) PristineHint() string {
+	if s.pristine || s.dialect.untouched == "" {
+		return ""
+	}
+	return "in a file that is certainly new, sqlstore.WithPristine() or ?pristine=true in the URL avoids this wait"
+}
+
 // MinLease returns 1 s: a request usually takes some milliseconds, and a stalled disk more.
 func (s *Store) MinLease() time.Duration { return time.Second }
 
@@ -225,4 +233,6 @@ var (
 	_ driver.RightsChecker = (*Store)(nil)
 	_ driver.Inspector     = (*Store)(nil)
 	_ driver.Lister        = (*Store)(nil)
+
+	_ driver.PristineHinter = (*Store)(nil)
 )
