@@ -246,6 +246,31 @@ type PristineHinter interface {
 	PristineHint() string
 }
 
+// Presence is a Store over which candidates answer when an observer asks who takes part. Nothing is
+// sent until then, so candidates cost nothing in steady state. The answers are for people alone:
+// anyone with access to the store may answer falsely, and a candidate may be too slow or cut off. No
+// decision of an election depends on them.
+type Presence interface {
+	// Announce makes this process answer questions about the key until stop is called. An answer is
+	// the result of who: one line of text of 1 to MaxPresence bytes, or nothing to give no answer.
+	// The function who returns at once and takes no lock of the store. All announcements of a Store
+	// share one subscription and a fixed number of goroutines. The context bounds only the set-up.
+	// Announce returns an error that wraps ErrDenied if the right is missing,
+	// errors.ErrUnsupported if a store below this one has no Presence, and the error of CheckKey.
+	// While there is no connection it returns nil, and candidates answer when there is one again.
+	// After stop has returned, who may still be called for a question that was under way. Stop may
+	// be called more than once.
+	Announce(ctx context.Context, key string, who func() []byte) (stop func(), err error)
+	// Candidates asks, waits for a short time that is the same for any number of candidates, and
+	// returns what they answered, in no order. The empty key asks about all keys; a process then
+	// leaves out what does not fit into one answer. No answer is no error, and no proof that there
+	// is no candidate. Errors are as for Announce; without a connection it returns an error.
+	Candidates(ctx context.Context, key string) ([][]byte, error)
+}
+
+// MaxPresence is the size in bytes of the longest answer of one candidate, see Presence.
+const MaxPresence = 1024
+
 // Identifier is a Store that names the incarnations of its elections. A name may be a public key.
 // With it the store can prove later that this election wrote a record.
 type Identifier interface {

@@ -17,7 +17,7 @@ var (
 
 // Store is a store whose members receive the leader's writes from the leader. It must be made by
 // New. It implements driver.Store, driver.Watcher, driver.PeerPushed, driver.Bounded,
-// driver.Inspector, driver.RightsChecker, driver.PristineHinter, driver.Lister and
+// driver.Inspector, driver.RightsChecker, driver.PristineHinter, driver.Lister, driver.Presence and
 // driver.Identifier. Its methods may be called from many goroutines.
 type Store struct {
 	inner driver.Store
@@ -145,6 +145,24 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 		return l.Keys(ctx)
 	}
 	return nil, fmt.Errorf("peer: list the keys: %w", errors.ErrUnsupported)
+}
+
+// Announce calls the inner store's Announce, or returns an error that wraps errors.ErrUnsupported if
+// it has none.
+func (s *Store) Announce(ctx context.Context, key string, who func() []byte) (stop func(), err error) {
+	if p, ok := s.inner.(driver.Presence); ok {
+		return p.Announce(ctx, key, who)
+	}
+	return nil, fmt.Errorf("peer: announce a candidate: %w", errors.ErrUnsupported)
+}
+
+// Candidates calls the inner store's Candidates, or returns an error that wraps
+// errors.ErrUnsupported if it has none.
+func (s *Store) Candidates(ctx context.Context, key string) ([][]byte, error) {
+	if p, ok := s.inner.(driver.Presence); ok {
+		return p.Candidates(ctx, key)
+	}
+	return nil, fmt.Errorf("peer: ask for the candidates: %w", errors.ErrUnsupported)
 }
 
 // Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this

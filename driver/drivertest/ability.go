@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ func abilityCases() []testCase {
 		{"asking for the right to write writes nothing", "a standby asks while another candidate leads", rights},
 		{"bounds are usable", "an election reads them before it starts and relies on them", bounds},
 		{"the list has the keys with a value", "a dashboard shows all elections, and none that was deleted", lists},
+		{"candidates answer when they are asked", "an operator wants to see who could take over, and none that has gone", presence},
 		{"findings are complete", "an operator needs the setting, the problem and the remedy", findings},
 	}
 }
@@ -106,6 +108,53 @@ func (t *trial) awaitListed(l driver.Lister, key string, want bool) []string {
 		t.Fatalf("%q: listed should become %v; the error is %v, and the list is %q", key, want, err, all)
 	}
 	return all
+}
+
+func presence(t *trial) {
+	p, ok := t.Store.(driver.Presence)
+	if !ok {
+		t.Skipf("the store is no driver.Presence")
+	}
+	ctx, cancel := t.context()
+	defer cancel()
+	key, other := t.key("present"), t.key("elsewhere")
+	announce := func(key, text string) (stop func()) {
+		stop, err := p.Announce(ctx, key, func() []byte { return []byte(text) })
+		if errors.Is(err, errors.ErrUnsupported) {
+			t.Skipf("the store has no presence: %v", err)
+		}
+		if err != nil {
+			t.Fatalf("announce %q: %v", key, err)
+		}
+		return stop
+	}
+	defer announce(other, "c")()
+	first, second := announce(key, "a"), announce(key, "b")
+	defer first()
+	t.awaitPresent(p, key, "a b")
+	second()
+	second()
+	t.awaitPresent(p, key, "a")
+	first()
+	t.awaitPresent(p, key, "")
+	t.awaitPresent(p, other, "c")
+}
+
+// awaitPresent waits until these candidates answer.
+func (t *trial) awaitPresent(p driver.Presence, key, want string) {
+	t.Helper()
+	ctx, cancel := t.context()
+	defer cancel()
+	var all [][]byte
+	var err error
+	there := func() bool {
+		all, err = p.Candidates(ctx, key)
+		slices.SortFunc(all, bytes.Compare)
+		return err == nil && string(bytes.Join(all, []byte(" "))) == want
+	}
+	if !t.eventually(there) {
+		t.Fatalf("%q: the candidates are %q, %v; want %q", key, all, err, want)
+	}
 }
 
 func findings(t *trial) {

@@ -29,6 +29,9 @@ type store struct {
 	rights func(ctx context.Context, key string) error
 	// list changes the answer of Keys unless it is nil.
 	list func(keys []string) []string
+	// present changes the answer of Candidates unless it is nil. Stays keeps those that have gone.
+	present func(all [][]byte) [][]byte
+	stays   bool
 
 	denied   driver.Store
 	minLease time.Duration
@@ -53,6 +56,22 @@ func (s *store) Keys(ctx context.Context) ([]string, error) {
 	all, err := s.Store.Keys(ctx)
 	if s.list != nil {
 		all = s.list(all)
+	}
+	return all, err
+}
+
+func (s *store) Announce(ctx context.Context, key string, who func() []byte) (func(), error) {
+	stop, err := s.Store.Announce(ctx, key, who)
+	if s.stays {
+		return func() {}, err
+	}
+	return stop, err
+}
+
+func (s *store) Candidates(ctx context.Context, key string) ([][]byte, error) {
+	all, err := s.Store.Candidates(ctx, key)
+	if s.present != nil {
+		all = s.present(all)
 	}
 	return all, err
 }

@@ -40,10 +40,19 @@ func brokenAbilities() []breakage {
 			s.list = func(keys []string) []string { return keys[:max(len(keys)-1, 0)] }
 		}},
 		{"a list with keys that were deleted", []string{listsKeys}, listsAllEver},
+		{"candidates of all keys answer", []string{answerWhenAsked}, func(s *store) {
+			s.present = func([][]byte) [][]byte { all, _ := s.Store.Candidates(context.Background(), ""); return all }
+		}},
+		{"only one candidate answers", []string{answerWhenAsked}, func(s *store) {
+			s.present = func(all [][]byte) [][]byte { return all[:min(len(all), 1)] }
+		}},
+		{"candidates answer when they have gone", []string{answerWhenAsked}, func(s *store) { s.stays = true }},
 		{"a finding without remedy", []string{"findings are complete"}, func(s *store) { s.findings[0].Remedy = "" }},
 		{"refused keys end up elsewhere", []string{"refused keys change no other cell"}, refusedKeysElsewhere},
 	}
 }
+
+const answerWhenAsked = "candidates answer when they are asked"
 
 const listsKeys = "the list has the keys with a value"
 

@@ -33,13 +33,16 @@ import (
 const never driver.Version = "never"
 
 // Polled is a store without watch. It must be made by NewPolled. Its methods may be called from
-// many goroutines. It implements driver.Store, driver.Bounded, driver.Inspector and driver.Lister.
+// many goroutines. It implements driver.Store, driver.Bounded, driver.Inspector, driver.Lister and
+// driver.Presence.
 type Polled struct {
 	mu    sync.Mutex
 	seq   uint64
 	era   uint64 // 1, and one more each time the store is recreated
 	cells map[string]cell
 	feeds map[string]*feed // by key; stays empty unless the Polled is part of a Store
+
+	present []*announced // never changed in place
 }
 
 // Store is a Polled that also pushes changes. It must be made by New. It implements driver.Watcher

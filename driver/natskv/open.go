@@ -65,7 +65,7 @@ func openBucket(ctx context.Context, js jetstream.JetStream, name string, o open
 	b := newBucket(conn, name)
 	b.pristine = o.pristine
 	s := newStore(o.over(b))
-	s.conn = conn
+	s.conn, s.presence = conn, newPresence(conn, name)
 	if _, err := abandon.Run(ctx, s.calls, func() (struct{}, error) { return struct{}{}, b.prepare(ctx, o) }, abandon.NoUndo); err != nil {
 		_ = s.Close() // it returns nil
 		return nil, err

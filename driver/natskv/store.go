@@ -27,6 +27,8 @@ type Store struct {
 	calls *abandon.Calls
 	hub   *hub
 	conn  *connection.Conn // nil: a handle hides it
+
+	presence *presence // nil: a handle hides the connection
 }
 
 // cells is one way to access a bucket: bucket over a connection, handle over a client's handle that
@@ -100,12 +102,14 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 	return stop, nil
 }
 
-// Close ends all watches and waits for the goroutine behind them. It closes a connection made by
-// OwnConnection. If the library is connecting at that moment, Close waits until it has finished.
-// Over any other connection, which stays open, reading and writing still work. Close may be called
-// more than once, but not from a function that was given to Watch. It returns nil.
+// Close ends all announcements and all watches, and waits for the goroutine behind the watches. It
+// closes a connection made by OwnConnection. If the library is connecting at that moment, Close
+// waits until it has finished. Over any other connection, which stays open, reading and writing
+// still work. Close may be called more than once, but not from a function that was given to Watch.
+// It returns nil.
 func (s *Store) Close() error {
 	s.hub.close()
+	s.presence.close()
 	if s.conn != nil {
 		s.conn.Close()
 	}
