@@ -1,6 +1,9 @@
 package tenure
 
-import "sync"
+import (
+	"cmp"
+	"sync"
+)
 
 // maxCalls is how many store calls of a Group are under way at once. Ten thousand elections may
 // want to renew, or to claim, in the same moment. Without the limit their calls would wait for the
@@ -11,6 +14,8 @@ const maxCalls = 256
 // requests. It has goroutines only while there are calls. If the store hangs, its calls time out
 // (see package driver). Calls that waited for longer than their time limit then end at once.
 type callLimiter struct {
+	limit int // 0: maxCalls
+
 	mu            sync.Mutex
 	running       int
 	urgent, other []func() // waiting calls
@@ -20,7 +25,7 @@ func (c *callLimiter) start(urgent bool, call func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.running < maxCalls:
+	case c.running < cmp.Or(c.limit, maxCalls):
 		c.running++
 		go c.work(call)
 	case urgent:

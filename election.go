@@ -42,6 +42,9 @@ func newElection(f *shared, name string, s *settings, nominator driver.Nominator
 		m.nomination = newNomination(nominator)
 	}
 	m.machine = *protocol.New(&s.machine, incarnation(f.store))
+	if f.announcer != nil {
+		m.presence = &presence{}
+	}
 	if f.metrics != nil {
 		m.meter = newMeter(e, f.metrics)
 	}

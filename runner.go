@@ -37,6 +37,7 @@ type runner struct {
 	call       call
 	watch      watch
 	nomination *nomination // nil: there is no Nominator
+	presence   *presence   // nil: the store has none
 	meter      *meter
 
 	busy          atomic.Bool // a Run, Join or Campaign is under way; not under the lock
@@ -230,8 +231,8 @@ func (m *runner) timerFired(now clock.Reading, armed time.Duration) {
 	m.machine.Tick(now)
 }
 
-// updateSubscriptions begins or ends the watch of the key and the subscription to the Nominator, as
-// the machine needs them.
+// updateSubscriptions begins or ends the watch of the key, the subscription to the Nominator and the
+// announcement of this candidate, as the machine needs them.
 func (m *runner) updateSubscriptions() {
 	active := m.machine.Active()
 	if m.watcher != nil {
@@ -239,6 +240,9 @@ func (m *runner) updateSubscriptions() {
 	}
 	if m.nomination != nil {
 		m.nomination.setActive(m, m.competes())
+	}
+	if m.presence != nil {
+		m.presence.setActive(m, m.competes())
 	}
 	if !active {
 		m.latency.call.giveUp(m)

@@ -28,6 +28,9 @@ type shared struct {
 	leaders    leaderInterner
 	latency    latencyProbe
 	rights     rights
+	announcer  driver.Presence // the store, if candidates can answer over it
+	announcing callLimiter
+	silence    presenceLog
 	troubleLog loglimit.Limiter
 }
 
@@ -40,8 +43,9 @@ type settings struct {
 }
 
 func newShared(store driver.Store, given, full *Config) *shared {
-	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent, metrics: given.Metrics}
+	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent, metrics: given.Metrics, announcing: callLimiter{limit: maxAnnouncing}}
 	f.watcher, _ = store.(driver.Watcher)
+	f.announcer, _ = store.(driver.Presence)
 	f.rights.store, _ = store.(driver.RightsChecker)
 	return f
 }
