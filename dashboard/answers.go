@@ -116,6 +116,7 @@ type detail struct {
 	Renewals []renewal   `json:"renewals"`
 	Events   []event     `json:"events"`
 	Members  []memberRow `json:"members"`
+	Presence presenceRow `json:"presence"` // how the members are known
 }
 
 // timeLeft is the range of the time left of a lease, as an observer can know it.
@@ -136,7 +137,7 @@ type recordRow struct {
 
 func (s *source) detail(e *election) detail {
 	d := e.detail(time.Now())
-	d.Members = s.reports.members(e.key.Name)
+	d.Members, d.Presence = s.reports.members(e.key.Name), s.reports.presence(e.key.Name)
 	if len(d.Terms) > 0 {
 		d.Unseen = append(s.history.unseen(d.Terms[0].From), d.Unseen...)
 	}

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/members"
 )
 
 // Config holds the settings of a Dashboard.
@@ -60,9 +60,13 @@ type Source struct {
 	// stays on the page. At most 20,000 are shown.
 	Elections []string
 	// Members are the URLs at which processes serve a Report. The page shows the reports about
-	// elections of this source, by their names. Each URL is read every 10 s, with a limit of 5 s, 1
-	// MiB and 10,000 members. MembersClient reads them; if it is nil, a client that follows no
-	// redirects does. The page shows the URLs without their user, password and query.
+	// elections of this source, by their names. A URL that begins with "dns+", such as
+	// dns+http://workers.prod.svc:9464/member, stands for one process at each address that the name
+	// has when it is read. Each URL is read every 10 s, with a limit of 5 s, 1 MiB and 10,000
+	// members for each process. MembersClient reads them; if it is nil, a client that follows no
+	// redirects does. That client checks the certificate of a process that was found by a name
+	// against this name; another client checks it against the address. The page shows the URLs
+	// without their user, password and query.
 	Members       []string
 	MembersClient *http.Client
 	// Interval is the time between two reads of each election where the store does not push
@@ -102,8 +106,8 @@ func (c *Config) validate() error {
 			problems = append(problems, fmt.Errorf("dashboard: the interval of source %q is %v; it must be from 1s to 1h", s.Name, s.Interval))
 		}
 		for _, m := range s.Members {
-			if u, err := url.Parse(m); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-				problems = append(problems, fmt.Errorf("dashboard: source %q has a member at %q, which is no http or https URL", s.Name, shownAddress(m)))
+			if err := members.Check(m); err != nil {
+				problems = append(problems, fmt.Errorf("dashboard: source %q has a member at %q, which %w", s.Name, members.Shown(m), err))
 			}
 		}
 		names[s.Name] = true

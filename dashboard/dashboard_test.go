@@ -98,14 +98,15 @@ type about struct {
 	Unseen   []struct{ From, To time.Time }
 	Renewals []struct{ Left float64 }
 	Members  []struct {
-		ID, State, Problem, From string
-		Eligible                 bool
-		Priority                 int
-		At                       time.Time
-		LastContact              time.Time `json:"last_contact"`
-		NoReport                 string    `json:"no_report"`
+		ID, State, Problem, From, Known string
+		Eligible                        bool
+		Priority                        int
+		At                              time.Time
+		LastContact                     time.Time `json:"last_contact"`
+		NoReport                        string    `json:"no_report"`
 	}
-	Events []struct{ What, Leader, Text string }
+	Presence struct{ Asked, Reports bool }
+	Events   []struct{ What, Leader, Text string }
 }
 
 func (s shown) overview(query string) (o overview) {

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -189,9 +190,9 @@ func TestManyChangesAreOneMessage(t *testing.T) {
 		}
 		var asked atomic.Int64
 		there := &processes{of: map[string]http.Handler{"node-1": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			all := make([]dashboard.Member, len(names))
+			all := make([]tenure.Member, len(names))
 			for i, name := range names {
-				all[i] = dashboard.Member{Election: name, ID: fmt.Sprint(asked.Load())}
+				all[i] = tenure.Member{Election: name, ID: fmt.Sprint(asked.Load())}
 			}
 			asked.Add(1)
 			_ = json.NewEncoder(w).Encode(all)
@@ -230,4 +231,63 @@ func TestMemberRedirectsAreNotFollowed(t *testing.T) {
 			t.Errorf("silent are %q", silent)
 		}
 	})
+}
+
+// Where the store can ask, the page shows the candidates that answer, and asks only while it is open.
+func TestCandidatesAnswerThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{Store: memory.New()}
+		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7, Clock: clock.Standard{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := &processes{of: map[string]http.Handler{"node-1": dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} })}}
+		s := show(t, dashboard.Source{
+			Name: "store", Store: store, Elections: []string{"billing", "other"},
+			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			ended <- e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
+		}()
+		time.Sleep(time.Hour)
+		if n := store.asked.Load(); n != 0 {
+			t.Errorf("without a browser, the candidates were asked %d times", n)
+		}
+		s.about("billing")
+		synctest.Wait()
+		a := s.about("billing")
+		if len(a.Members) != 1 || a.Members[0].ID != "a" || a.Members[0].Known != "answered" || a.Members[0].Priority != 7 || !a.Presence.Asked || !a.Presence.Reports {
+			t.Errorf("the candidates are %+v, known by %+v", a.Members, a.Presence)
+		}
+		stream, _ := s.stream("source=store&name=billing", "")
+		before := store.asked.Load()
+		time.Sleep(time.Minute + time.Second)
+		if n := store.asked.Load() - before; n != 6 {
+			t.Errorf("within a minute of an open page, they were asked %d times", n)
+		}
+		if text := stream.text(); strings.Contains(text, "event: change") {
+			t.Errorf("without news: %s", text)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].Known != "reported" || a.Members[0].State != "idle" {
+			t.Errorf("after it has left: %+v", a.Members)
+		}
+	})
+}
+
+// counted counts questions.
+type counted struct {
+	*memory.Store
+	asked atomic.Int64
+}
+
+func (c *counted) Candidates(ctx context.Context, key string) ([][]byte, error) {
+	c.asked.Add(1)
+	return c.Store.Candidates(ctx, key)
 }

@@ -3,32 +3,26 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/internal/members"
 )
 
 const (
 	reportEvery  = 10 * time.Second
 	reportWithin = 5 * time.Second
-	// The limits of the report of one process, which may be faulty. If more than maxChanges
-	// elections change at once, the change is reported for the source.
-	maxReport  = 1 << 20 // in bytes
-	maxMembers = 10_000
-	maxReason  = 1 << 10 // in bytes
+	// maxAsking is how many processes with one name are asked at once.
+	maxAsking = 32
+	// If more than maxChanges elections change at once, the change is reported for the source.
 	maxChanges = 64
 )
 
-// reports holds the reports of the processes of a source.
+// reports holds what the processes of a source say of their candidates: those whose URL is known
+// report, and those with candidates in the store answer if the store has a driver.Presence.
 type reports struct {
 	source string
 	client *http.Client
@@ -36,29 +30,32 @@ type reports struct {
 	shows  func(election string) bool
 
 	mu        sync.Mutex
-	byAddress map[string]report // by address
+	byAddress map[string]report   // by address
+	byURL     map[string][]string // the addresses of a URL of Source.Members
+	answers   answers
 }
 
 // report is the last report of a process.
 type report struct {
 	at      time.Time
-	members []Member
+	members []tenure.Member
 	problem string // why there is no later report
 }
 
 func newReports(of *Source, h *hub, shows func(election string) bool) *reports {
-	return &reports{source: of.Name, client: cmp.Or(of.MembersClient, &http.Client{CheckRedirect: refuseRedirect}), hub: h, shows: shows, byAddress: map[string]report{}}
+	return &reports{
+		source: of.Name, client: cmp.Or(of.MembersClient, members.Client(nil)), hub: h, shows: shows,
+		byAddress: map[string]report{}, byURL: map[string][]string{}, answers: newAnswers(),
+	}
 }
 
-// run reads the report of a process every reportEvery until ctx ends.
-func (r *reports) run(ctx context.Context, address string) {
+// run reads the report at a URL every reportEvery until ctx ends. If the URL stands for all
+// processes with a name, they are looked up each time.
+func (r *reports) run(ctx context.Context, url string) {
 	each := time.NewTicker(reportEvery)
 	defer each.Stop()
 	for ctx.Err() == nil {
-		members, err := r.ask(ctx, address)
-		if ctx.Err() == nil {
-			r.take(address, members, err)
-		}
+		r.readAll(ctx, url)
 		select {
 		case <-each.C:
 		case <-ctx.Done():
@@ -66,76 +63,65 @@ func (r *reports) run(ctx context.Context, address string) {
 	}
 }
 
-func (r *reports) ask(ctx context.Context, address string) ([]Member, error) {
-	ctx, cancel := context.WithTimeout(ctx, reportWithin)
+func (r *reports) readAll(ctx context.Context, url string) {
+	bounded, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	found, err := members.Resolve(bounded, url)
 	if err != nil {
-		return nil, err
+		found = nil
 	}
-	answer, err := r.client.Do(request)
-	if err != nil {
-		return nil, reason(err)
+	r.keep(url, found, err != nil)
+	if err != nil && ctx.Err() == nil {
+		r.take(url, nil, err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return nil, errors.New(strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", http.StatusText(answer.StatusCode))))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, maxAsking)
+	for _, one := range found {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			reported, err := members.Read(bounded, r.client, one, r.shows)
+			if ctx.Err() == nil {
+				r.take(one.URL, reported, err)
+			}
+		})
 	}
-	return r.read(json.NewDecoder(io.LimitReader(answer.Body, maxReport)))
+	all.Wait()
 }
 
-// read reads a report. Members of elections that the source does not show are left out.
-func (r *reports) read(from *json.Decoder) ([]Member, error) {
-	if begin, err := from.Token(); err != nil || begin != json.Delim('[') {
-		return nil, errors.New("it is no report: it does not begin with [")
+// keep forgets the processes of a URL that its name no longer has. If the lookup failed, it keeps
+// them, and reports the failure for the URL itself.
+func (r *reports) keep(url string, found []members.Address, failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := make([]string, 0, len(found))
+	for _, one := range found {
+		now = append(now, one.URL)
 	}
-	var all []Member
-	for from.More() {
-		var m Member
-		if err := from.Decode(&m); err != nil {
-			return nil, fmt.Errorf("it is no report: %w", err)
-		}
-		if !r.shows(m.Election) {
-			continue
-		}
-		if err := errors.Join(record.CheckName(m.ID), record.CheckName(string(m.State))); err != nil {
-			return nil, fmt.Errorf("it is no report: an ID or a state %w", err)
-		}
-		m.Problem = truncateReason(m.Problem)
-		if all = append(all, m); len(all) > maxMembers {
-			return nil, fmt.Errorf("it reports more than %d members", maxMembers)
+	if failed {
+		now = append(now, r.byURL[url]...)
+		if !slices.Contains(now, url) {
+			now = append(now, url)
 		}
 	}
-	if _, err := from.Token(); err != nil {
-		return nil, fmt.Errorf("it is no report: %w", err)
+	for _, address := range r.byURL[url] {
+		if !slices.Contains(now, address) {
+			delete(r.byAddress, address)
+		}
 	}
-	return all, nil
+	r.byURL[url] = now
 }
 
-// truncateReason shortens a reason that another process gave.
-func truncateReason(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
-}
-
-// reason returns the error without the address, which may hold a password.
-func reason(err error) error {
-	var failed *url.Error
-	if errors.As(err, &failed) {
-		return failed.Err
-	}
-	return err
-}
-
-func (r *reports) take(address string, members []Member, err error) {
+func (r *reports) take(address string, reported []tenure.Member, err error) {
 	r.mu.Lock()
 	was := r.byAddress[address]
-	now := report{at: time.Now(), members: members}
+	now := report{at: time.Now(), members: reported}
 	if err != nil {
-		now = report{at: was.at, members: was.members, problem: truncateReason(err.Error())}
+		now = report{at: was.at, members: was.members, problem: members.Shortened(err.Error())}
 	}
 	r.byAddress[address] = now
 	r.mu.Unlock()
-	changed := changedElections(was.members, members)
+	changed := changedElections(was.members, reported)
 	if now.problem != was.problem || len(changed) > maxChanges {
 		r.hub.changed(key{Source: r.source}) // pages of its elections reload, too
 		return
@@ -147,8 +133,8 @@ func (r *reports) take(address string, members []Member, err error) {
 
 // changedElections returns the elections in which a member has changed. A change of LastContact
 // alone does not count.
-func changedElections(was, now []Member) map[string]struct{} {
-	before := make(map[Member]struct{}, len(was))
+func changedElections(was, now []tenure.Member) map[string]struct{} {
+	before := make(map[tenure.Member]struct{}, len(was))
 	for _, m := range was {
 		m.LastContact = time.Time{}
 		before[m] = struct{}{}
@@ -165,21 +151,33 @@ func changedElections(was, now []Member) map[string]struct{} {
 
 // memberRow is a member on the page.
 type memberRow struct {
-	Member
-	From  string    `json:"from"`
+	tenure.Member
+	Known string    `json:"known"` // knownAnswered or knownReported
+	From  string    `json:"from,omitempty"`
 	At    time.Time `json:"at"`
 	Since string    `json:"no_report,omitempty"` // why there is no later report
 }
 
-// members returns the members of an election.
+// The ways in which a candidate is known, besides the terms that it has led.
+const (
+	knownAnswered = "answered"
+	knownReported = "reported"
+)
+
+// members returns the members of an election: those that answered, and those that report but did not
+// answer.
 func (r *reports) members(election string) []memberRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := []memberRow{}
+	all := r.answers.rows(election)
+	answered := map[string]bool{}
+	for _, m := range all {
+		answered[m.Incarnation] = true
+	}
 	for address, report := range r.byAddress {
 		for _, m := range report.members {
-			if m.Election == election {
-				all = append(all, memberRow{m, shownAddress(address), report.at, report.problem})
+			if m.Election == election && (m.Incarnation == "" || !answered[m.Incarnation]) {
+				all = append(all, memberRow{m, knownReported, members.Shown(address), report.at, report.problem})
 			}
 		}
 	}
@@ -194,23 +192,9 @@ func (r *reports) silent() []string {
 	all := []string{}
 	for address, report := range r.byAddress {
 		if report.problem != "" {
-			all = append(all, shownAddress(address)+": "+report.problem)
+			all = append(all, members.Shown(address)+": "+report.problem)
 		}
 	}
 	slices.Sort(all)
 	return all
-}
-
-// refuseRedirect refuses redirects, with which a member could make the dashboard request any
-// address.
-func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// shownAddress returns the address without its user, password and query.
-func shownAddress(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "an address that cannot be read"
-	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return u.String()
 }

@@ -58,6 +58,9 @@ func (s *source) run(ctx context.Context) {
 		return
 	}
 	s.report("")
+	if asked, ok := store.(driver.Presence); ok {
+		s.starting.Go(func() { s.reports.ask(ctx, asked) })
+	}
 	if _, lists := store.(driver.Lister); len(s.Elections) > 0 || !lists {
 		if len(s.Elections) == 0 {
 			s.report(cannotList)

@@ -96,7 +96,7 @@ export class Election {
       panel('Timeline of leaders', 'wide', this.timeline.render(data, width)),
       panel('Failovers', polled ? 'wide' : '', failovers(data.terms)),
       !polled && panel('Lease left at each renewal', '', renewals(data, half)),
-      data.members.length > 0 && panel('Members', 'wide', members(data.members)),
+      panel('Candidates', 'wide', members(data)),
       actions && panel('Actions', 'wide actions', actions),
       panel('Events', 'wide', eventList(data.events)),
       panel('Record', 'wide', record(data.record)))
