@@ -107,10 +107,14 @@ func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(drive
 	if err != nil {
 		return nil, err
 	}
-	ob := &observer{place: o.place, store: tap(store.Driver), lease: cfg.Lease, close: store.Close}
+	ob := &observer{place: o.place, store: tap(store.Driver), lease: cfg.Lease}
 	if ob.Election, err = tenure.New(ob.store, o.election, cfg); err != nil {
 		_ = store.Close()
 		return nil, err
+	}
+	ob.close = func() error {
+		ob.suggest(c.Context(), c.ErrOrStderr(), store.Driver)
+		return store.Close()
 	}
 	return ob, nil
 }

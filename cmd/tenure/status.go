@@ -26,6 +26,9 @@ Only the leader knows how long its lease still lasts. Others see the time of its
 leader's clock, and know that the lease lasts no more than one lease from now. No clock decides which
 candidate is elected.
 
+The other candidates are known if they answer over the store (NATS), or at the URLs of --member. They
+say what they like, and one that is cut off says nothing: no decision depends on it.
+
 Exit codes:
   0  there is a leader
   1  the leader cannot be determined, or the key holds no election record; a hint gives the remedy
@@ -38,7 +41,9 @@ Each line of --json is one object. It has time, event ("status"), election, id (
 term, store and record ("held", "released", "vacant", "absent", "malformed" or "foreign"). It also
 has each of these that is known: leader, address, metadata, priority, leaseMillis, renewed (by the
 leader's clock), leftMillis (by that clock), mostMillis, confirmed (whether a renewal was seen), from
-(the last leader), request {to, by, offer}, problem.`
+(the last leader), request {to, by, offer}, problem, candidates (objects with id, known ("answered",
+"reported" or "led"), and as far as it is known from, state, eligible, priority, leaseMillis,
+address, lastContact, problem), candidatesUnknown (why there may be others).`
 
 const examplesStatus = `  tenure status --store nats://host:4222/ELECTIONS --election billing
   tenure status --store 's3://bucket/elections?region=eu-central-1' --election nightly --json
@@ -48,7 +53,8 @@ const examplesStatus = `  tenure status --store nats://host:4222/ELECTIONS --ele
 // statusFlags are the flags of status.
 type statusFlags struct {
 	observerFlags
-	wait time.Duration
+	members memberFlags
+	wait    time.Duration
 }
 
 func newStatus() *cobra.Command {
@@ -63,6 +69,7 @@ func newStatus() *cobra.Command {
 	}
 	s.define(c.Flags())
 	c.Flags().DurationVar(&s.wait, "wait", cli.UsualTimeout, "how long to watch a record that looks old; 0: not at all")
+	s.members.define(c.Flags())
 	return c
 }
 
@@ -70,11 +77,15 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	if err := s.settle(c); err != nil {
 		return err
 	}
+	if err := s.members.settle(s.flags.Named, 1); err != nil {
+		return err
+	}
 	o, err := s.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, untapped)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = o.close() }()
+	candidates := s.members.find(c.Context(), o.store, s.election)
 	now, err := o.judge(c.Context(), s.wait, func(leader string, renewed time.Time, within time.Duration) {
 		text := story.NotConfirmed(renewed, time.Now())
 		fmt.Fprintln(c.ErrOrStderr(), output.Plain(fmt.Sprintf("%s is %s; waiting up to %v for a renewal", leader, text, within)))
@@ -82,6 +93,7 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	now.present = candidates().of(s.election, now.From)
 	out := c.OutOrStdout()
 	if s.json {
 		output.JSON(out, now)
@@ -151,6 +163,7 @@ type standing struct {
 	From        string            `json:"from,omitempty"`
 	Request     *handOverRequest  `json:"request,omitempty"`
 	Problem     string            `json:"problem,omitempty"`
+	present
 
 	err error
 }

@@ -24,7 +24,8 @@ func TestStatusShowsTheLeader(t *testing.T) {
 	h.says("status").must(t, 0, `^leader    node-1 in term \d+$`, `^address   10.0.0.1:8443$`, `^renewed   .* by the leader's clock$`,
 		`^lease     10m0s; .* left by that clock; [0-9.m]+s at the most, unless it is renewed$`, `^priority  -5$`, `^metadata  zone=b$`)
 	want := `{"time":~,"event":"status","election":"billing","id":~,"term":~,"store":"nats://***@127.0.0.1:~/ELECTIONS","record":"held",` +
-		`"leader":"node-1","address":"10.0.0.1:8443","metadata":{"zone":"b"},"leaseMillis":600000,"renewed":~,"leftMillis":~,"mostMillis":~,"confirmed":false,"priority":-5}` + "\n"
+		`"leader":"node-1","address":"10.0.0.1:8443","metadata":{"zone":"b"},"leaseMillis":600000,"renewed":~,"leftMillis":~,"mostMillis":~,"confirmed":false,"priority":-5,"candidates":[` +
+		`{"id":"node-1","known":"answered","state":"leader","eligible":true,"priority":-5,"leaseMillis":600000,"address":"10.0.0.1:8443","lastContact":~}]}` + "\n"
 	if r := h.says("status", "--json"); r.code != 0 || r.golden() != want {
 		t.Errorf("got %d\n%swant\n%s", r.code, r.golden(), want)
 	}

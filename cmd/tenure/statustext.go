@@ -19,6 +19,7 @@ func (st standing) print(out io.Writer) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(out, "%-9s %s\n", name, output.Plain(fmt.Sprintf(format, args...)))
 	}
+	defer st.present.print(row, st.Time)
 	row("election", "%s", st.Election)
 	row("store", "%s", st.Store)
 	if st.Leader == "" {

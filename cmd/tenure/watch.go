@@ -87,6 +87,7 @@ func (w *watchFlags) run(c *cobra.Command) error {
 	}
 	defer func() { _ = store.Close() }()
 	ctx := c.Context()
+	suggestIfAbsent(ctx, c.ErrOrStderr(), w.place, store.Driver, w.election)
 	if w.forTime > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w.forTime)

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/web"
 	"github.com/tenure-go/tenure/driver/reread"
+	"github.com/tenure-go/tenure/internal/members"
 )
 
-// memberFlags name the members whose own statements the page shows.
+// memberFlags name the processes that say of themselves which candidates they have.
 type memberFlags struct {
 	addresses []string
 	token     string
@@ -20,7 +22,8 @@ type memberFlags struct {
 }
 
 func (m *memberFlags) define(f *pflag.FlagSet) {
-	f.StringArrayVar(&m.addresses, "member", nil, "URL of the metrics of a member, as tenure run --metrics serves them; may be given more than once")
+	f.StringArrayVar(&m.addresses, "member", nil, "URL of the metrics of a process, as tenure run --metrics serves them, or of its dashboard.Report; "+
+		"dns+http://NAME:PORT stands for one process at each address of the name; may be given more than once")
 	f.StringVar(&m.token, "member-token-file", "", "file with the token that the members ask for")
 }
 
@@ -28,11 +31,14 @@ func (m *memberFlags) define(f *pflag.FlagSet) {
 func (m *memberFlags) settle(named func(flag string) string, storeCount int) error {
 	for i, a := range m.addresses {
 		u, err := url.Parse(a)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-			return fault.OfValue(fault.New("give a URL such as http://node-1:9464, and a token with --member-token-file",
+		if err != nil || members.Check(a) != nil || u.User != nil {
+			return fault.OfValue(fault.New("give a URL such as http://node-1:9464 or dns+http://workers.prod.svc:9464, and a token with --member-token-file",
 				"%s %s: is not the URL of a member", named("member"), fault.Quote(a)))
 		}
-		m.addresses[i] = u.Scheme + "://" + u.Host + "/member"
+		if path := strings.Trim(u.Path, "/"); path == "" || path == "metrics" {
+			u.Path = "/member"
+		}
+		m.addresses[i] = u.String()
 	}
 	switch {
 	case len(m.addresses) > 0 && storeCount > 1:
@@ -49,22 +55,12 @@ func (m *memberFlags) settle(named func(flag string) string, storeCount int) err
 	return nil
 }
 
-// client sends the token. It follows no redirect, which could lead the token elsewhere.
+// client sends the token that the file has at each request, as it may be renewed.
 func (m *memberFlags) client() *http.Client {
-	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if m.token == "" {
-		return &http.Client{CheckRedirect: noRedirect}
+		return members.Client(nil)
 	}
 	read := func(context.Context) (string, error) { return web.Secret(m.token) }
-	return &http.Client{CheckRedirect: noRedirect, Transport: bearer{reread.New(m.secret, read, nil)}}
-}
-
-// bearer sends the token that the file has at each request, as it may be renewed.
-type bearer struct{ secret *reread.Source[string] }
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	token := b.secret.Get(r.Context())
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+token)
-	return http.DefaultTransport.RoundTrip(r)
+	secret := reread.New(m.secret, read, nil)
+	return members.Client(func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+secret.Get(r.Context())) })
 }
