@@ -22,8 +22,8 @@ type Member struct {
 	Problem     string    `json:"problem,omitempty"`     // the error of Status.Health
 }
 
-// Member returns what this process says of its part in the election at this moment. It does not call
-// the store.
+// Member returns what this process says of its part in the election at this moment. It does not
+// call the store.
 func (e *Election) Member() Member { return e.runner.member() }
 
 func (m *runner) member() Member {
@@ -40,8 +40,8 @@ func (m *runner) member() Member {
 	return all
 }
 
-// announcement returns the Member as JSON of at most driver.MaxPresence bytes, without what does not
-// fit, and nil if too little fits.
+// announcement returns the Member as JSON of at most driver.MaxPresence bytes, without what does
+// not fit, and nil if too little fits.
 func (m Member) announcement() []byte {
 	for {
 		text, err := json.Marshal(m)

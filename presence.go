@@ -16,15 +16,15 @@ type presence struct {
 	stop func()             // ends the announcement; nil: there is none
 }
 
-// maxAnnouncing is how many elections of a Group call the store at once to announce candidates. They
-// have calls of their own, so that no renewal waits behind them.
+// maxAnnouncing is how many elections of a Group call the store at once to announce candidates.
+// They have calls of their own, so that no renewal waits behind them.
 const maxAnnouncing = 4
 
 // presenceLog logs the first failure.
 type presenceLog struct{ once sync.Once }
 
-// setActive begins or ends the announcement. It runs under the runner's lock, so the store is called
-// elsewhere.
+// setActive begins or ends the announcement. It runs under the runner's lock, so the store is
+// called elsewhere.
 func (p *presence) setActive(m *runner, on bool) {
 	if on == p.active {
 		return

@@ -231,8 +231,8 @@ func (m *runner) timerFired(now clock.Reading, armed time.Duration) {
 	m.machine.Tick(now)
 }
 
-// updateSubscriptions begins or ends the watch of the key, the subscription to the Nominator and the
-// announcement of this candidate, as the machine needs them.
+// updateSubscriptions begins or ends the watch of the key, the subscription to the Nominator and
+// the announcement of this candidate, as the machine needs them.
 func (m *runner) updateSubscriptions() {
 	active := m.machine.Active()
 	if m.watcher != nil {

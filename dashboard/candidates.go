@@ -83,8 +83,8 @@ func (a *answers) rows(election string) []memberRow {
 	return all
 }
 
-// ask asks the candidates of elections that browsers show, until ctx ends: when a page is loaded, and
-// every reportEvery while it follows the election.
+// ask asks the candidates of elections that browsers show, until ctx ends: when a page is loaded,
+// and every reportEvery while it follows the election.
 func (r *reports) ask(ctx context.Context, store driver.Presence) {
 	r.mu.Lock()
 	r.answers.possible = true

@@ -7,10 +7,10 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// Report returns a handler that serves, as a JSON array, the tenure.Member of each election that the
-// given function returns. A Dashboard in another process reads it: see Source.Members. So do tenure
-// status and tenure list, with --member. The handler calls the function for each request, and does
-// not authenticate requests.
+// Report returns a handler that serves, as a JSON array, the tenure.Member of each election that
+// the given function returns. A Dashboard in another process reads it: see Source.Members. So do
+// tenure status and tenure list, with --member. The handler calls the function for each request,
+// and does not authenticate requests.
 func Report(elections func() []*tenure.Election) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		all := []tenure.Member{}

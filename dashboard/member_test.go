@@ -233,7 +233,8 @@ func TestMemberRedirectsAreNotFollowed(t *testing.T) {
 	})
 }
 
-// Where the store can ask, the page shows the candidates that answer, and asks only while it is open.
+// Where the store can ask, the page shows the candidates that answer, and asks only while it is
+// open.
 func TestCandidatesAnswerThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counted{Store: memory.New()}

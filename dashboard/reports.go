@@ -164,8 +164,8 @@ const (
 	knownReported = "reported"
 )
 
-// members returns the members of an election: those that answered, and those that report but did not
-// answer.
+// members returns the members of an election: those that answered, and those that report but did
+// not answer.
 func (r *reports) members(election string) []memberRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()

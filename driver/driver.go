@@ -246,10 +246,10 @@ type PristineHinter interface {
 	PristineHint() string
 }
 
-// Presence is a Store over which candidates answer when an observer asks who takes part. Nothing is
-// sent until then, so candidates cost nothing in steady state. The answers are for people alone:
-// anyone with access to the store may answer falsely, and a candidate may be too slow or cut off. No
-// decision of an election depends on them.
+// Presence is a Store over which candidates answer when an observer asks who takes part. Nothing
+// is sent until then, so candidates cost nothing in steady state. The answers are for people
+// alone: anyone with access to the store may answer falsely, and a candidate may be too slow or
+// cut off. No decision of an election depends on them.
 type Presence interface {
 	// Announce makes this process answer questions about the key until stop is called. An answer is
 	// the result of who: one line of text of 1 to MaxPresence bytes, or nothing to give no answer.

@@ -147,8 +147,8 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	return nil, fmt.Errorf("peer: list the keys: %w", errors.ErrUnsupported)
 }
 
-// Announce calls the inner store's Announce, or returns an error that wraps errors.ErrUnsupported if
-// it has none.
+// Announce calls the inner store's Announce, or returns an error that wraps errors.ErrUnsupported
+// if it has none.
 func (s *Store) Announce(ctx context.Context, key string, who func() []byte) (stop func(), err error) {
 	if p, ok := s.inner.(driver.Presence); ok {
 		return p.Announce(ctx, key, who)

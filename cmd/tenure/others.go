@@ -69,8 +69,8 @@ func others(names []string, to, place string) string {
 	return text
 }
 
-// distance returns how many characters must be inserted, deleted or replaced to turn a into b, in any
-// case of letters.
+// distance returns how many characters must be inserted, deleted or replaced to turn a into b, in
+// any case of letters.
 func distance(a, b string) int {
 	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
 	last := make([]int, len(to)+1)

@@ -68,10 +68,10 @@ func (s *Store) Announce(ctx context.Context, key string, who func() []byte) (st
 	return sync.OnceFunc(func() { s.presence.remove(key, a) }), nil
 }
 
-// Candidates asks over tenure.candidates.BUCKET, and waits 250 ms for answers; it returns at once if
-// no process has a candidate in the bucket. Each process with candidates of the key sends one
-// message. Buckets of one name in several JetStream domains of one account share the subject. Errors
-// are as for Announce.
+// Candidates asks over tenure.candidates.BUCKET, and waits 250 ms for answers; it returns at once
+// if no process has a candidate in the bucket. Each process with candidates of the key sends one
+// message. Buckets of one name in several JetStream domains of one account share the subject.
+// Errors are as for Announce.
 func (s *Store) Candidates(ctx context.Context, key string) ([][]byte, error) {
 	all, err := s.presence.ask(ctx, key)
 	if err != nil {
@@ -124,7 +124,9 @@ func (p *presence) subscribe(ctx context.Context) error {
 	return nil
 }
 
-func unsubscribe(sub *nats.Subscription) { _ = sub.Unsubscribe() } // it fails only if the subscription has ended
+func unsubscribe(sub *nats.Subscription) {
+	_ = sub.Unsubscribe() // it fails only if the subscription has ended
+}
 
 func (p *presence) remove(key string, a *announced) {
 	p.mu.Lock()
@@ -164,8 +166,8 @@ func (p *presence) close() {
 	p.endUnused()
 }
 
-// answer sends one message with all candidates of this process that the question is about. A process
-// without any sends none. More answers than maxAnswer in a second are left out: questions
+// answer sends one message with all candidates of this process that the question is about. A
+// process without any sends none. More answers than maxAnswer in a second are left out: questions
 // cannot fill the connection, over which the leaders of this process renew.
 func (p *presence) answer(m *nats.Msg) {
 	room := p.room()

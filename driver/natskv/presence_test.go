@@ -51,8 +51,8 @@ func (f *fixture) subscriptions() (n int) {
 	return n
 }
 
-// Each process answers once for all its candidates of an election, over one subscription for all its
-// elections, and nothing is sent until it is asked.
+// Each process answers once for all its candidates of an election, over one subscription for all
+// its elections, and nothing is sent until it is asked.
 func TestCandidatesAnswerWhenAsked(t *testing.T) { inBubble(t, answersWhenAsked) }
 
 func answersWhenAsked(t *testing.T) {

@@ -79,6 +79,17 @@ var deeds = map[string]func(ctx context.Context, s *Store) error{
 		}
 		return err
 	},
+	"announce": func(ctx context.Context, s *Store) error {
+		stop, err := s.Announce(ctx, testKey, says("a"))
+		if err == nil {
+			stop()
+		}
+		return err
+	},
+	"ask": func(ctx context.Context, s *Store) error {
+		_, err := s.Candidates(ctx, testKey)
+		return err
+	},
 	"inspect": func(ctx context.Context, s *Store) error {
 		_, err := s.Inspect(ctx, testLease)
 		return err
@@ -87,9 +98,9 @@ var deeds = map[string]func(ctx context.Context, s *Store) error{
 
 // roles are the permitted actions of the documentation's users.
 var roles = map[string][]string{
-	"candidate": {"read", "write", "watch", "inspect"},
-	"observer":  {"read", "watch", "inspect"},
-	"founder":   {"create", "read", "write", "watch", "inspect"},
+	"candidate": {"read", "write", "watch", "announce", "ask", "inspect"},
+	"observer":  {"read", "watch", "ask", "inspect"},
+	"founder":   {"create", "read", "write", "watch", "announce", "ask", "inspect"},
 }
 
 // fails has the actions that need a right, by the right without its wildcards.
@@ -100,6 +111,7 @@ var fails = map[string][]string{
 	"$JS.API.CONSUMER.CREATE.KV_ELECTIONS.": {"watch"},
 	"$JS.FC.KV_ELECTIONS.":                  {"watch"},
 	"$JS.API.INFO":                          {"create"},
+	"tenure.candidates.ELECTIONS":           {"announce", "ask"},
 	"$JS.API.STREAM.CREATE.KV_ELECTIONS":    {"create"},
 	"_INBOX.":                               {"open", "create"},
 }
@@ -142,14 +154,13 @@ var takings = map[string]func(p *server.Permissions, right string){
 	"without": func(p *server.Permissions, right string) {
 		other := func(r string) bool { return r == right }
 		p.Publish.Allow = slices.DeleteFunc(p.Publish.Allow, other)
-		if slices.ContainsFunc(p.Subscribe.Allow, other) {
-			p.Subscribe.Allow = []string{"elsewhere.>"}
-		}
+		p.Subscribe.Allow = append(slices.DeleteFunc(p.Subscribe.Allow, other), "elsewhere.>")
 	},
 	"denied": func(p *server.Permissions, right string) {
 		if slices.Contains(p.Subscribe.Allow, right) {
 			p.Subscribe.Deny = []string{right}
-		} else {
+		}
+		if slices.Contains(p.Publish.Allow, right) {
 			p.Publish.Deny = []string{right}
 		}
 	},
@@ -188,7 +199,8 @@ func rightsOf(t testing.TB, user string) (rights []string) {
 	configured(t, documented(t), withUser(t, user, func(p *server.Permissions) {
 		rights = append(slices.Clone(p.Publish.Allow), p.Subscribe.Allow...)
 	}))
-	return rights
+	slices.Sort(rights)
+	return slices.Compact(rights)
 }
 
 func bareRight(t testing.TB, right string) string {
@@ -252,6 +264,19 @@ func judge(t *testing.T, deed, right string, prevented []string, err error) {
 		}
 	case !errors.Is(err, driver.ErrDenied), !strings.Contains(err.Error(), right), !strings.Contains(err.Error(), "grant"):
 		t.Errorf("%s: %v; want to be denied for lack of %s", deed, err, right)
+	}
+}
+
+// TestDocumentedAnswer: a candidate answers an observer, each with the rights of its role.
+func TestDocumentedAnswer(t *testing.T) {
+	t.Parallel()
+	s := configured(t, documented(t), withUser(t, "candidate", nil))
+	addBucket(t, newJetStream(t, login(t, s, "all")), named("ELECTIONS"))
+	f := &fixture{TB: t}
+	f.announce(openStore(t, newJetStream(t, login(t, s, "candidate")), "ELECTIONS", OwnConnection()), testKey, "a")
+	observer := openStore(t, newJetStream(t, login(t, s, "observer")), "ELECTIONS", OwnConnection())
+	for range 3 {
+		wait.Until(t, "the candidate answers", func() bool { return f.candidates(observer, testKey) == "a" })
 	}
 }
 

@@ -78,9 +78,9 @@ func Shown(address string) string {
 	return u.String()
 }
 
-// Client returns a client for Read. It follows no redirect, with which a member could lead it to any
-// address. It checks the certificate of a process that was found by a name against that name. The
-// given function changes each request, and may be nil.
+// Client returns a client for Read. It follows no redirect, with which a member could lead it to
+// any address. It checks the certificate of a process that was found by a name against that name.
+// The given function changes each request, and may be nil.
 func Client(change func(*http.Request)) *http.Client {
 	if change == nil {
 		change = func(*http.Request) {}

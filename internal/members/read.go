@@ -1,5 +1,5 @@
-// Package members reads, for people, what the processes of an election say of their candidates. Each
-// process says what it likes, so everything is bounded, and no decision depends on it.
+// Package members reads, for people, what the processes of an election say of their candidates.
+// Each process says what it likes, so everything is bounded, and no decision depends on it.
 package members
 
 import (

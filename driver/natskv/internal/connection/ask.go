@@ -30,7 +30,8 @@ func (c *Conn) Subscribe(ctx context.Context, subject string, handle nats.MsgHan
 	if err != nil {
 		return nil, err
 	}
-	_ = sub.SetPendingLimits(pendingMessages, pendingBytes) // it fails only if the subscription has ended
+	// It fails only if the subscription has ended.
+	_ = sub.SetPendingLimits(pendingMessages, pendingBytes)
 	ctx, cancel := context.WithTimeout(ctx, subscribeWithin)
 	defer cancel()
 	if c.nc.FlushWithContext(ctx) != nil {
