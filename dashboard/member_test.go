@@ -292,3 +292,22 @@ func (c *counted) Candidates(ctx context.Context, key string) ([][]byte, error) 
 	c.asked.Add(1)
 	return c.Store.Candidates(ctx, key)
 }
+
+// A name stands for the processes at all of its addresses.
+func TestMembersAreFoundByName(t *testing.T) {
+	e, err := tenure.New(memory.New(), "billing", tenure.Config{ID: "a", Lease: lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := &processes{of: map[string]http.Handler{"127.0.0.1:9464": dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} })}}
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, dashboard.Source{
+			Name: "store", Store: memory.New(), Elections: []string{"billing"}, MembersClient: &http.Client{Transport: there},
+			Members: []string{"dns+http://127.0.0.1:9464/member"},
+		})
+		time.Sleep(time.Minute)
+		if all := s.about("billing").Members; len(all) != 1 || all[0].ID != "a" || all[0].Known != "reported" || all[0].From != "http://127.0.0.1:9464/member" {
+			t.Errorf("the members are %+v", all)
+		}
+	})
+}

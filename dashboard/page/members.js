@@ -46,7 +46,7 @@ function row(member) {
     h('td', null, self && (member.eligible ? 'yes' : 'no')),
     h('td', { class: 'number' }, self && member.priority),
     h('td', { class: 'number' }, self && (member.last_contact ? ago(member.last_contact) : 'none')),
-    h('td', null, known[member.known] ?? 'leads', member.led && [' (', ago(member.led), ')']),
+    h('td', null, known[member.known] ?? 'leads', member.led && [' (until ', ago(member.led), ' ago)']),
     h('td', { class: 'problem' }, member.no_report && ['No report for ', ago(member.at), ': ', value(member.no_report, 80), ' '],
       member.problem && value(member.problem, 120)))
 }

@@ -146,6 +146,12 @@ func TestPageFollowsACrashAndAHandOver(t *testing.T) {
 
 	p.click(`a[href$="/billing"]`)
 	p.says("Timeline of leaders")
+	standby := without(without(ids, first), second)[0]
+	p.until("the standby answers, and the killed leader has led before", fmt.Sprintf(
+		`((text) => text.includes(%s + '\tcandidate\tyes\t0\t') && text.includes('\tanswered') && text.includes(%s + '\tnot known'))(
+			document.querySelector('section[aria-label="Candidates"]').innerText)`, quote(standby), quote(first)))
+	p.shoot("candidates", 1280, 1400, "light")
+	p.shoot("candidates-dark", 390, 1800, "dark")
 	p.until("the failover is shown", `document.body.innerText.includes('silence')`)
 	third := without(without(ids, first), second)[0]
 	s.do("hand-over", "--store", s.store, "--election", "billing", "--to", third)
