@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/internal/members"
 )
 
-// A process whose address the name no longer has is forgotten. If the lookup fails, all are kept, and
-// the failure is reported.
+// A process whose address the name no longer has is forgotten. If the lookup fails, all are kept,
+// and the failure is reported.
 func TestProcessesThatWentAreForgotten(t *testing.T) {
 	r := newReports(&Source{Name: "store"}, newHub(), func(string) bool { return true })
 	const name = "dns+http://workers:9464/member"
