@@ -71,7 +71,7 @@ type lease struct {
 	asked        error // why this member was asked to leave; nil if it was not
 	// request asks for a hand-over; it is kept because a renewal overwrites it in the cell.
 	request *record.Request
-	offer   offer
+	offer   *offer // nil: none
 	// absence is the version of an absence that was read while the term was valid. No other member
 	// can hold a lease in that state, so a released record may replace this absence and no other.
 	// It is forgotten with the term, because its version may recur.

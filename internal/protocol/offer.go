@@ -15,7 +15,7 @@ import (
 // lease.
 const offerLeases = 2
 
-// offer is an offer that a leader keeps in its renewals. Without a request there is none.
+// offer is an offer that a leader keeps in its renewals.
 type offer struct {
 	request record.Request
 	since   clock.Instant
@@ -23,24 +23,25 @@ type offer struct {
 
 // keepOffer notes the offer in view, and since when it is there.
 func (m *Machine) keepOffer(now clock.Reading) {
-	var q record.Request
-	if r := m.view.cell.Record.Request; m.mine() && r != nil && r.Offer && r.Term == m.lease.term {
-		q = *r
-	}
-	if o := &m.lease.offer; o.request != q {
-		*o = offer{q, now.Instant}
+	q := m.view.cell.Record.Request
+	switch o := m.lease.offer; {
+	case !m.mine() || q == nil || !q.Offer || q.Term != m.lease.term:
+		m.lease.offer = nil
+	case o == nil || o.request != *q:
+		m.lease.offer = &offer{*q, now.Instant}
 	}
 }
 
 // offered returns the offer that the next renewal carries, or nil.
 func (m *Machine) offered(now clock.Reading) *record.Request {
-	o := &m.lease.offer
-	over := byLeader(o.since, offerLeases*m.cfg.Lease)
-	if !o.request.Offer || m.lease.asked != nil || over.left(now.Instant) <= 0 {
+	o := m.lease.offer
+	if o == nil || m.lease.asked != nil {
 		return nil
 	}
-	kept := o.request
-	return &kept
+	if over := byLeader(o.since, offerLeases*m.cfg.Lease); over.left(now.Instant) <= 0 {
+		return nil
+	}
+	return &o.request
 }
 
 // isOffered reports whether the holder of r offers the lead to this member, and this member may
@@ -53,9 +54,9 @@ func (m *Machine) isOffered(r *record.Record) bool {
 
 // untilAccept returns the time until a candidate may accept: at once, and again in case that failed.
 func (h *health) untilAccept(now clock.Reading, again time.Duration) time.Duration {
-	if !h.accepted {
+	if h.acceptedAt == nil {
 		return 0
 	}
-	repeat := byFollower(h.acceptedAt, again)
+	repeat := byFollower(*h.acceptedAt, again)
 	return repeat.left(now.Instant)
 }

@@ -18,8 +18,9 @@ const (
 // accepted an offer. A failure, a new campaign, and a change of nomination or eligibility end the
 // time in which it is well.
 type health struct {
-	since, requestedAt, acceptedAt clock.Instant
-	well, requested, accepted      bool
+	since, requestedAt clock.Instant
+	acceptedAt         *clock.Instant // nil: never
+	well, requested    bool
 }
 
 func (h *health) recover(now clock.Reading) {
@@ -55,7 +56,8 @@ func (m *Machine) requestHandOver(now clock.Reading, wake *wakeup) {
 		if !wake.over(max(wait, h.untilAccept(now, m.cfg.Renew))) {
 			return
 		}
-		h.accepted, h.acceptedAt = true, now.Instant
+		at := now.Instant
+		h.acceptedAt = &at
 	case r.Request == nil && m.outranks():
 		if !wake.over(max(wait, h.untilRequest(now, m.view.expiresAfter(m.cfg)))) {
 			return

@@ -33,7 +33,7 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "offer-kept", Rule: "H3", Left: "a leader keeps an offer without end",
-		Edit:  []edit{{"protocol/offer.go", " || over.left(now.Instant) <= 0 {", " || over.left(now.Instant) <= 0 && m.phase != Leading {"}},
+		Edit:  []edit{{"protocol/offer.go", "over.left(now.Instant) <= 0 {", "over.left(now.Instant) <= 0 && m.phase != Leading {"}},
 		Shows: "still offers the lead",
 	},
 	{
