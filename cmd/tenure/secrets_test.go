@@ -49,6 +49,7 @@ var shapes = []string{
 	"postgres://h/app user=cand password=PW", "postgres://h/app;password=PW", "postgres://h/app:u:PW", "mysql://h/app;password=PW", "mysql://h/app password=PW",
 	"sqlite:/x;password=PW", "sqlite:/x password=PW", "nats://127.0.0.1:1/B;token=PW", "kafka://127.0.0.1:1/t;password=PW", "s3://bucket/p;secret=PW",
 	"mysql://127.0.0.1:1/db?table=a;PW",
+	"postgres://127.0.0.1:1,u:PW@127.0.0.1:1/db", "postgres://:PW@127.0.0.1:1/db", "mysql://u:PW@127.0.0.1:1/db?tls=x",
 	"etcd://u:PW@h", "mongodb+srv://u:PW@h/db", "amqp://u:PW@h/v", "PW@h",
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // NewLogger returns a logger that writes text, or with json one object per line. Durations are
-// written as 15s in both. Users and passwords of URLs in errors are hidden.
+// written as 15s in both. Credentials of URLs in errors are hidden: see fault.Masked.
 func NewLogger(out io.Writer, level slog.Leveler, json bool) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch value := a.Value.Any().(type) {

@@ -3,6 +3,7 @@ package fault
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,8 +50,33 @@ func longWords() func(rune) bool {
 	}
 }
 
-// userinfo matches the user and the password of a URL in a text.
-var userinfo = regexp.MustCompile("://[^\\s\"'`]*@")
+// userinfo matches the scheme, the user and the password of a URL in a text.
+var userinfo = regexp.MustCompile("[A-Za-z0-9+.-]*://[^\\s\"'`]*@")
 
-// Masked hides the users and passwords of URLs in a text, such as those in an error of a library.
-func Masked(text string) string { return userinfo.ReplaceAllString(text, "://"+Hidden+"@") }
+// Masked hides the credentials of URLs in a text, such as those in an error of a library. It leaves
+// the users that User returns.
+func Masked(text string) string {
+	return userinfo.ReplaceAllStringFunc(text, func(found string) string {
+		scheme, info, _ := strings.Cut(strings.TrimSuffix(found, "@"), "://")
+		return scheme + "://" + User(scheme, info) + "@"
+	})
+}
+
+var (
+	// userSchemes are those of URLs in which a token or a key never has the place of the user.
+	userSchemes = []string{"postgres", "postgresql", "mysql", "mariadb"}
+	userName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+)
+
+// User returns for output the credentials that a URL has in front of the @: NAME:*** or NAME for
+// the user of a database, and Hidden if it is not certain that NAME is one.
+func User(scheme, info string) string {
+	name, password, given := strings.Cut(info, ":")
+	switch {
+	case !slices.Contains(userSchemes, scheme), !userName.MatchString(name), Shown(name) == Hidden, given && password == "":
+		return Hidden
+	case given:
+		return name + ":" + Hidden
+	}
+	return name
+}

@@ -36,9 +36,40 @@ func TestMasked(t *testing.T) {
 		`Get "http://u:x@y@h/p": EOF`:     `Get "http://***@h/p": EOF`,
 		"nats://a/E, or mail me@h":        "nats://a/E, or mail me@h",
 		"at https://h/p, then s3://i:k@b": "at https://h/p, then s3://***@b",
+
+		"a postgres://bob:***@h/db, b mysql://eve@h": "a postgres://bob:***@h/db, b mysql://eve@h",
+		"postgres://bob:x@y@h, nats://bob:***@h":     "postgres://bob:***@h, nats://***@h",
 	} {
 		if got := fault.Masked(text); got != want {
 			t.Errorf("%s is shown as %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Only in the URL of a database is it certain that a user is one. In those of other stores a token,
+// or the key of an account, may be in its place.
+func TestUser(t *testing.T) {
+	for url, want := range map[string]string{
+		"postgres://bob:x":                       "bob:***",
+		"postgresql://bob_1.a-b:x:y@z":           "bob_1.a-b:***",
+		"mysql://bob":                            "bob",
+		"mariadb://bob:***":                      "bob:***",
+		"postgres://x:":                          "***",
+		"postgres://:x":                          "***",
+		"postgres://bob%3Ax":                     "***",
+		"postgres://bob@x":                       "***",
+		"postgres://a,b:x":                       "***",
+		"postgres://7x:y":                        "***",
+		"postgres://k" + strings.Repeat("x", 39): "***",
+		"nats://bob:x":                           "***",
+		"nats://x":                               "***",
+		"s3://id:x":                              "***",
+		"kafka://bob:x":                          "***",
+		"http://bob:x":                           "***",
+	} {
+		scheme, info, _ := strings.Cut(url, "://")
+		if got := fault.User(scheme, info); got != want {
+			t.Errorf("%s: got %q, want %q", url, got, want)
 		}
 	}
 }

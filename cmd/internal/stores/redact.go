@@ -12,9 +12,9 @@ import (
 // hidden replaces credentials in output.
 const hidden = fault.Hidden
 
-// Redact returns a text that should be the URL of a store, without all possible credentials: the
-// user, and the values of all parameters but those that are known to be harmless. If the text is
-// not such a URL for certain, it returns the scheme at most.
+// Redact returns a text that should be the URL of a store, without all possible credentials: those
+// in front of the @, except the user of a database, and the values of all parameters but those that
+// are known to be harmless. If the text is not certainly such a URL, it returns at most the scheme.
 func Redact(raw string) string {
 	scheme, rest, _ := strings.Cut(raw, ":")
 	behind, slashes := strings.CutPrefix(rest, "//")
@@ -22,21 +22,24 @@ func Redact(raw string) string {
 	switch {
 	case !known && (!slashes || !schemeName.MatchString(scheme)):
 		return hidden
-	case slashes:
-		scheme += "://"
-	default:
-		scheme += ":"
-	}
-	if strings.HasPrefix(scheme, "sqlite:") {
-		return scheme + redactFile(behind)
+	case scheme == "sqlite":
+		return begin(scheme, slashes) + redactFile(behind)
 	}
 	if user, place, ok := cutUser(behind); ok && known {
-		if user != "" {
-			user = hidden + "@"
+		if info, given := strings.CutSuffix(user, "@"); given {
+			user = fault.User(scheme, info) + "@"
 		}
-		return scheme + user + redactTail(place)
+		return begin(scheme, slashes) + user + redactTail(place)
 	}
-	return scheme + hidden
+	return begin(scheme, slashes) + hidden
+}
+
+// begin returns the beginning of a URL.
+func begin(scheme string, slashes bool) string {
+	if slashes {
+		return scheme + "://"
+	}
+	return scheme + ":"
 }
 
 var (

@@ -175,25 +175,39 @@ func (s *SQL) commands(key string) Commands {
 	}
 }
 
-// target returns the arguments by which the database's own client names the database, without
-// credentials.
+// target returns the arguments by which the database's own client names the database and the user,
+// without a password: the clients ask for it, or find it in files of their own.
 func (s *SQL) target() string {
-	place := Redact(s.Scheme + ":" + s.URL)
-	switch s.Scheme {
-	case "sqlite":
+	if s.Scheme == "sqlite" {
 		return s.URL
-	case "mysql":
-		place = strings.TrimPrefix(place, "mysql://")
-		if _, host, ok := cutLast(place, "@"); ok {
-			place = host
-		}
-		place, _, _ = strings.Cut(place, "?")
-		host, name, _ := strings.Cut(place, "/")
-		host, port, _ := strings.Cut(host, ":")
-		if port != "" {
-			host += " -P " + port
-		}
-		return "-h " + host + " " + name
 	}
-	return "'" + strings.ReplaceAll(place, hidden+"@", "") + "'"
+	user, place, _ := cutUser(strings.TrimPrefix(Redact(s.Scheme+":"+s.URL), s.Scheme+"://"))
+	user, _, asks := strings.Cut(strings.TrimSuffix(user, "@"), ":")
+	if user == hidden {
+		user = ""
+	}
+	if s.Scheme == "mysql" {
+		return mysqlTarget(user, asks, place)
+	}
+	if user != "" {
+		user += "@"
+	}
+	return "'postgres://" + user + place + "'"
+}
+
+func mysqlTarget(user string, asks bool, place string) string {
+	place, _, _ = strings.Cut(place, "?")
+	host, name, _ := strings.Cut(place, "/")
+	host, port, _ := strings.Cut(host, ":")
+	args := "-h " + host
+	if port != "" {
+		args += " -P " + port
+	}
+	if user != "" {
+		args += " -u " + user
+	}
+	if asks {
+		args += " -p"
+	}
+	return args + " " + name
 }

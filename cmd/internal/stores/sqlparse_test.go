@@ -16,16 +16,16 @@ func TestParseSQL(t *testing.T) {
 		raw, shown string
 		want       SQL
 	}{
-		{"postgres://bob:geheim@h:1,i:2/db?table=s.t&sslmode=require", "postgres://***@h:1,i:2/db?sslmode=require&table=s.t",
+		{"postgres://bob:geheim@h:1,i:2/db?table=s.t&sslmode=require", "postgres://bob:***@h:1,i:2/db?sslmode=require&table=s.t",
 			SQL{Scheme: "postgres", URL: "//bob:geheim@h:1,i:2/db?sslmode=require", Table: "s.t"}},
-		{"postgresql://bob:geheim@h/db", "postgres://***@h/db", SQL{Scheme: "postgres", URL: "//bob:geheim@h/db"}},
-		{"mariadb://bob@h/db", "mysql://***@h/db", SQL{Scheme: "mysql", URL: "//bob@h/db"}},
-		{"mysql://bob:a@geheim@h/db", "mysql://***@h/db", SQL{Scheme: "mysql", URL: "//bob:a@geheim@h/db"}},
+		{"postgresql://bob:geheim@h/db", "postgres://bob:***@h/db", SQL{Scheme: "postgres", URL: "//bob:geheim@h/db"}},
+		{"mariadb://bob@h/db", "mysql://bob@h/db", SQL{Scheme: "mysql", URL: "//bob@h/db"}},
+		{"mysql://bob:a@geheim@h/db", "mysql://bob:***@h/db", SQL{Scheme: "mysql", URL: "//bob:a@geheim@h/db"}},
 		{"sqlite:/a@b/c.db", "sqlite:/a@b/c.db", SQL{Scheme: "sqlite", URL: "/a@b/c.db"}},
 		{"postgres://?service=x&push=on", "postgres://?service=x", SQL{Scheme: "postgres", URL: "//?service=x"}},
 		{"postgres://h/db?push=off", "postgres://h/db?push=off", SQL{Scheme: "postgres", URL: "//h/db", Push: "off"}},
 		{"postgres://h/db?listen=i:2", "postgres://h/db?listen=i:2", SQL{Scheme: "postgres", URL: "//h/db", Listen: "i:2"}},
-		{"mysql://bob@h/db?tls=true", "mysql://***@h/db?tls=true", SQL{Scheme: "mysql", URL: "//bob@h/db?tls=true"}},
+		{"mysql://bob@h/db?tls=true", "mysql://bob@h/db?tls=true", SQL{Scheme: "mysql", URL: "//bob@h/db?tls=true"}},
 		{"mysql://h/db?ssl-ca=a.pem", "mysql://h/db?ssl-ca=a.pem", SQL{Scheme: "mysql", URL: "//h/db?ssl-ca=a.pem"}},
 		{"sqlite:/a/b.db?table=t", "sqlite:/a/b.db?table=t", SQL{Scheme: "sqlite", URL: "/a/b.db", Table: "t"}},
 		{"sqlite:/a/b.db?pristine=true&table=t", "sqlite:/a/b.db?table=t", SQL{Scheme: "sqlite", URL: "/a/b.db", Table: "t", Pristine: true}},
@@ -43,9 +43,9 @@ func TestParseSQL(t *testing.T) {
 func TestParseSQLRefuses(t *testing.T) {
 	for raw, want := range map[string]string{
 		"postgres://h/db?password=geheim":       `--store "postgres://h/db?password=***": has a secret behind ?, where others could see it`,
-		"postgres://u:a@geheim@h/db":            `--store "postgres://***@h/db": is not a valid URL`,
+		"postgres://u:a@geheim@h/db":            `--store "postgres://u:***@h/db": is not a valid URL`,
 		"postgresql://u:geheim":                 `--store "postgresql://***": is not a valid URL`,
-		"postgres://u:a%zzgeheim@h/db":          `--store "postgres://***@h/db": is not a valid URL`,
+		"postgres://u:a%zzgeheim@h/db":          `--store "postgres://u:***@h/db": is not a valid URL`,
 		"postgres://h/db?geheim":                `--store "postgres://h/db?***": an unknown parameter has no value`,
 		"mysql://h/db?password=a&geheim=b":      `--store "mysql://h/db?password=***": has a secret behind ?, where others could see it`,
 		"postgres://h/db?table=a.b.c":           `--store "postgres://h/db?table=a.b.c": sqlstore: table "a.b.c": more than one dot`,
@@ -69,11 +69,32 @@ func TestParseSQLRefuses(t *testing.T) {
 		"sqlite:a.db?mode=ro":                   `--store "sqlite:a.db?mode=ro": has a parameter that SQLite does not take`,
 		"sqlite:a.db?pristine=yes":              `--store "sqlite:a.db?pristine=yes": parameter pristine is "yes"; databases other than SQLite do not have it`,
 		"postgres://h/db?pristine=true":         `--store "postgres://h/db?pristine=true": parameter pristine is "true"; databases other than SQLite do not have it`,
-		"mysql://bob:geheim@h/db?charset=abc":   `--store "mysql://***@h/db?charset=***": parameter "charset" is unknown`,
+		"mysql://bob:geheim@h/db?charset=abc":   `--store "mysql://bob:***@h/db?charset=***": parameter "charset" is unknown`,
 	} {
 		_, err := Parse("--store", raw)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", raw, err, want)
+		}
+	}
+}
+
+// The commands of the databases' own clients name the user. The clients ask for the password.
+func TestCommandsOfDatabases(t *testing.T) {
+	for raw, want := range map[string]string{
+		"postgres://bob:geheim@h:1/db?sslmode=require": `psql 'postgres://bob@h:1/db?sslmode=require' -c "SELECT `,
+		"postgres://bob%40x:geheim@h/db":               `psql 'postgres://h/db' -c "SELECT `,
+		"postgres://h/db":                              `psql 'postgres://h/db' -c "SELECT `,
+		"mysql://bob:geheim@h:1/db?tls=true":           `mysql -h h -P 1 -u bob -p db -e "SELECT `,
+		"mysql://bob@h/db":                             `mysql -h h -u bob db -e "SELECT `,
+		"mysql://h/db":                                 `mysql -h h db -e "SELECT `,
+		"sqlite:/a/b.db":                               `sqlite3 /a/b.db "SELECT `,
+	} {
+		p, err := Parse("--store", raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Commands("k").Look; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %s", raw, got)
 		}
 	}
 }
