@@ -179,7 +179,7 @@ func (f *shared) write(e Event) {
 	if e.Term != 0 {
 		attrs = append(attrs, slog.Uint64("term", e.Term))
 	}
-	if e.Kind == EventLeader {
+	if e.Kind == EventLeader && e.Leader.Exists() {
 		attrs = append(attrs, slog.String("leader", e.Leader.ID))
 	}
 	if e.Cause != nil {
@@ -197,7 +197,15 @@ func (f *shared) write(e Event) {
 			attrs = append(attrs, slog.Int("times", times))
 		}
 	}
-	f.log.LogAttrs(context.Background(), e.level(), "tenure: "+string(e.Kind), attrs...)
+	f.log.LogAttrs(context.Background(), e.level(), e.message(), attrs...)
+}
+
+// message is the message of an event in the log.
+func (e Event) message() string {
+	if e.Kind == EventLeader && !e.Leader.Exists() {
+		return "tenure: nobody leads"
+	}
+	return "tenure: " + string(e.Kind)
 }
 
 // countTrouble returns how many events had the same cause since that cause was last logged; 0 if
