@@ -29,24 +29,30 @@ const (
 func (d *demoFlags) define(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.IntVar(&d.Candidates, "candidates", 5, "how many candidates")
-	f.DurationVar(&d.Lease, "lease", 0,
-		"how long a leader may be silent before another takes over (default 2s, or 5s on object storage that the demo did not start)")
-	f.DurationVar(&d.Renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&d.CrashEvery, "crash-every", 0,
 		"time from one disturbance of the leader to the next; 0: never (default two and a half leases)")
 	f.DurationVar(&d.For, "for", 0, "end after this time (default: run until Ctrl-C)")
+	cli.Group(f, "Demo")
+	f.StringVar(&d.Election, "election", "demo", "name of the election, the key in the bucket")
+	cli.Group(f, cli.GroupElection)
+	f.DurationVar(&d.Lease, "lease", 0,
+		"how long a leader may be silent before another takes over (default 2s, or 5s on object storage that the demo did not start)")
+	f.DurationVar(&d.Renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
+	f.DurationVar(&d.Splay, "splay", 0, "maximum random delay before a candidate's first claim")
+	cli.Group(f, cli.GroupLease)
 	d.where = cli.StoreFlags{Creates: true, Bucket: demo.Bucket, Serves: embeddedS3 + " starts a server of object storage, " +
 		embeddedKafka + " brokers of Kafka"}
 	d.where.Define(f)
 	f.BoolVar(&d.Inspect, "inspect", false,
 		"test the store first, and refuse it if it is unsafe; on object storage that takes about 1,130 requests, and "+
 			"detects servers that ignore conditions")
+	cli.Group(f, cli.GroupStore)
 	d.peers.Define(f)
-	f.StringVar(&d.Election, "election", "demo", "name of the election, the key in the bucket")
-	f.DurationVar(&d.Splay, "splay", 0, "maximum random delay before a candidate's first claim")
+	cli.Group(f, cli.GroupPeers)
 	f.BoolVar(&d.JSON, "json", false, "one JSON object per line")
 	f.BoolVar(&d.Plain, "plain", false, "line by line, also on a terminal")
 	f.BoolVarP(&d.Verbose, "verbose", "v", false, "line by line, and also what each follower sees (--json always has that)")
+	cli.Group(f, cli.GroupOutput)
 }
 
 // shortNames are more variables of the environment that set flags.

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"errors"
-	"strings"
+	"regexp"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
-	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 )
 
@@ -31,25 +30,41 @@ func addGenerated(root *cobra.Command) {
 
 // aCommand returns an error unless the arguments name a command.
 func aCommand(c *cobra.Command, args []string) error {
-	if found, _, err := c.Root().Find(args); err != nil || found == nil || found == c.Root() && len(args) > 0 {
-		return fault.OfUsage(errors.New("unknown command: " + strings.Join(args, " ")))
+	found, rest, err := c.Root().Find(args)
+	if err == nil && !found.HasAvailableSubCommands() {
+		return nil
 	}
-	return nil
+	return cli.NoArgs(found, rest)
 }
 
-// complete adds completion for flags whose values are known. For other flags it prevents the
-// completion of file names.
+// complete adds completion to the flags: of the values that are known, of file names where a flag
+// names a file, and of nothing for the others.
 func complete(root *cobra.Command) {
-	for _, c := range root.Commands() {
-		if c.Flags().Lookup(cli.FlagContext) != nil {
-			_ = c.RegisterFlagCompletionFunc(cli.FlagContext, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-				return stores.Contexts(), cobra.ShellCompDirectiveNoFileComp
-			})
-		}
-		for _, name := range []string{cli.FlagStore, "election", "id", "to"} {
-			if c.Flags().Lookup(name) != nil {
-				_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
-			}
-		}
+	known := map[string]cobra.CompletionFunc{
+		cli.FlagContext: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return stores.Contexts(), cobra.ShellCompDirectiveNoFileComp
+		},
+		"restart":    oneOf("never", "on-failure", "always"),
+		"log-format": oneOf("text", "json"),
+		"log-level":  oneOf("debug", "info", "warn", "error"),
 	}
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			values := known[f.Name]
+			switch {
+			case namesFile.MatchString(f.Name), f.Value.Type() == "bool":
+				return
+			case values == nil:
+				values = cobra.NoFileCompletions
+			}
+			_ = c.RegisterFlagCompletionFunc(f.Name, values)
+		})
+	}
+}
+
+// namesFile matches the flags that take a file.
+var namesFile = regexp.MustCompile(`-(ca|cert|key|file|properties)$|^history$`)
+
+func oneOf(values ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 }

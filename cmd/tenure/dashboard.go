@@ -75,14 +75,20 @@ func newDashboard() *cobra.Command {
 	d.where.Define(f)
 	_ = f.MarkHidden("connect-timeout") // the page waits without limit, and says so
 	f.StringArrayVar(&d.elections, "election", nil, "name of an election, the key in the store; may be given more than once (default all that the store lists)")
+	cli.Group(f, cli.GroupElection)
 	// each browser needs one connection for the stream of changes, and a few more at times
 	d.web = web.Flags{Name: "listen", Address: "127.0.0.1:8420", Connections: 512}
 	d.web.Define(f, "the page")
+	cli.Group(f, "Page")
 	f.DurationVar(&d.interval, "interval", 15*time.Second, "time between two reads of an election where the store does not push changes, 1s to 1h")
+	cli.Group(f, cli.GroupElection)
 	d.members.define(f)
+	cli.Group(f, "Members")
 	f.StringVar(&d.history, "history", "", "file that keeps the terms of leaders, so that the page shows them after a restart (default none)")
 	f.BoolVar(&d.actions, "allow-actions", false, "let the page hand over leadership and reset records; needs --listen-token-file")
+	cli.Group(f, "Page")
 	f.BoolVar(&d.json, "json", false, "the line with the URL of the page, and the log, as JSON objects")
+	cli.Group(f, cli.GroupOutput)
 	return c
 }
 
@@ -126,7 +132,7 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 	var connections connections
 	defer connections.close()
 	log := cli.NewLogger(c.ErrOrStderr(), slog.LevelInfo, d.json)
-	cfg := dashboard.Config{Version: version(), Actions: d.actions, History: d.history, Logger: log}
+	cfg := dashboard.Config{Version: cli.Version(), Actions: d.actions, History: d.history, Logger: log}
 	for _, p := range d.places {
 		cfg.Sources = append(cfg.Sources, d.source(p, &connections, log))
 	}

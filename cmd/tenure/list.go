@@ -74,7 +74,9 @@ func newList() *cobra.Command {
 	f.StringVar(&l.prefix, "prefix", "", "only elections whose names begin with this text")
 	f.DurationVar(&l.wait, "wait", cli.UsualTimeout, "how long to watch records that look old; 0: not at all")
 	l.members.define(f)
+	cli.Group(f, "List")
 	f.BoolVar(&l.json, "json", false, "one JSON object per line")
+	cli.Group(f, cli.GroupOutput)
 	return c
 }
 

@@ -87,10 +87,10 @@ func pageOf(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath()
 func manual(c *cobra.Command, on time.Time) string {
 	var b strings.Builder
 	name := pageOf(c)
-	fmt.Fprintf(&b, ".TH %q 1 %q %q Tenure\n.nh\n.ad l\n", strings.ToUpper(name), on.Format("Jan 2006"), "tenure "+version())
+	fmt.Fprintf(&b, ".TH %q 1 %q %q Tenure\n.nh\n.ad l\n", strings.ToUpper(name), on.Format("Jan 2006"), "tenure "+cli.Version())
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", markup(name), markup(c.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", markup(c.UseLine()))
-	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s", paragraphs(c.Long))
+	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s", paragraphs(cli.Wrapped(c.Long, widthOfLists)))
 	options(&b, c)
 	if c.Example != "" {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n%s", paragraphs(c.Example))
@@ -104,19 +104,31 @@ func manual(c *cobra.Command, on time.Time) string {
 	return b.String()
 }
 
+// widthOfLists is the width of lines that stay as they are, without the margin of a page: manuals
+// are mostly read in 80 columns.
+const widthOfLists = 72
+
 // options writes the flags of a command, with their defaults.
 func options(b *strings.Builder, c *cobra.Command) {
 	if !c.HasAvailableFlags() {
 		return
 	}
 	b.WriteString(".SH OPTIONS\n")
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		kind, usage := pflag.UnquoteUsage(f)
-		if !slices.Contains([]string{"", "0", "0s", "false"}, f.DefValue) {
-			usage += " (default " + f.DefValue + ")"
+	groups := cli.FlagGroups(c)
+	for _, g := range groups {
+		if len(groups) > 1 {
+			fmt.Fprintf(b, ".SS %s\n", markup(g.Title))
 		}
-		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", markup(strings.TrimSpace("--"+f.Name+" "+kind)), markup(usage))
-	})
+		g.Flags.VisitAll(func(f *pflag.Flag) { option(b, f) })
+	}
+}
+
+func option(b *strings.Builder, f *pflag.Flag) {
+	kind, usage := pflag.UnquoteUsage(f)
+	if !slices.Contains([]string{"", "0", "0s", "false", "[]"}, f.DefValue) {
+		usage += " (default " + f.DefValue + ")"
+	}
+	fmt.Fprintf(b, ".TP\n.B %s\n%s\n", markup(strings.TrimSpace("--"+f.Name+" "+kind)), markup(usage))
 }
 
 // date returns the time of SOURCE_DATE_EPOCH, so that a build can be reproduced, or else the

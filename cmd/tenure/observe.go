@@ -33,7 +33,9 @@ func (o *observerFlags) define(f *pflag.FlagSet) {
 	f.SortFlags = false
 	o.where.Define(f)
 	f.StringVar(&o.election, "election", "", "name of the election, the key in the store")
+	cli.Group(f, cli.GroupElection)
 	f.BoolVar(&o.json, "json", false, "one JSON object per line")
+	cli.Group(f, cli.GroupOutput)
 }
 
 // settle takes the settings from the command line, or else from the environment, and sets the place
@@ -44,6 +46,9 @@ func (o *observerFlags) settle(c *cobra.Command) error {
 		return err
 	}
 	o.flags = cli.Flags{Named: from.Named, Given: c.Flags().Changed}
+	if err := o.where.Require(c.Flags(), "election"); err != nil {
+		return err
+	}
 	if o.place, err = o.where.Place(c.Flags(), from, os.Getenv); err != nil {
 		return err
 	}

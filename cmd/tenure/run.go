@@ -32,7 +32,7 @@ func newRun() *cobra.Command {
 		},
 	}
 	r.define(c.Flags())
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return failed(cli.FlagError(err)) })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return failed(cli.FlagError(c, err)) })
 	return c
 }
 

@@ -49,6 +49,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	r.where.Define(f)
 	f.StringVar(&r.election, "election", "", "name of the election, the key in the store")
 	f.StringVar(&r.id, "id", "", "name of this candidate, for people, not empty (default host name, process id and five random characters)")
+	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher priority than the leader's, healthy for two leases, asks the leader to hand over")
+	cli.Group(f, cli.GroupElection)
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
 	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&r.stopWithin, "stop-within", 0,
@@ -56,19 +58,24 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&r.finishWithin, "finish-within", 10*time.Second,
 		"how long the command may take to finish when it is asked to; until then the lease is renewed")
 	f.DurationVar(&r.splay, "splay", 0, "maximum random delay before the first claim")
-	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher priority than the leader's, healthy for two leases, asks the leader to hand over")
+	cli.Group(f, cli.GroupLease)
 	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, and do not campaign again; --restart applies until then", wrap.CodeLost))
 	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
 		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
 	f.BoolVar(&r.contain, "pid-namespace", false,
 		"run the command in a PID namespace of its own, which the kernel ends when tenure and its guard are killed (Linux)")
+	cli.Group(f, "Command")
 	f.BoolVar(&r.inspect, "inspect", false, "test the store first, refuse it if it is unsafe, and warn of lesser findings; on object storage that takes about 1,130 requests")
+	cli.Group(f, cli.GroupStore)
 	r.peers.Define(f)
+	cli.Group(f, cli.GroupPeers)
 	r.web = web.Flags{Name: "metrics"}
 	r.web.Define(f, "metrics for Prometheus")
+	cli.Group(f, "Metrics")
 	f.StringVar(&r.format, "log-format", "text", "text or json, on standard error")
 	f.StringVar(&r.loudness, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&r.json, "json", false, "the same as --log-format json")
+	cli.Group(f, cli.GroupOutput)
 }
 
 // settle checks all settings before anything is started, and sets the fields that follow from them.
@@ -82,6 +89,9 @@ func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 	}
 	if r.json {
 		r.format = "json"
+	}
+	if err := r.where.Require(f, "election"); err != nil {
+		return err
 	}
 	if r.place, err = r.where.Place(f, from, env); err != nil {
 		return err

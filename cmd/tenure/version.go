@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
@@ -16,7 +15,7 @@ func newVersion() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Long:  "Prints the version. The object of --json has version, go, os and arch.",
+		Long:  "Prints the version, as tenure --version does. The object of --json has version, go, os and arch.",
 		Args:  cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := cli.Fill(c.Flags(), os.Getenv, nil); err != nil {
@@ -24,7 +23,7 @@ func newVersion() *cobra.Command {
 			}
 			out := c.OutOrStdout()
 			if !asJSON {
-				fmt.Fprintf(out, "tenure %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				fmt.Fprintln(out, cli.VersionLine("tenure"))
 				return nil
 			}
 			output.JSON(out, struct {
@@ -32,25 +31,10 @@ func newVersion() *cobra.Command {
 				Go      string `json:"go"`
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
-			}{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+			}{cli.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "as a JSON object")
 	return c
-}
-
-// version returns the version of the module, with the revision if it was built from a clone.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && v == "(devel)" {
-			v += " " + s.Value
-		}
-	}
-	return v
 }

@@ -44,6 +44,9 @@ func ownVariable(flag string) string {
 	return "TENURE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// hasVariable reports whether a variable sets a flag.
+func hasVariable(flag *pflag.Flag) bool { return flag.Name != "help" && flag.Name != "version" }
+
 // UnknownVariables returns the variables with the prefix of this program that set no flag of any
 // command, such as misspelled ones.
 func UnknownVariables(root *cobra.Command, environ []string) []string {
@@ -52,7 +55,7 @@ func UnknownVariables(root *cobra.Command, environ []string) []string {
 		known[name] = true
 	}
 	for _, c := range append(root.Commands(), root) {
-		c.Flags().VisitAll(func(f *pflag.Flag) { known[ownVariable(f.Name)] = true })
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[ownVariable(f.Name)] = hasVariable(f) })
 	}
 	var all []string
 	for _, variable := range environ {
@@ -87,7 +90,7 @@ func Fill(f *pflag.FlagSet, env func(string) string, others []Variable) (Sources
 	hint := "give another value, or leave the flag out if it has a default"
 	f.VisitAll(func(flag *pflag.Flag) {
 		name, value := lookUp(flag.Name, env, others)
-		if !flag.Changed && value != "" && flag.Name != "help" {
+		if !flag.Changed && value != "" && hasVariable(flag) {
 			if err := f.Set(flag.Name, value); err != nil {
 				problems = append(problems, noValue(name, err))
 				hint = "unset it, or set it to what --" + flag.Name + " takes"
@@ -161,16 +164,29 @@ func checkText(flag *pflag.Flag, name string) error {
 }
 
 // FlagError explains an error in the flags of the command line.
-func FlagError(err error) error {
+func FlagError(c *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
 	switch {
+	case c.HasAvailableSubCommands() && c.Flags().NArg() > 0: // flags of a misspelled command
+		return NoArgs(c, c.Flags().Args())
 	case errors.As(err, &invalid):
 		err = noValue("--"+invalid.GetFlag().Name, err)
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "": // as in -pPASSWORD
-		err = errors.New("unknown flag: -" + unknown.GetSpecifiedName())
+		err = unknownShort(c, unknown)
+	case errors.As(err, &unknown):
+		err = fmt.Errorf("%w%s", err, meantFlag(c, unknown.GetSpecifiedName()))
 	}
 	return fault.OfUsage(err)
+}
+
+// unknownShort returns the error for a flag with one dash, which may be a long one, as in -json.
+func unknownShort(c *cobra.Command, unknown *pflag.NotExistError) error {
+	long, _, _ := strings.Cut(unknown.GetSpecifiedShortnames(), "=")
+	if c.Flags().Lookup(long) == nil {
+		return errors.New("unknown flag: -" + unknown.GetSpecifiedName())
+	}
+	return errors.New("unknown flag: -" + long + meant("--"+long))
 }
 
 // noValue returns an error that says why a flag cannot take the value from this source.

@@ -87,7 +87,12 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 func SetUp(root *cobra.Command) {
 	root.Args, root.SilenceErrors, root.SilenceUsage = NoArgs, true, true
 	root.PersistentPreRun = func(c *cobra.Command, _ []string) { warnUnlessLogged(c) }
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return FlagError(err) })
+	root.SetFlagErrorFunc(FlagError)
+	root.SetHelpFunc(help)
+	root.Version = VersionLine(root.Name())
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version")
+	Group(root.Flags(), GroupOutput)
 }
 
 // NoArgs refuses arguments, and unknown commands.
@@ -96,7 +101,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 		return nil
 	}
 	if c.HasAvailableSubCommands() {
-		return fault.OfUsage(errors.New("unknown command: " + fault.Shown(args[0])))
+		return fault.OfUsage(errors.New("unknown command: " + fault.Shown(args[0]) + meantCommand(c, args[0])))
 	}
 	return fault.OfUsage(errors.New(c.CommandPath() + " takes no arguments, but was given: " + fault.Shown(args[0])))
 }

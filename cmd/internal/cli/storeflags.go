@@ -57,9 +57,8 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	if s.Bucket == "" {
 		s.Bucket = usualBucket
 	}
-	usage := "bucket, topic or table on a running server, or a file of SQLite: nats://[user:password@]host[:port]/BUCKET[?migrating=true|pristine=true], tls://..., " +
-		"s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME], kafka://host[:port],.../TOPIC[?mode=neli&group=NAME], " +
-		"postgres://user@host/DATABASE[?table=NAME], mysql://..., or sqlite:FILE[?pristine=true]" + store
+	usage := "bucket, topic or table on a running server, or a file of SQLite: nats://[USER:PASSWORD@]HOST/BUCKET, tls://..., s3://BUCKET[/PREFIX], " +
+		"kafka://HOST,.../TOPIC, postgres://USER@HOST/DATABASE, mysql://..., or sqlite:FILE" + store
 	if s.Several {
 		f.StringArrayVar(&s.stores, FlagStore, nil, usage+"; may be given more than once")
 	} else {
@@ -73,6 +72,7 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	if s.Creates {
 		f.BoolVar(&s.Create, "create", false, "make the bucket, topic or table if it is missing")
 	}
+	Group(f, GroupStore)
 }
 
 // Place returns the store that the flags or their variables name. It is zero only if the command
@@ -80,6 +80,15 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 func (s *StoreFlags) Place(f *pflag.FlagSet, from Sources, env func(string) string) (stores.Place, error) {
 	p, err := s.named(f, from, env)
 	return p, fault.OfValue(err)
+}
+
+// Require returns an error if the store and another flag are missing. If only one is, the error for
+// that one comes later.
+func (s *StoreFlags) Require(f *pflag.FlagSet, other string) error {
+	if f.Changed(FlagStore) || s.context != "" || s.Serves != "" || f.Changed(other) {
+		return nil
+	}
+	return stores.Missing("--"+FlagStore, "--"+other)
 }
 
 // Places returns all stores that the flags name.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 
 	"golang.org/x/term"
 )
@@ -37,4 +38,25 @@ func Keys(f *os.File) bool {
 func file(w io.Writer) (*os.File, bool) {
 	f, ok := w.(*os.File)
 	return f, ok && f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// The widths of text for people: at least, at most, and where the terminal does not say.
+const (
+	leastWidth = 40
+	usualWidth = 100
+	mostWidth  = 120 // longer lines are hard to read
+)
+
+// Width returns how many columns the lines of a text for w may have: those of the variable COLUMNS,
+// or else of the terminal.
+func Width(w io.Writer) int {
+	width := usualWidth
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		width = n
+	} else if f, ok := file(w); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			width = n
+		}
+	}
+	return min(max(width, leastWidth), mostWidth)
 }

@@ -1,7 +1,7 @@
 package stores
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,9 +13,13 @@ import (
 const shape = "give a URL such as " + shapeNATS + ", tls://host/ELECTIONS, " +
 	shapeKafka + ", " + shapeS3 + ", " + shapePostgres + ", " + shapeMySQL + " or " + shapeSQLite
 
-// Missing returns the error for a setting that must be given.
-func Missing(setting string) error {
-	return &fault.Error{Err: fmt.Errorf("%s is missing", setting), Hint: shape + "; or a context of the nats command with --context", Code: fault.Usage}
+// Missing returns the error if the store, and perhaps another setting, must be given.
+func Missing(store string, others ...string) error {
+	text := store + " is missing"
+	if len(others) > 0 {
+		text = strings.Join(append([]string{store}, others...), " and ") + " are missing"
+	}
+	return &fault.Error{Err: errors.New(text), Hint: shape + "; or a context of the nats command with --context", Code: fault.Usage}
 }
 
 // Parse reads the URL of a store: nats:// and tls:// for NATS, s3:// for object storage, kafka://
