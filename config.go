@@ -83,10 +83,11 @@ type Config struct {
 	Clock clock.Clock
 	// Logger logs each kind of event (see OnEvent about dropped ones): alarm, overdue and failed as
 	// errors, trouble, lost and waits without an end as warnings, the others as information. The
-	// message is "tenure: " and the kind, or "tenure: nobody leads"; the attributes are election and
-	// id, and term, leader, cause and until where they apply. Trouble, alarms and waits with the same
-	// lasting cause are logged again after 10 s, 20 s, 40 s and so on up to 1 h, with "times": the
-	// number of events since the last line. The elections of a Group share these intervals and counts.
+	// message is "tenure: " and the kind, or "tenure: nobody leads"; the attributes are election
+	// and id, and term, leader, cause and until where they apply. Trouble, alarms and waits with
+	// the same lasting cause are logged again after 10 s, 20 s, 40 s and so on up to 1 h, with
+	// "times": the number of events since the last line. The elections of a Group share these
+	// intervals and counts.
 	Logger *slog.Logger
 	// OnEvent is called for each event of one election, in order, one at a time. Calls for
 	// different elections may be concurrent. A slow OnEvent or Logger never delays a renewal. One

@@ -17,10 +17,10 @@ import (
 // whose ID is given, or to any candidate if that is empty. It returns when the request is in the
 // store, not when leadership has moved: use Wait for that.
 //
-// If a candidate is named, the leader goes on until that candidate has accepted. A candidate accepts
-// as soon as it sees the request, if it campaigns, is eligible and reaches the store. If none of that
-// name accepts within two leases, the request is void, and nothing has changed. Candidates of
-// releases before this rule accept nothing: see ForceHandOver.
+// If a candidate is named, the leader goes on until that candidate has accepted. A candidate
+// accepts as soon as it sees the request, if it campaigns, is eligible and reaches the store. If
+// none of that name accepts within two leases, the request is void, and nothing has changed.
+// Candidates of releases before this rule accept nothing: see ForceHandOver.
 //
 // A leader obeys one request in a term, and its next renewal removes it from the record. If the
 // record holds a request already, even for another successor, HandOver keeps that request and
@@ -48,8 +48,8 @@ func (e *Election) HandOver(ctx context.Context, to string) error {
 
 // ForceHandOver is HandOver for a candidate that cannot accept: the leader leaves even if no
 // candidate of that name is there. Then its work stops, and after a head start any candidate leads,
-// perhaps the same as before. If this process itself leads, ForceHandOver needs no store call, and a
-// later call replaces the successor that an earlier one named.
+// perhaps the same as before. If this process itself leads, ForceHandOver needs no store call, and
+// a later call replaces the successor that an earlier one named.
 func (e *Election) ForceHandOver(ctx context.Context, to string) error {
 	return e.handOver(ctx, handOverRequest{to: to})
 }
@@ -115,8 +115,8 @@ func (m *runner) handOverOwn(q handOverRequest) (done bool) {
 	return done
 }
 
-// requestHandOver asks the leader of a term to hand over to this member, which has precedence or was
-// offered the lead, as long as it campaigns. The machine repeats the request when that is due.
+// requestHandOver asks the leader of a term to hand over to this member, which has precedence or
+// was offered the lead, as long as it campaigns. The machine repeats the request when that is due.
 func (m *runner) requestHandOver(campaign context.Context, term uint64, within time.Duration) {
 	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()

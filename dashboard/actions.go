@@ -23,8 +23,8 @@ import (
 // changed since, nothing is done.
 type action struct {
 	key
-	// Term is the term of the leader that should hand over. To is the wanted successor, or empty. With
-	// Force, the leader leaves even if To does not accept.
+	// Term is the term of the leader that should hand over. To is the wanted successor, or empty.
+	// With Force, the leader leaves even if To does not accept.
 	Term  uint64 `json:"term"`
 	To    string `json:"to"`
 	Force bool   `json:"force"`

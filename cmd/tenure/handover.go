@@ -141,7 +141,8 @@ type move struct {
 	from      tenure.Leader
 	written   time.Time // when the leader had last written its record, by its clock
 	asked, at time.Time // when the leader was asked, and when leadership had moved
-	// offered and accepted: the record had an offer to a candidate, and the request that it made of it.
+	// offered and accepted: the record had an offer to a candidate, and the request that it made of
+	// it.
 	offered, accepted bool
 }
 
@@ -207,8 +208,8 @@ func (o *observer) nobody() error {
 	return f
 }
 
-// outcome returns an error unless leadership has moved as requested. It calls told if there is a new
-// term.
+// outcome returns an error unless leadership has moved as requested. It calls told if there is a
+// new term.
 func (m *move) outcome(s tenure.Status, h *handOverFlags, told func()) error {
 	from, to := m.from, s.Leader
 	before, now := output.Plain(from.ID), output.Plain(to.ID)

@@ -7,8 +7,8 @@ import (
 	"github.com/tenure-go/tenure/clock"
 )
 
-// stepLeading decides for a leader. It obeys requests (H2), keeps offers (H3), reads after a renewal of unknown
-// outcome (L7), and renews (L1, L8).
+// stepLeading decides for a leader. It obeys requests (H2), keeps offers (H3), reads after a
+// renewal of unknown outcome (L7), and renews (L1, L8).
 func (m *Machine) stepLeading(now clock.Reading, wake *wakeup) *Op {
 	m.readRequest(now)
 	if !m.view.certain() {

@@ -52,7 +52,8 @@ func (m *Machine) isOffered(r *record.Record) bool {
 	return mayClaim && q != nil && q.Offer && q.Term == r.Term && q.To == m.cfg.ID
 }
 
-// untilAccept returns the time until a candidate may accept: at once, and again in case that failed.
+// untilAccept returns the time until a candidate may accept: at once, and again in case that
+// failed.
 func (h *health) untilAccept(now clock.Reading, again time.Duration) time.Duration {
 	if h.acceptedAt == nil {
 		return 0

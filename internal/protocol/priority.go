@@ -41,8 +41,8 @@ func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Durat
 	return left
 }
 
-// requestHandOver tells the caller to ask the leader to hand over to this member, if that is due: it
-// is offered (H3), or this member has precedence (H2).
+// requestHandOver tells the caller to ask the leader to hand over to this member, if that is due:
+// it is offered (H3), or this member has precedence (H2).
 func (m *Machine) requestHandOver(now clock.Reading, wake *wakeup) {
 	r := &m.view.cell.Record
 	another := m.view.held() && m.view.trust == sound && !m.mine() && !m.view.cell.predecessor()

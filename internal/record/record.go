@@ -67,8 +67,9 @@ type Request struct {
 	To string `json:"to,omitempty"`
 	// By names the requester, for people.
 	By string `json:"by,omitempty"`
-	// Offer marks a request that counts only once the candidate that To names has accepted it, which
-	// it does by removing this mark. Members of earlier releases ignore the mark: they obey at once.
+	// Offer marks a request that counts only once the candidate that To names has accepted it,
+	// which it does by removing this mark. Members of earlier releases ignore the mark: they obey
+	// at once.
 	Offer bool `json:"offer,omitempty"`
 }
 

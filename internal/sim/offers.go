@@ -23,8 +23,8 @@ func (w *world) offer() {
 
 func (s *store) offer(to string) { s.ask(record.Request{To: to, By: "operator", Offer: true}) }
 
-// leaves checks that a leader leaves for a hand-over only if that was asked for without an offer, or
-// the offer was accepted.
+// leaves checks that a leader leaves for a hand-over only if that was asked for without an offer,
+// or the offer was accepted.
 func (c *check) leaves(n *node, t protocol.Transition) {
 	w := &n.wishes
 	if errors.Is(t.Cause, protocol.ErrHandOver) && (w.term != t.Term || len(w.names) == 0) {

@@ -23,7 +23,8 @@ const groupKey = "tenure_group"
 func Group(f *pflag.FlagSet, title string) {
 	f.VisitAll(func(flag *pflag.Flag) {
 		if flag.Annotations[groupKey] == nil {
-			_ = f.SetAnnotation(flag.Name, groupKey, []string{title}) // never fails: the flag exists
+			// It never fails: the flag exists.
+			_ = f.SetAnnotation(flag.Name, groupKey, []string{title})
 		}
 	})
 }
