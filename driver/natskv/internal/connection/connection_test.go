@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
 )
 
 func TestAPIPrefix(t *testing.T) {
@@ -33,7 +34,7 @@ func TestOfflineQuotesTheServer(t *testing.T) {
 	if !errors.Is(err, ErrOffline) || errors.Is(err, last) || !strings.Contains(err.Error(), last.Error()) {
 		t.Errorf("got %v", err)
 	}
-	if err := offline(nats.RECONNECTING, nil); !errors.Is(err, ErrOffline) {
+	if err := offline(nats.RECONNECTING, nil); !errors.Is(err, ErrOffline) || !errors.Is(err, driver.ErrConnecting) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // Beginnings of subjects, those of the JetStream API without its prefix.
@@ -19,7 +20,13 @@ const (
 
 // ErrOffline is the reason for a request that was not sent. The library would keep it and send it
 // after it has connected again, long after the caller has given up.
-var ErrOffline = errors.New("not connected to a server")
+var ErrOffline error = offlineError{}
+
+// offlineError is a driver.ErrConnecting in the words of NATS.
+type offlineError struct{}
+
+func (offlineError) Error() string        { return "not connected to a server" }
+func (offlineError) Is(target error) bool { return target == driver.ErrConnecting }
 
 // ErrLost ends a request whose connection is gone. The library would let it wait for an answer that
 // cannot come.

@@ -3,6 +3,7 @@ package connection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -124,6 +125,10 @@ func (r *requestMonitor) afterAnswer(also []string) error {
 func (r *requestMonitor) explain(err error) error {
 	if cause := context.Cause(r.ctx); cause != nil && errors.Is(err, r.ctx.Err()) {
 		return cause
+	}
+	// The connection broke after the check. For a write it is not certain that nothing was sent.
+	if !r.write && (errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected)) {
+		return fmt.Errorf("%w: %w", ErrOffline, err)
 	}
 	return err
 }
