@@ -24,7 +24,7 @@ func (w *world) makeUnfit() {
 		n.run(n.lives, func() { n.handOver(to) })
 	case w.extra.chance(0.5) && n.working:
 		n.dawdles = n.term // so that the request reaches it
-		w.store.request(w.other(n).name)
+		w.name(w.other(n).name)
 	}
 	w.queue.add(w.now+w.span(3*w.plan.lease), func() {
 		if !w.calm {
@@ -126,7 +126,7 @@ func (w *world) trial() {
 	}
 	named := w.chance(0.85)
 	if named {
-		w.name(from, to)
+		w.nameSuccessor(from, to)
 	}
 	w.queue.add(w.now+w.handOverBound(), func() { w.tried(from, to, alone || named) })
 }
@@ -140,18 +140,25 @@ func (w *world) other(n *node) *node {
 	return w.nodes[i]
 }
 
-// name names the successor of a leader that is leaving, in its own process or through the store.
-func (w *world) name(from, to *node) {
+// nameSuccessor names the successor of a leader that is leaving, in its own process or through the
+// store.
+func (w *world) nameSuccessor(from, to *node) {
 	w.tracef(nil, "%s is to follow %s", to.name, from.incarnation())
 	if w.plan.mixed || w.chance(0.5) { // a leader with a long lease may see a request too late
 		from.handOver(to.name)
 		return
 	}
-	if w.plan.offers && w.offers.chance(0.5) { // a leader that is leaving takes the name at once
-		w.store.offer(to.name)
+	w.name(to.name)
+}
+
+// name names a successor through the store. A leader that is leaving takes the name in an offer at
+// once.
+func (w *world) name(to string) {
+	if w.plan.offers && w.offers.chance(0.7) {
+		w.store.offer(to)
 		return
 	}
-	w.store.request(to.name)
+	w.store.request(to)
 }
 
 // tried checks that another member leads by now. Then it makes all members unfit.

@@ -126,7 +126,7 @@ func (w *world) draw() plan {
 	p.watch = p.watch || p.peers
 	p.flickers = p.watch && !p.peers && w.watches.chance(0.15)
 	p.rumors = p.watch && !p.peers && w.rumors.chance(0.15)
-	p.offers = w.offers.chance(0.3)
+	p.offers = w.offers.chance(0.25)
 	w.drawPromotions(&p)
 	p.elders = !p.mixed && !p.recurs() && !p.rollback && !p.freeze && !p.nominated && !p.ranked && w.extra.chance(0.5)
 	p.floorless = !p.clockFloor && w.chance(0.2)

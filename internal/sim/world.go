@@ -75,7 +75,7 @@ var (
 // run plays one seed to its end, or to its first fault.
 func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
 	defer rescue(&fault)
-	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), farClocks: newDice(seed, 0xfa5c), edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), offers: newDice(seed, 0x0ff1), out: trace, verbose: trace != nil}
+	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), farClocks: newDice(seed, 0xfa5c), edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), offers: newDice(seed, 0xacce5), out: trace, verbose: trace != nil}
 	w.plan = w.draw()
 	w.stats.free = w.plan.free()
 	w.check = newCheck(w)
