@@ -67,8 +67,8 @@ func TestReconnected(t *testing.T) {
 	}
 }
 
-// TestUnsentRead: a connection may break between the check and the request. The library's error then
-// speaks of a buffer. Of a write it is not certain that it was not sent.
+// TestUnsentRead: a connection may break between the check and the request. The library's error
+// then speaks of a buffer. Of a write it is not certain that it was not sent.
 func TestUnsentRead(t *testing.T) {
 	for write, want := range map[bool]bool{true: false, false: true} {
 		r := &requestMonitor{write: write, ctx: t.Context()}
