@@ -113,12 +113,14 @@ func outcomeOf(err error) metrics.Outcome {
 	return metrics.Failed
 }
 
-// ended records the end of a term.
-func (t *meter) ended(cause error) {
+// ended records the end of a term. Asked is why its work was asked to finish, or nil.
+func (t *meter) ended(cause, asked error) {
 	if t == nil {
 		return
 	}
 	switch {
+	case errors.Is(cause, ErrReleased) && errors.Is(asked, ErrHandOver):
+		t.Ended(metrics.HandedOver)
 	case errors.Is(cause, ErrReleased):
 		t.Ended(metrics.Released)
 	case errors.Is(cause, ErrExpired):

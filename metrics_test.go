@@ -72,7 +72,7 @@ func TestMetricsExistBeforeTheFirstEvent(t *testing.T) {
 			series++
 		}
 	}
-	if series != 17 {
+	if series != 18 {
 		t.Errorf("an election has %d series: correct the number in package metrics and docs/observe.md", series)
 	}
 	runtime.KeepAlive(e)
@@ -104,6 +104,25 @@ func TestMetricsOfATerm(t *testing.T) {
 			"tenure_leading job": 0, "tenure_terms_ended_total job released": 1, "tenure_elections idle": 1, "tenure_overdue job": 0,
 		})
 		other.want(t, "elected", map[string]float64{"tenure_leading job": 1, "tenure_term job": float64(next.Token())})
+	})
+}
+
+// A term that ends because a member asked for it counts by itself.
+func TestMetricsOfAHandOver(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		b := newBoard()
+		a := start(t, mustNew(t, store, "a", b.in), holdOn)
+		within(t, time.Minute, a.won, "term")
+		f := mustNew(t, store, "f", func(*tenure.Config) {})
+		next := start(t, f, holdOn)
+		time.Sleep(lease)
+		if err := f.HandOver(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		within(t, time.Minute, next.won, "term of the follower")
+		b.want(t, "after the hand-over", map[string]float64{
+			"tenure_terms_ended_total job handed-over": 1, "tenure_terms_ended_total job released": 0,
+		})
 	})
 }
 

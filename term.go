@@ -292,7 +292,7 @@ func (t *Term) askToFinish(cause error) {
 func (t *Term) end(cause error) {
 	if t.lost == nil {
 		t.lost = cause
-		t.runner.meter.ended(cause)
+		t.runner.meter.ended(cause, context.Cause(t.softContext))
 		closeSignal(t.remainingChanged)
 	}
 	t.askToFinish(cause)

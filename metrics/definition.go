@@ -174,13 +174,14 @@ type End uint8
 
 // The reasons why a term ends.
 const (
-	Released End = iota // its work stopped, and the lease was given back
-	Expired             // no renewal was confirmed in time
-	Deposed             // the store showed another state than this leader's
-	Overrun             // its work did not stop when asked, or ended in a panic
+	Released   End = iota // its work stopped, and the lease was given back
+	Expired               // no renewal was confirmed in time
+	Deposed               // the store showed another state than this leader's
+	Overrun               // its work did not stop when asked, or ended in a panic
+	HandedOver            // as Released, after a request to hand over
 )
 
-var ends = [...]string{"released", "expired", "deposed", "overrun"}
+var ends = [...]string{"released", "expired", "deposed", "overrun", "handed-over"}
 
 // Alarm is the kind of an alarm.
 type Alarm uint8

@@ -58,7 +58,7 @@ func TestRemovedMembers(t *testing.T) {
 	}
 	set.Remove(first)
 	set.Remove(first)
-	if n, ended := count(); n != 4 || ended != 1 {
+	if n, ended := count(); n != 5 || ended != 1 {
 		t.Errorf("with one of two left: %d series, %v ended", n, ended)
 	}
 	set.Remove(second)
@@ -66,7 +66,7 @@ func TestRemovedMembers(t *testing.T) {
 		t.Errorf("with none left: %d series", n)
 	}
 	set.Add("a", state)
-	if n, ended := count(); n != 4 || ended != 0 {
+	if n, ended := count(); n != 5 || ended != 0 {
 		t.Errorf("with a new one: %d series, %v ended", n, ended)
 	}
 }

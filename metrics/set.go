@@ -20,7 +20,7 @@ type Set struct {
 	took    [len(operations)]histogram
 }
 
-// New returns a Set with series for each election: 17 for one. It suits up to about a thousand
+// New returns a Set with series for each election: 18 for one. It suits up to about a thousand
 // elections.
 func New() *Set {
 	return &Set{since: time.Now(), members: map[*Member]struct{}{}, byName: map[string]*Recorder{}}

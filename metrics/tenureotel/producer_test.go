@@ -125,7 +125,7 @@ func TestDataPoints(t *testing.T) {
 		}
 		metricdatatest.AssertAggregationsEqual(t, metricdata.Sum[float64]{
 			DataPoints: []metricdata.DataPoint[float64]{
-				ended("released", 0), ended("expired", 1), ended("deposed", 0), ended("overrun", 0),
+				ended("released", 0), ended("expired", 1), ended("deposed", 0), ended("overrun", 0), ended("handed-over", 0),
 			},
 			Temporality: metricdata.CumulativeTemporality, IsMonotonic: true,
 		}, find(t, scope, "tenure.terms_ended").Data)
