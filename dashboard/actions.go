@@ -147,7 +147,7 @@ func handOver(ctx context.Context, s *source, e *election, a *action) error {
 	if err := record.CheckName(a.To); err != nil {
 		return &refusal{http.StatusBadRequest, "the candidate's " + err.Error()}
 	}
-	leader, term := e.leading()
+	leader, term := e.leader()
 	switch {
 	case leader == "":
 		return errNoLeader

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/internal/records"
+	"github.com/tenure-go/tenure/internal/units"
 )
 
 // overview is the answer with many elections.
@@ -15,11 +16,19 @@ type overview struct {
 	Now       time.Time      `json:"now"`
 	Version   string         `json:"version,omitempty"`
 	Actions   bool           `json:"actions"`
+	Links     links          `json:"links"`
 	Problem   string         `json:"problem,omitempty"` // a problem with the history
 	Sources   []sourceRow    `json:"sources"`
 	Counts    map[string]int `json:"counts"`
+	Bad       int            `json:"bad"` // without a leader, or with an alarm
 	Matching  int            `json:"matching"`
 	Elections []row          `json:"elections"`
+}
+
+// links are the templates of links for each election.
+type links struct {
+	Log     string `json:"log,omitempty"`
+	Runbook string `json:"runbook,omitempty"`
 }
 
 // sourceRow describes one store on the page.
@@ -30,34 +39,49 @@ type sourceRow struct {
 	PerMinute float64 `json:"requests_per_minute"`
 	PerMonth  float64 `json:"cost_per_month,omitempty"` // in dollars
 	OK        bool    `json:"ok"`
-	Problem   string  `json:"problem,omitempty"`
-	Elections int     `json:"elections"`
+	Problem   string  `json:"problem,omitempty"` // in plain words
+	Detail    string  `json:"detail,omitempty"`  // the whole error
+	// Away is since when the store has not answered, if it does not.
+	Away      *time.Time `json:"away,omitempty"`
+	Listed    time.Time  `json:"listed,omitzero"` // when its elections were last listed
+	Elections int        `json:"elections"`
 	// Silent are the members that do not report, with the reasons.
 	Silent []string `json:"silent"`
 }
 
-// overview returns the rows from offset on that match the query, and have the health if one is
-// given, the worst first.
-func (d *Dashboard) overview(query string, only health, offset, limit int) overview {
+// overview returns the rows that match the query, and have the health if one is given, in an order.
+func (d *Dashboard) overview(query string, only health, by func(a, b row) int) overview {
 	now := time.Now()
-	o := overview{Now: now, Version: d.version, Actions: d.actionsAllowed, Problem: d.history.problem(), Counts: map[string]int{"all": 0}, Elections: []row{}}
+	o := overview{Now: now, Version: d.version, Actions: d.actionsAllowed, Links: d.links, Problem: d.history.problem(), Counts: map[string]int{"all": 0}, Elections: []row{}}
 	for h := range worst {
 		o.Counts[string(h)] = 0
 	}
 	query = strings.ToLower(query)
 	for _, s := range d.sources {
 		all := s.all()
-		o.Sources = append(o.Sources, s.row(all))
+		of := s.row(all)
+		o.Sources = append(o.Sources, of)
 		for _, e := range all {
-			r := e.row(now)
+			r := e.row(now, of.Away != nil)
 			o.Counts["all"]++
+			if r.Health == vacant || r.Alarm {
+				o.Bad++
+			}
 			o.Counts[string(r.Health)]++
-			if r.matches(query) && (only == "" || only == r.Health) {
+			if r.Alarm && r.Health != alarmed {
+				o.Counts[string(alarmed)]++
+			}
+			if r.matches(query) && (only == "" || r.is(only)) {
 				o.Elections = append(o.Elections, r)
 			}
 		}
 	}
-	slices.SortFunc(o.Elections, compare)
+	slices.SortFunc(o.Elections, by)
+	return o
+}
+
+// page keeps the rows from offset on.
+func (o overview) page(offset, limit int) overview {
 	o.Matching = len(o.Elections)
 	o.Elections = o.Elections[min(offset, o.Matching):]
 	o.Elections = o.Elections[:min(limit, len(o.Elections))]
@@ -76,7 +100,14 @@ func (r *row) matches(query string) bool {
 func (s *source) row(elections []*election) sourceRow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := sourceRow{Name: s.Name, Pushed: pushes(s.store), OK: s.problem == "", Problem: s.problem, Elections: len(elections), Silent: s.reports.silent()}
+	r := sourceRow{
+		Name: s.Name, Pushed: pushes(s.store), Problem: s.problem.Reason, Detail: s.problem.Detail, Listed: s.listed,
+		Elections: len(elections), Silent: s.reports.silent(),
+	}
+	if o := s.outage(); o != nil {
+		r.Problem, r.Detail, r.Away = o.Reason, o.Detail, &o.From
+	}
+	r.OK = r.Problem == ""
 	for _, e := range elections {
 		if each := e.pollInterval(); each > 0 {
 			r.Pushed = false
@@ -112,7 +143,8 @@ type detail struct {
 	Next     *time.Time  `json:"next_renewal,omitempty"`
 	Record   recordRow   `json:"record"`
 	Terms    []term      `json:"terms"`
-	Unseen   []gap       `json:"unseen"` // the dashboard did not run, or the store did not answer
+	Unseen   []gap       `json:"unseen"`  // the dashboard did not run, or the store did not answer
+	Outages  []outage    `json:"outages"` // of the store
 	Renewals []renewal   `json:"renewals"`
 	Events   []event     `json:"events"`
 	Members  []memberRow `json:"members"`
@@ -136,16 +168,31 @@ type recordRow struct {
 }
 
 func (s *source) detail(e *election) detail {
-	d := e.detail(time.Now())
+	d := e.detail(time.Now(), s.isAway())
 	d.Members, d.Presence = s.reports.members(e.key.Name), s.reports.presence(e.key.Name)
 	if len(d.Terms) > 0 {
 		d.Unseen = append(s.history.unseen(d.Terms[0].From), d.Unseen...)
 	}
+	d.addOutages(s.outagesSince(e.firstSeen()))
 	return d
 }
 
-func (e *election) detail(now time.Time) detail {
-	d := detail{Now: now, Row: e.row(now)}
+// addOutages adds the outages of the store. They replace the events that only tell of them.
+func (d *detail) addOutages(all []outage) {
+	d.Outages = all
+	d.Events = slices.DeleteFunc(d.Events, func(e event) bool { return covers(all, &e) })
+	for _, o := range all {
+		text := o.Reason
+		if o.To != nil {
+			text += ", for " + units.Age(o.To.Sub(o.From))
+		}
+		d.Events = append(d.Events, event{At: o.From, What: storeAway, Text: text, Detail: o.Detail})
+	}
+	slices.SortStableFunc(d.Events, func(a, b event) int { return b.At.Compare(a.At) })
+}
+
+func (e *election) detail(now time.Time, away bool) detail {
+	d := detail{Now: now, Row: e.row(now, away)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d.Pushed, d.Left = e.pushed, e.timeLeft(now)
@@ -166,7 +213,7 @@ func (e *election) detail(now time.Time) detail {
 // timeLeft counts from when the last renewal was seen. The leader counts from before it sent the
 // renewal: at most sentBefore earlier. It runs under the lock.
 func (e *election) timeLeft(now time.Time) *timeLeft {
-	if e.leader == "" || e.renewed.IsZero() {
+	if e.leading.leader == "" || e.renewed.IsZero() {
 		return nil
 	}
 	most := max(0, e.lease-now.Sub(e.renewed))

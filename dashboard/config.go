@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -35,6 +36,10 @@ type Config struct {
 	// Logger logs each action, a failed one as a warning, with the user name of HTTP basic
 	// authentication, which the Dashboard does not verify. By default nothing is logged.
 	Logger *slog.Logger
+	// LogURL and RunbookURL are templates of links that the page shows for each election, such as
+	// https://logs.example/?q={election}: {store}, {election}, {leader} and {term} are replaced.
+	// They must be http or https URLs; without one there is no such link.
+	LogURL, RunbookURL string
 	// Clock is the source of time for leases: clock.System{} by default. In tests with virtual time
 	// (testing/synctest), set it to clock.Standard{}.
 	Clock clock.Clock
@@ -56,8 +61,9 @@ type Source struct {
 	Store   driver.Store
 	Connect func(ctx context.Context, waiting func(error)) (driver.Store, error)
 	// Elections are the names of the elections. If it is empty, the store must be a driver.Lister,
-	// and the Dashboard lists its elections once a minute. An election that is no longer listed
-	// stays on the page. At most 20,000 are shown.
+	// and the Dashboard lists its elections every 10 s, or less often if a listing takes more than
+	// 0.2 s, up to once a minute. An election that is no longer listed stays on the page. At most
+	// 20,000 are shown.
 	Elections []string
 	// Members are the URLs at which processes serve a Report. The page shows the reports about
 	// elections of this source, by their names. A URL that begins with "dns+", such as
@@ -81,7 +87,12 @@ type Source struct {
 
 const (
 	defaultInterval  = 15 * time.Second
-	listEvery        = time.Minute
+	listEvery        = 10 * time.Second
+	listAtLeastEvery = time.Minute
+	listWithin       = 30 * time.Second
+	// listShare times the duration of a listing pass before the next one, if that is longer than
+	// listEvery.
+	listShare        = 50
 	retryDeniedEvery = time.Minute // where the store denies reading
 	// lease bounds one request to the store, and nothing else: an observer has no lease.
 	lease = 15 * time.Second
@@ -91,6 +102,11 @@ func (c *Config) validate() error {
 	var problems []error
 	if len(c.Sources) == 0 {
 		problems = append(problems, errors.New("dashboard: there is no source"))
+	}
+	for _, link := range []string{c.LogURL, c.RunbookURL} {
+		if u, err := url.Parse(link); link != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https") {
+			problems = append(problems, fmt.Errorf("dashboard: the link %q is no http or https URL", link))
+		}
 	}
 	names := map[string]bool{}
 	for i := range c.Sources {

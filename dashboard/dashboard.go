@@ -16,6 +16,7 @@ import (
 type Dashboard struct {
 	version        string
 	actionsAllowed bool
+	links          links
 	log            *slog.Logger
 	sources        []*source
 	hub            *hub
@@ -34,7 +35,10 @@ func New(cfg Config) (*Dashboard, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	d := &Dashboard{version: cfg.Version, actionsAllowed: cfg.Actions, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub(), ended: make(chan struct{})}
+	d := &Dashboard{
+		version: cfg.Version, actionsAllowed: cfg.Actions, links: links{cfg.LogURL, cfg.RunbookURL},
+		log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub(), ended: make(chan struct{}),
+	}
 	if cfg.History != "" {
 		var err error
 		if d.history, err = openHistory(cfg.History, time.Now()); err != nil {
@@ -80,6 +84,7 @@ func (d *Dashboard) untilEnded(h http.Handler) http.HandlerFunc {
 // remember passes everything that the history keeps to add.
 func (d *Dashboard) remember(add func(line)) {
 	for _, s := range d.sources {
+		rememberOutages(s.Name, s.outagesSince(time.Time{}), add)
 		for _, e := range s.all() {
 			e.past().write(e.key, add)
 		}
@@ -130,7 +135,13 @@ func (d *Dashboard) serveOverview(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "offset must be at least 0, and limit from 1 to "+strconv.Itoa(maxRows))
 		return
 	}
-	answer(w, http.StatusOK, d.overview(r.FormValue("q"), health(r.FormValue("health")), offset, limit))
+	by, ok := orders[r.FormValue("sort")]
+	if !ok {
+		refuse(w, http.StatusBadRequest, "sort must be name, store, leader, since or changes, or be left out")
+		return
+	}
+	o := d.overview(r.FormValue("q"), health(r.FormValue("health")), by)
+	answer(w, http.StatusOK, o.page(offset, limit))
 }
 
 // intParameter returns an integer parameter, or -1 if it is not one.

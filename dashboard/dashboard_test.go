@@ -53,6 +53,9 @@ func (s shown) get(path string, into any) {
 
 type line struct {
 	Source, Name, Health, Problem, Leader, Address string
+	Alarm, Unconfirmed                             bool
+	LastKnown                                      *time.Time `json:"last_known"`
+	AtLeast                                        bool       `json:"at_least"`
 	Term                                           uint64
 	Changes                                        int
 	Least                                          *float64 `json:"least_left"`
@@ -60,16 +63,19 @@ type line struct {
 
 type overview struct {
 	Problem   string
+	Links     struct{ Log, Runbook string }
 	Counts    map[string]int
 	Matching  int
 	Elections []line
 	Sources   []struct {
-		Name, Problem string
-		OK, Pushed    bool
-		Elections     int
-		Silent        []string
-		Interval      int     `json:"interval_ms"`
-		PerMonth      float64 `json:"cost_per_month"`
+		Name, Problem, Detail string
+		OK, Pushed            bool
+		Away                  *time.Time
+		Listed                time.Time
+		Elections             int
+		Silent                []string
+		Interval              int     `json:"interval_ms"`
+		PerMonth              float64 `json:"cost_per_month"`
 	}
 }
 
@@ -94,6 +100,15 @@ type about struct {
 		To            *time.Time
 		Took          *float64 `json:"took_ms"`
 		Least         *float64 `json:"least_ms"`
+		Down          float64  `json:"down_ms"`
+		Renewed       *time.Time
+		Tardy, Asked  bool
+		TookAtLeast   bool `json:"took_at_least"`
+	}
+	Outages []struct {
+		Reason, Detail string
+		From           time.Time
+		To             *time.Time
 	}
 	Unseen   []struct{ From, To time.Time }
 	Renewals []struct{ Left float64 }
@@ -106,7 +121,7 @@ type about struct {
 		NoReport                        string    `json:"no_report"`
 	}
 	Presence struct{ Asked, Reports bool }
-	Events   []struct{ What, Leader, Text string }
+	Events   []struct{ What, Leader, Text, Detail string }
 }
 
 func (s shown) overview(query string) (o overview) {
@@ -240,7 +255,7 @@ func TestLeaderDuringAnOutageOfTheDashboard(t *testing.T) {
 		before := s.about("billing")
 		way.set(true)
 		time.Sleep(2 * lease)
-		if a := s.about("billing"); a.Row.Health != "unknown" || a.Row.Leader != "" {
+		if a := s.about("billing"); a.Row.Health != "unknown" || a.Row.Leader != "a" || a.Row.LastKnown == nil {
 			t.Errorf("during the outage: %+v", a.Row)
 		}
 		way.set(false)
@@ -468,7 +483,7 @@ func TestRequests(t *testing.T) {
 	}
 	for path, code := range map[string]int{
 		"/": 200, "/nothing": 404, "/api/overview": 200, "/api/overview?limit=0": 400, "/api/overview?offset=-1": 400,
-		"/api/overview?limit=x": 400, "/api/overview?limit=1001": 400, "/api/overview?offset=100000": 200,
+		"/api/overview?limit=x": 400, "/api/overview?sort=x": 400, "/api/overview?sort=store": 200, "/api/overview?limit=1001": 400, "/api/overview?offset=100000": 200,
 		"/api/election?source=store&name=none": 404, "/api/election": 404,
 	} {
 		w := httptest.NewRecorder()
@@ -501,7 +516,7 @@ func TestStoreUnreachableAtFirst(t *testing.T) {
 			}
 		}})
 		time.Sleep(time.Minute)
-		if of := s.overview("").Sources[0]; of.OK || of.Problem != "connection refused" || of.Elections != 0 {
+		if of := s.overview("").Sources[0]; of.OK || of.Problem != "the store cannot be reached or refuses requests" || of.Detail != "connection refused" || of.Away == nil || of.Elections != 0 {
 			t.Errorf("before: %+v", of)
 		}
 		close(there)

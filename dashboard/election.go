@@ -34,14 +34,15 @@ type election struct {
 
 	// mu is taken before the story's lock, so that items are applied in the story's order.
 	mu            sync.Mutex
-	known         bool   // the store has answered
-	pushed        bool   // the store pushes changes at present
-	trouble       string // the store's last failure; empty once it answers
-	alarm         string // the last alarm, until the next leader
-	vacancy       string // why nobody leads
-	leader        string
-	address       string
-	term          uint64
+	known         bool      // the store has answered
+	pushed        bool      // the store pushes changes at present
+	trouble       trouble   // the store's last failure; empty once it answers
+	alarm         trouble   // the last alarm, until the next leader
+	vacancy       string    // why nobody leads
+	expected      time.Time // until then it is normal that nobody leads
+	vacantNonce   string    // of the last vacant record
+	leading       leading   // empty if nobody leads
+	lastLed       leading   // the leader before nobody led
 	since         time.Time // when the leader, or the vacancy, was first seen
 	lease         time.Duration
 	renewed       time.Time
@@ -58,6 +59,17 @@ type election struct {
 	events        []event
 	lastID        uint64
 	lastTerm      uint64 // the ID of a term
+}
+
+// leading is a leader as its record names it.
+type leading struct {
+	leader  string
+	address string
+	term    uint64
+	// unconfirmed: no renewal was seen. Written is when the record was written, by its writer's
+	// clock; zero if that is not known.
+	unconfirmed bool
+	written     time.Time
 }
 
 // sighting is one answer or push of the store.
@@ -81,12 +93,22 @@ type term struct {
 	Address     string     `json:"address,omitempty"`
 	Term        uint64     `json:"term"`
 	From        time.Time  `json:"from"`
+	AtLeast     bool       `json:"at_least,omitempty"` // it began before From
 	To          *time.Time `json:"to,omitempty"`
 	Ended       string     `json:"ended,omitempty"`
+	Asked       bool       `json:"asked,omitempty"` // its leader was asked to hand over
+	// Renewed is the last renewal, if the lease ran out after it.
+	Renewed *time.Time `json:"renewed,omitempty"`
 	// Took is the time from the last sign of this leader to the first of the next leader. Least is
 	// the shortest possible value of Took.
 	Took  *float64 `json:"took_ms,omitempty"`
 	Least *float64 `json:"least_ms,omitempty"`
+	// TookAtLeast: Took counts from when the last sign was found, so it may be longer.
+	TookAtLeast bool `json:"took_at_least,omitempty"`
+	// Down is how long nobody could act until the next leader; 0 if that is not known.
+	Down float64 `json:"down_ms,omitempty"`
+	// Tardy: the change of leader took longer than it should.
+	Tardy bool `json:"tardy,omitempty"`
 }
 
 // renewal is one renewal, with the part of the lease that was left.
@@ -103,12 +125,14 @@ type event struct {
 	Leader string    `json:"leader,omitempty"`
 	Term   uint64    `json:"term,omitempty"`
 	Text   string    `json:"text,omitempty"`
+	Detail string    `json:"detail,omitempty"` // the whole error
 }
 
 // vacancy is the kind of event for a time without a leader. One that is shorter than briefVacancy
-// is left out.
+// is left out. The kind storeAway is an outage of the store.
 const (
 	vacancy      = "vacant"
+	storeAway    = "store"
 	briefVacancy = time.Second
 )
 
@@ -127,11 +151,11 @@ func (e *election) onEntry(entry driver.Entry, pushed bool, now time.Time) {
 	pushes := pushed || e.election.Status().Pushed
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	back := !e.known || e.trouble != ""
+	back := !e.known || e.trouble != trouble{}
 	if e.known || pushes { // the first read comes before the first push
 		e.pushed = pushes
 	}
-	e.known, e.trouble = true, ""
+	e.known, e.trouble = true, trouble{}
 	e.lastSight = sighting{e.lastSight.at, now, pushed}
 	if !e.unseenSince.IsZero() {
 		e.unseen = bounded(append(e.unseen, gap{e.unseenSince, now}), maxGaps)
@@ -142,9 +166,26 @@ func (e *election) onEntry(entry driver.Entry, pushed bool, now time.Time) {
 		e.size, e.digest = len(entry.Value), digest(entry.Value)
 	}
 	e.applyAll(e.story.See(entry, pushed, now))
+	if !entry.Unverified {
+		e.expectLeader(now)
+	}
 	if back {
 		e.hub.changed(e.key)
 	}
+}
+
+// expectLeader notes that a candidate has put a vacant record, and waits for its lease: nobody led
+// before, so no event tells of it.
+func (e *election) expectLeader(now time.Time) {
+	if e.leading.leader != "" {
+		return
+	}
+	r := e.record()
+	if !r.Vacant() || r.Nonce == e.vacantNonce {
+		return
+	}
+	e.vacantNonce, e.vacancy, e.expected = r.Nonce, story.Vacant(r.Lease), now.Add(r.Lease)
+	e.hub.changed(e.key)
 }
 
 // onEvent applies an event of package tenure.
@@ -175,18 +216,23 @@ func (e *election) apply(f *story.Item) {
 		return
 	case story.Named:
 		e.renew(f)
-		e.elected(f)
+		e.named(f)
 	case story.Elected:
 		e.elected(f)
 	case story.Nobody:
 		e.vacate(f)
 	case story.Alarm:
-		e.alarm = f.Text
+		e.alarm = alarmOf(f.Event.Cause)
 	case story.Trouble:
 		if !e.recordTrouble(f) {
 			return
 		}
-	case story.Asked, story.Released:
+	case story.Asked:
+		if t := e.lastTermOf(f); t != nil {
+			t.Asked = true
+			e.keepTerm()
+		}
+	case story.Released:
 	}
 	e.addEvent(f)
 	e.hub.changed(e.key)
@@ -196,19 +242,22 @@ func (e *election) apply(f *story.Item) {
 // trouble with one cause does not, since it would displace all other events.
 func (e *election) recordTrouble(f *story.Item) (news bool) {
 	e.renewalPushed = false
-	was := e.trouble
+	if e.leading.leader == "" && e.unseenSince.IsZero() && e.lastSight.at.Before(e.since) {
+		e.unseenSince = e.since // the lease ran out because nothing was seen
+	}
+	was := e.trouble.Detail
 	if n := len(e.events) - 1; was == "" && n >= 0 {
 		if last := &e.events[n]; last.What == string(story.Trouble) && f.At.Sub(last.At) < time.Hour {
-			was = last.Text
+			was = last.Detail
 		}
 	}
 	another := was == "" || loglimit.Cause(was, e.key.Name) != loglimit.Cause(f.Text, e.key.Name)
-	news = e.trouble == "" && another
-	if e.trouble == "" || another {
-		e.trouble = f.Text
+	first := e.trouble == trouble{}
+	if first || another {
+		e.trouble = troubleOf(f.Event.Cause)
 		e.hub.changed(e.key)
 	}
-	return news
+	return first && another
 }
 
 func (e *election) renew(f *story.Item) {
@@ -222,7 +271,7 @@ func (e *election) renew(f *story.Item) {
 	}
 	apart := f.At.Sub(last)
 	missed := apart >= f.Lease // a leader does not renew after its lease
-	if missed || !exact || f.Term != e.term || last.IsZero() {
+	if missed || !exact || f.Term != e.leading.term || last.IsZero() {
 		return
 	}
 	r := renewal{f.At, 1 - float64(apart)/float64(f.Lease)}
@@ -237,8 +286,7 @@ func (e *election) renew(f *story.Item) {
 }
 
 func (e *election) elected(f *story.Item) {
-	e.vacancy, e.alarm = "", ""
-	e.leader, e.address, e.term, e.since = f.Who, f.Address, f.Term, f.At
+	e.lead(f)
 	incarnation := f.Event.Leader.Incarnation
 	if n := len(e.terms); n > 0 && e.terms[n-1].is(&f.Event.Leader) {
 		t := &e.terms[n-1] // the same leader: with another address, or seen again
@@ -248,9 +296,33 @@ func (e *election) elected(f *story.Item) {
 	}
 	e.closeTerm(f)
 	e.lastTerm++
-	one := term{ID: e.lastTerm, Incarnation: incarnation, Leader: f.Who, Address: f.Address, Term: f.Term, From: f.At}
+	one := term{
+		ID: e.lastTerm, Incarnation: incarnation, Leader: f.Who, Address: f.Address, Term: f.Term, From: f.At, AtLeast: f.AtLeast,
+	}
 	e.terms = bounded(append(e.terms, one), maxTerms)
 	e.keepTerm()
+}
+
+// lead takes a leader that is named or elected.
+func (e *election) lead(f *story.Item) {
+	e.vacancy, e.alarm, e.since, e.expected = "", trouble{}, f.At, time.Time{}
+	e.leading = leading{f.Who, f.Address, f.Term, f.What == story.Named, f.Written}
+}
+
+// named takes a leader that was not seen to lead, so it begins no term.
+func (e *election) named(f *story.Item) {
+	e.lead(f)
+	if n := len(e.terms); n > 0 && !e.terms[n-1].is(&f.Event.Leader) {
+		e.endOpenTerm(f.At)
+	}
+}
+
+// lastTermOf returns the last term if the fact is about it, or nil.
+func (e *election) lastTermOf(f *story.Item) *term {
+	if n := len(e.terms); n > 0 && e.terms[n-1].Term == f.Term && e.terms[n-1].Leader == f.Who {
+		return &e.terms[n-1]
+	}
+	return nil
 }
 
 func (t *term) is(of *tenure.Leader) bool {
@@ -272,19 +344,56 @@ func (e *election) closeTerm(next *story.Item) {
 	}
 	t := &e.terms[len(e.terms)-1]
 	if t.To == nil || t.To.After(next.At) {
-		t.end(next.At)
+		at := next.At
+		if end := next.LeaseEnded; !end.IsZero() && end.Before(at) {
+			at = end
+		}
+		t.end(at)
 	}
 	t.Ended = endUnknown
 	if how, ok := endings[next.Text]; ok {
 		t.Ended = how
-		took := millis(next.Took)
-		t.Took = &took
-		if next.Least >= 0 {
-			least := millis(next.Least)
-			t.Least = &least
-		}
+		t.setTimes(next, e.late())
 	}
 	e.keepTerm()
+}
+
+// setTimes takes the times of the change to the next leader.
+func (t *term) setTimes(next *story.Item, late time.Duration) {
+	took := millis(next.Took)
+	t.Took, t.TookAtLeast, t.Down = &took, next.TookAtLeast, millis(next.Downtime)
+	t.Tardy = story.Tardy(next.Took, next.Least, late)
+	if next.Least >= 0 {
+		least := millis(next.Least)
+		t.Least = &least
+	}
+	if next.Text == story.Silence && !next.TookAtLeast {
+		t.silentFrom(next.At.Add(-next.Took))
+	}
+}
+
+// silentFrom records the last renewal before the lease ran out.
+func (t *term) silentFrom(renewed time.Time) {
+	if renewed.Before(t.From) {
+		renewed = t.From
+	}
+	t.Renewed = &renewed
+}
+
+// late is the time by which reads may delay a change of leader, and its sight.
+func (e *election) late() time.Duration {
+	if e.pushed {
+		return 0
+	}
+	return e.lease + e.interval
+}
+
+// endOpenTerm ends the last term if it is open, and returns it.
+func (e *election) endOpenTerm(at time.Time) {
+	if n := len(e.terms); n > 0 && e.terms[n-1].To == nil {
+		e.terms[n-1].end(at)
+		e.keepTerm()
+	}
 }
 
 // keepTerm saves the last term in the history.
@@ -311,21 +420,43 @@ func (e *election) past() past {
 }
 
 func (e *election) vacate(f *story.Item) {
-	e.vacancy, e.since, e.leader, e.address, e.renewed = f.Text, f.At, "", "", time.Time{}
-	if e.trouble != "" {
+	e.lastLed = e.leading
+	if e.trouble != (trouble{}) {
 		e.unseenSince = f.At
 	}
-	if n := len(e.terms); n > 0 && e.terms[n-1].To == nil {
-		e.terms[n-1].end(f.At)
-		e.keepTerm()
+	if n := len(e.terms); n > 0 && e.terms[n-1].To == nil && !f.LeaseEnded.IsZero() {
+		e.terms[n-1].silentFrom(f.LeaseEnded.Add(-e.lease))
 	}
+	e.endOpenTerm(f.At)
+	e.vacancy, e.since, e.expected, e.renewed, e.leading = f.Text, f.At, f.Expected, time.Time{}, leading{}
 }
 
-// leading returns the leader and its term.
-func (e *election) leading() (leader string, term uint64) {
+// leader returns the leader and its term.
+func (e *election) leader() (id string, term uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.leader, e.term
+	return e.leading.leader, e.leading.term
+}
+
+// seenAt returns when the store last showed the election; zero if it never did.
+func (e *election) seenAt() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lastSight.at
+}
+
+// firstSeen returns the time of the oldest term or event, or now if there is none.
+func (e *election) firstSeen() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := time.Now()
+	if len(e.terms) > 0 {
+		first = e.terms[0].From
+	}
+	if len(e.events) > 0 && e.events[0].At.Before(first) {
+		first = e.events[0].At
+	}
+	return first
 }
 
 // leaseSeen returns the lease of the last leader, or 0.
@@ -337,8 +468,16 @@ func (e *election) leaseSeen() time.Duration {
 
 // addEvent adds an item to the list of events.
 func (e *election) addEvent(f *story.Item) {
-	text := f.Text
-	if f.What == story.Elected {
+	text, detail, at := f.Text, "", f.At
+	switch f.What {
+	case story.Trouble:
+		text, detail = e.trouble.Reason, e.trouble.Detail
+	case story.Alarm:
+		text, detail = e.alarm.Reason, e.alarm.Detail
+	case story.Elected:
+		if !f.Confirmed.IsZero() {
+			at = f.Confirmed
+		}
 		text = circumstances(f)
 		if n := len(e.events) - 1; n >= 0 && e.events[n].What == vacancy && f.At.Sub(e.events[n].At) < briefVacancy {
 			e.lastID, e.events = e.events[n].ID-1, e.events[:n] // omit a brief vacancy
@@ -349,7 +488,7 @@ func (e *election) addEvent(f *story.Item) {
 	if f.What == story.Nobody {
 		what = vacancy
 	}
-	one := event{e.lastID, f.At, what, f.Who, f.Term, text}
+	one := event{e.lastID, at, what, f.Who, f.Term, text, detail}
 	e.events = bounded(append(e.events, one), maxEvents)
 	e.history.add(line{Source: e.key.Source, Name: e.key.Name, Event: &one})
 }
@@ -357,6 +496,10 @@ func (e *election) addEvent(f *story.Item) {
 // circumstances says how the former term ended, as text for an election.
 func circumstances(f *story.Item) string {
 	switch f.Text {
+	case "":
+		if f.AtLeast {
+			return "it led before it was first seen"
+		}
 	case story.Graceful:
 		return "after " + f.Before.ID + " released the lease"
 	case story.Forced:

@@ -159,7 +159,7 @@ func TestTroubleDisplacesNoEvents(t *testing.T) {
 		for _, e := range s.about("billing").Events {
 			count[e.What]++
 		}
-		if count["trouble"] != 1 || count["elected"] != 1 || store.failed.Load() < 100 {
+		if count["store"] != 1 || count["trouble"] != 0 || count["elected"] != 1 || store.failed.Load() < 100 {
 			t.Errorf("after %d failures the events are %v", store.failed.Load(), count)
 		}
 	})

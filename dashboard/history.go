@@ -22,6 +22,8 @@ import (
 type history struct {
 	out  historyFile
 	gaps []gap
+	// outages are those of each store from before the start.
+	outages map[string][]outage
 
 	mu      sync.Mutex
 	pasts   map[key]past // of elections that are not observed yet; each stays as it was loaded
@@ -41,6 +43,7 @@ type line struct {
 	Term   *term      `json:"term,omitempty"`
 	Event  *event     `json:"event,omitempty"`
 	Gap    *gap       `json:"gap,omitempty"`
+	Outage *outage    `json:"outage,omitempty"`
 	Seen   *time.Time `json:"seen,omitempty"`
 }
 
@@ -68,7 +71,7 @@ const (
 // openHistory reads the file, or creates one. A damaged file is kept under another name, and the
 // readable part of it is used. An error names the remedy.
 func openHistory(path string, now time.Time) (*history, error) {
-	h := &history{pasts: map[key]past{}}
+	h := &history{pasts: map[key]past{}, outages: map[string][]outage{}}
 	err := h.open(path, now)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -126,6 +129,11 @@ func (h *history) load(now time.Time) error {
 	h.take(&line{Gap: &gap{seen, now}})
 	for _, p := range h.pasts {
 		p.end(seen)
+	}
+	for _, all := range h.outages {
+		if last := &all[len(all)-1]; last.To == nil {
+			last.To = &seen
+		}
 	}
 	h.forgetOld(seen)
 	return nil
@@ -211,6 +219,11 @@ func (h *history) take(l *line) {
 		}
 		return
 	}
+	if o := l.Outage; o != nil {
+		same := func(was outage) bool { return was.From.Equal(o.From) }
+		h.outages[l.Source] = replaceOrAppend(h.outages[l.Source], *o, maxOutages, same)
+		return
+	}
 	k := key{l.Source, l.Name}
 	p := h.pasts[k]
 	switch {
@@ -244,6 +257,14 @@ func (h *history) of(k key) past {
 	defer h.mu.Unlock()
 	p := h.pasts[k]
 	return past{clone(p.terms), clone(p.events)}
+}
+
+// outagesOf returns a copy of the outages of a store from before the start.
+func (h *history) outagesOf(source string) []outage {
+	if h == nil {
+		return nil
+	}
+	return clone(h.outages[source])
 }
 
 func (h *history) forget(k key) {

@@ -12,11 +12,12 @@ import (
 
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/dashboard"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
 // remembering is a dashboard with a history.
-func remembering(t *testing.T, store *memory.Store, file string) (s shown, stop func()) {
+func remembering(t *testing.T, store driver.Store, file string) (s shown, stop func()) {
 	t.Helper()
 	d, err := dashboard.New(dashboard.Config{
 		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing", "other"}}}, Clock: clock.Standard{}, History: file,

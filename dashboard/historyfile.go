@@ -194,6 +194,11 @@ func (h *history) remember(w *bufio.Writer, all func(add func(line)), now time.T
 	for _, g := range h.gaps {
 		add(line{Gap: &g})
 	}
+	if all == nil { // at the start: later the sources have them
+		for name, of := range h.outages {
+			rememberOutages(name, of, add)
+		}
+	}
 	h.mu.Lock()
 	pasts := maps.Clone(h.pasts)
 	h.mu.Unlock()
@@ -204,6 +209,12 @@ func (h *history) remember(w *bufio.Writer, all func(add func(line)), now time.T
 		all(add)
 	}
 	add(line{Seen: &now})
+}
+
+func rememberOutages(source string, all []outage, add func(line)) {
+	for i := range all {
+		add(line{Source: source, Outage: &all[i]})
+	}
 }
 
 func (p past) write(k key, add func(line)) {

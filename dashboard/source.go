@@ -27,7 +27,13 @@ type source struct {
 	store     driver.Store  // nil: not reached yet
 	group     *tenure.Group // of that store
 	elections map[string]*election
-	problem   string // why the elections cannot be listed, or are not all shown
+	problem   trouble   // why the elections cannot be listed, or are not all shown
+	listed    time.Time // when the elections were last listed
+	outages   []outage  // the last one may go on
+
+	troubles chan failure  // the first that was not looked into
+	answers  chan struct{} // the store has answered
+	relist   chan struct{} // lists the elections at once
 
 	starting sync.WaitGroup // elections that wait for the store's first answer
 }
@@ -36,7 +42,10 @@ type source struct {
 const maxElections = 20_000
 
 func newSource(of Source, c clock.Clock, h *hub, kept *history) *source {
-	s := &source{Source: of, clock: c, hub: h, history: kept, elections: map[string]*election{}}
+	s := &source{
+		Source: of, clock: c, hub: h, history: kept, elections: map[string]*election{}, outages: kept.outagesOf(of.Name),
+		troubles: make(chan failure, 1), answers: make(chan struct{}, 1), relist: make(chan struct{}, 1),
+	}
 	s.reports = newReports(&of, h, func(election string) bool { return s.find(election) != nil })
 	return s
 }
@@ -48,34 +57,37 @@ func (s *source) run(ctx context.Context) {
 	store := s.Store
 	if store == nil {
 		var err error
-		if store, err = s.Connect(ctx, func(why error) { s.report(why.Error()) }); err != nil {
-			s.report(err.Error())
+		if store, err = s.Connect(ctx, func(why error) { s.away(time.Now(), troubleOf(why)) }); err != nil {
+			s.away(time.Now(), troubleOf(err))
 			return
 		}
 	}
 	if err := s.setStore(store); err != nil {
-		s.report(err.Error())
+		s.report(trouble{Reason: err.Error()})
 		return
 	}
-	s.report("")
+	s.back(time.Now())
+	drain(s.relist)
+	s.starting.Go(func() { s.followTrouble(ctx) })
 	if asked, ok := store.(driver.Presence); ok {
 		s.starting.Go(func() { s.reports.ask(ctx, asked) })
 	}
 	if _, lists := store.(driver.Lister); len(s.Elections) > 0 || !lists {
 		if len(s.Elections) == 0 {
-			s.report(cannotList)
+			s.report(trouble{Reason: cannotList})
 		} else {
 			s.add(ctx, s.Elections)
 		}
 		<-ctx.Done()
 		return
 	}
-	again := time.NewTicker(listEvery)
-	defer again.Stop()
 	for {
+		begun := time.Now()
 		s.list(ctx)
+		took := time.Since(begun)
 		select {
-		case <-again.C:
+		case <-time.After(min(max(listEvery, listShare*took), listAtLeastEvery)):
+		case <-s.relist:
 		case <-ctx.Done():
 			return
 		}
@@ -88,6 +100,9 @@ func (s *source) setStore(store driver.Store) error {
 		if one := s.find(name); one != nil {
 			one.onEntry(e, pushed, time.Now())
 		}
+		if !e.Unverified {
+			offer(s.answers, struct{}{})
+		}
 	})
 	if s.Store != nil {
 		tapped = limitReads(tapped)
@@ -95,6 +110,9 @@ func (s *source) setStore(store driver.Store) error {
 	group, err := tenure.NewGroup(tapped, s.observerConfig(store, s.clock, func(e tenure.Event) {
 		if one := s.find(e.Election); one != nil {
 			one.onEvent(e)
+		}
+		if e.Kind == tenure.EventTrouble {
+			offer(s.troubles, failure{e.Time, e.Cause})
 		}
 	}))
 	s.mu.Lock()
@@ -108,25 +126,29 @@ const cannotList = "this store cannot list its elections: name them"
 // list adds the elections that the store has by now. It removes none: an election whose record was
 // deleted may still have candidates.
 func (s *source) list(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, listEvery/2)
+	bounded, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	names, err := s.store.(driver.Lister).Keys(bounded)
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, errors.ErrUnsupported):
-		s.report(cannotList)
+		s.report(trouble{Reason: cannotList})
 	case errors.Is(err, driver.ErrDenied):
-		s.report("the right to list the elections is missing: name them, or grant it")
+		s.report(trouble{"the right to list the elections is missing: name them, or grant it", err.Error()})
 	case err != nil:
-		s.report("the elections cannot be listed: " + err.Error())
+		offer(s.troubles, failure{time.Now(), err})
+		s.report(trouble{"the elections cannot be listed", err.Error()})
 	default:
 		s.add(ctx, names)
+		s.mu.Lock()
+		s.listed = time.Now()
+		s.mu.Unlock()
 	}
 }
 
-func (s *source) report(problem string) {
+func (s *source) report(problem trouble) {
 	s.mu.Lock()
-	news := s.problem != problem
+	news := s.problem.Reason != problem.Reason
 	s.problem = problem
 	s.mu.Unlock()
 	if news {
@@ -151,7 +173,7 @@ func (s *source) add(ctx context.Context, names []string) {
 		}
 		added = true
 	}
-	s.report(problem)
+	s.report(trouble{Reason: problem})
 	if added {
 		s.hub.changed(key{Source: s.Name})
 	}

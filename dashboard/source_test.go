@@ -48,8 +48,9 @@ func TestRightGrantedLate(t *testing.T) {
 					lead(t, store.Store, "billing", "a")
 				}
 				time.Sleep(5 * time.Minute)
-				if row := s.about("billing").Row; row.Health != "unknown" || !strings.Contains(row.Problem, "denied") {
-					t.Errorf("before: %+v", row)
+				of := s.overview("").Sources[0]
+				if row := s.about("billing").Row; row.Health != "unknown" || row.Problem != "" || !strings.Contains(of.Problem, "refuses access") {
+					t.Errorf("before: %+v; the store is %+v", row, of)
 				}
 				store.granted.Store(true)
 				time.Sleep(2 * time.Minute)
@@ -189,6 +190,61 @@ func TestTooManyElections(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if of := s.overview("").Sources[0]; !of.OK {
 			t.Errorf("with as many as are shown: %+v", of)
+		}
+	})
+}
+
+// The orders of the overview, and the links that it shows.
+func TestOrdersAndLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stores := map[string]*memory.Store{"east": memory.New(), "west": memory.New()}
+		cfg := dashboard.Config{Clock: clock.Standard{}, LogURL: "https://logs.example/?q={election}", RunbookURL: "http://wiki.example/{store}"}
+		for _, name := range []string{"west", "east"} {
+			cfg.Sources = append(cfg.Sources, dashboard.Source{Name: name, Store: stores[name], Elections: []string{"a-" + name, "z-" + name}})
+		}
+		d, err := dashboard.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go d.Run(t.Context())
+		s := shown{t, d}
+		lead(t, stores["west"], "z-west", "first")
+		lead(t, stores["east"], "a-east", "second")
+		time.Sleep(time.Minute)
+		for sort, want := range map[string]string{
+			"": "a-west z-east a-east z-west", "name": "a-east a-west z-east z-west", "store": "z-east a-east a-west z-west",
+			"leader": "a-west z-east z-west a-east",
+		} {
+			var got []string
+			o := s.overview("&sort=" + sort)
+			for _, e := range o.Elections {
+				got = append(got, e.Name)
+			}
+			if text := strings.Join(got, " "); text != want {
+				t.Errorf("by %q: %s", sort, text)
+			}
+			if o.Links.Log != cfg.LogURL || o.Links.Runbook != cfg.RunbookURL {
+				t.Errorf("the links: %+v", o.Links)
+			}
+		}
+	})
+	const script = "javascript:alert(1)"
+	source := dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"x"}}
+	if _, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{source}, LogURL: script}); err == nil || !strings.Contains(err.Error(), "no http or https URL") {
+		t.Errorf("a script as a link: %v", err)
+	}
+}
+
+// A new election is there within 10 s.
+func TestNewElectionIsListedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lister{Polled: memory.NewPolled()}
+		s := show(t, dashboard.Source{Name: "store", Store: store})
+		time.Sleep(31 * time.Second)
+		store.lists(nil, "billing")
+		time.Sleep(10 * time.Second)
+		if of := s.overview("").Sources[0]; of.Elections != 1 || time.Since(of.Listed) > 10*time.Second {
+			t.Errorf("the store: %+v", of)
 		}
 	})
 }

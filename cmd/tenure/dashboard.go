@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ how close renewals came to their deadlines, and how long failovers took, with th
 time. It takes part in no election, and writes nothing to a store unless --allow-actions is given.
 Each action is logged.
 
-The dashboard lists the elections of a store by itself, each minute. If it has no right to list,
+The dashboard lists the elections of a store by itself, every 10 s or less often. If it has no right to list,
 name the elections with --election. It knows the time before its own start only from the file of
 --history.
 
@@ -52,6 +53,8 @@ type dashboardFlags struct {
 	members   memberFlags
 	history   string
 	actions   bool
+	logURL    string
+	runbook   string
 	json      bool
 
 	named  func(flag string) string // the source of a flag, for errors
@@ -86,6 +89,8 @@ func newDashboard() *cobra.Command {
 	cli.Group(f, "Members")
 	f.StringVar(&d.history, "history", "", "file that keeps the terms of leaders, so that the page shows them after a restart (default none)")
 	f.BoolVar(&d.actions, "allow-actions", false, "let the page hand over leadership and reset records; needs --listen-token-file")
+	f.StringVar(&d.logURL, "log-url", "", "link to the logs of an election; {store}, {election}, {leader} and {term} are replaced")
+	f.StringVar(&d.runbook, "runbook-url", "", "link to the runbook of an election, with the same words")
 	cli.Group(f, "Page")
 	f.BoolVar(&d.json, "json", false, "the line with the URL of the page, and the log, as JSON objects")
 	cli.Group(f, cli.GroupOutput)
@@ -118,6 +123,11 @@ func (d *dashboardFlags) settle(c *cobra.Command) error {
 	if d.at, err = d.web.Settings(from.Named); err == nil && d.at == nil {
 		return fault.OfUsage(fmt.Errorf("%s is empty", from.Named("listen")))
 	}
+	for flag, link := range map[string]string{"log-url": d.logURL, "runbook-url": d.runbook} {
+		if err == nil && link != "" && !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://") {
+			err = fault.OfValue(fault.New("give a URL such as https://logs.example/?q={election}", "%s %s: is no http or https URL", from.Named(flag), fault.Quote(link)))
+		}
+	}
 	if err == nil && d.actions && !d.at.HasToken() {
 		err = fault.OfValue(fault.New("write a secret word into a file, and name the file with --listen-token-file; browsers ask for the word as a password",
 			"%s needs --listen-token-file", from.Named("allow-actions")))
@@ -132,7 +142,7 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 	var connections connections
 	defer connections.close()
 	log := cli.NewLogger(c.ErrOrStderr(), slog.LevelInfo, d.json)
-	cfg := dashboard.Config{Version: cli.Version(), Actions: d.actions, History: d.history, Logger: log}
+	cfg := dashboard.Config{Version: cli.Version(), Actions: d.actions, History: d.history, LogURL: d.logURL, RunbookURL: d.runbook, Logger: log}
 	for _, p := range d.places {
 		cfg.Sources = append(cfg.Sources, d.source(p, &connections, log))
 	}

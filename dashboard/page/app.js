@@ -156,11 +156,12 @@ function streamEvent(kind, event) {
   refreshSoon()
 }
 
-const words = { live: 'Live', connecting: 'Connecting', lost: 'Not connected', paused: 'Paused' }
+const words = { live: 'Live', stale: 'Stale', connecting: 'Connecting', lost: 'Not connected', paused: 'Paused' }
 
 function showState() {
-  indicator.dataset.state = state
-  indicator.textContent = words[state]
+  const shown = state === 'live' && data?.sources.some((s) => s.away) ? 'stale' : state
+  indicator.dataset.state = shown
+  indicator.textContent = words[shown]
   const trouble = failure ?? (state === 'lost' ? 'There are no live updates.' : null)
   const text = data && (trouble ? `${trouble} This is the state of ${stamp(data.now)}. Trying again.` : plain(data.problem ?? ''))
   banner.hidden = !text // without data, the view itself shows the failure

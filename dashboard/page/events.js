@@ -1,11 +1,12 @@
 // The events of an election, newest first.
 import { h, head } from './dom.js'
+import { whole } from './stores.js'
 import { moment } from './times.js'
 import { plain, value } from './values.js'
 
 const words = {
-  elected: 'Elected', vacant: 'No leader', released: 'Released', asked: 'Hand-over asked',
-  alarm: 'Alarm', trouble: 'Store trouble', store: 'Store',
+  elected: 'Elected', named: 'Found', vacant: 'No leader', released: 'Released', asked: 'Hand-over asked',
+  alarm: 'Alarm', trouble: 'Store trouble', store: 'Store away',
 }
 
 export function eventList(events) {
@@ -16,11 +17,11 @@ export function eventList(events) {
       h('tbody', null, events.map(row))))
 }
 
-function row({ id, at, what, leader, term, text }) {
+function row({ id, at, what, leader, term, text, detail }) {
   const word = Object.hasOwn(words, what) ? words[what] : plain(what, 20)
-  return h('tr', { 'data-key': id },
+  return h('tr', { 'data-key': `${id} ${at}` },
     h('td', { class: 'mono' }, moment(at)),
     h('td', { class: `what ${Object.hasOwn(words, what) ? what : ''}` }, word),
     h('td', null, leader && value(leader, 40), term > 0 && h('span', { class: 'dim mono' }, ` ${term}`)),
-    h('td', { class: 'text' }, text && value(text, 300)))
+    h('td', { class: 'text' }, text && value(text, 300), whole(detail)))
 }

@@ -1,13 +1,15 @@
 // The health of an election, and how a term ended: each as a word, a shape and a color.
 import { h, svg } from './dom.js'
+import { value } from './values.js'
 
 // healths are in the order of the server's rows, the worst first.
 export const healths = {
   vacant: { word: 'No leader', about: 'no candidate holds the lease' },
   alarm: { word: 'Alarm', about: 'an operator should look' },
-  flapping: { word: 'Flapping', about: 'more than 4 changes of leader in an hour' },
+  flapping: { word: 'Flapping', about: 'more than 5 changes of leader in 15 minutes that were not asked for' },
   tight: { word: 'Near deadline', about: 'a renewal came in the last quarter of the lease' },
-  unknown: { word: 'Unknown', about: 'the store has not answered' },
+  unknown: { word: 'Not confirmed', about: 'the store does not answer, or no renewal of the leader was seen' },
+  starting: { word: 'Starting', about: 'candidates wait for one lease before the first of them leads' },
   ok: { word: 'OK', about: 'a leader renews in time' },
 }
 
@@ -17,6 +19,7 @@ const shapes = {
   flapping: ['path', { d: 'M1 4h8L6.5 1.5M11 8H3l2.5 2.5', class: 'line' }],
   tight: ['path', { d: 'M6 6V1a5 5 0 0 1 5 5ZM11 6A5 5 0 1 1 6 1', class: 'line' }],
   unknown: ['circle', { cx: 6, cy: 6, r: 4.5, class: 'line dots' }],
+  starting: ['path', { d: 'M3 2h6L3 10h6Z', class: 'line' }],
   ok: ['circle', { cx: 6, cy: 6, r: 5 }],
 }
 
@@ -32,8 +35,19 @@ export const badge = (health) =>
   h('span', { class: `health ${known(health)}`, title: healths[known(health)].about },
     healthShape(health), healths[known(health)].word)
 
-// leaderOf returns the present leader, or null. A row without a leader may name the last one.
-export const leaderOf = (row) => (row.health !== 'vacant' && row.leader) || null
+// leaderOf returns the present leader, or null. A row without a leader may name the last one, which
+// is only the last known one if the store does not answer.
+export const leaderOf = (row) => (row.health !== 'vacant' && !row.last_known && row.leader) || null
+
+// badges are the health, and the alarm of an election without a leader.
+export const badges = (row) => [badge(row.health), row.alarm && row.health === 'vacant' && badge('alarm')]
+
+// leaderText is the leader, and how far that is known. Titled: the text has the title 'last known'.
+export const leaderText = (row, most, titled = false) => row.leader
+  ? [value(row.leader, most), row.last_known ? !titled && mark('last known') : row.unconfirmed && mark('not confirmed')]
+  : row.last_known && !titled ? mark('none, as last known') : h('span', { class: 'dim' }, 'none')
+
+const mark = (text) => h('span', { class: 'under' }, ` ${text}`)
 
 // endings are the ways in which a term ends.
 export const endings = {

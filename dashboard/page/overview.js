@@ -1,8 +1,9 @@
 // All elections, the worst first.
 import { h, update } from './dom.js'
 import { healths, healthShape } from './health.js'
+import { meanings } from './meanings.js'
 import { table } from './rows.js'
-import { stores } from './stores.js'
+import { banners, stores } from './stores.js'
 import { short } from './values.js'
 
 const rows = 100 // on a page
@@ -40,12 +41,12 @@ export class Overview {
 
   load(get) {
     const query = new URLSearchParams({ q: this.#get('q'), offset: this.#from, limit: rows })
+    if (this.#get('sort')) query.set('sort', this.#get('sort'))
     if (this.#get('health')) query.set('health', this.#get('health'))
     return get('api/overview?' + query)
   }
 
-  title({ counts }) {
-    const bad = counts.vacant + counts.alarm
+  title({ bad }) {
     return (bad ? `(${bad}) ` : '') + 'Elections · Tenure dashboard'
   }
 
@@ -53,10 +54,12 @@ export class Overview {
     const several = data.sources.length > 1
     update(this.root,
       h('h1', { class: 'unseen' }, 'Elections'),
+      banners(data.sources),
       this.#filters(data.counts),
-      data.elections.length ? table(data.elections, several) : this.#nothing(data),
+      data.elections.length ? table(data.elections, { several, sort: this.#get('sort'), link: (sort) => this.#link({ sort, from: '' }) }) : this.#nothing(data),
       this.#pages(data),
-      stores(data.sources))
+      stores(data.sources),
+      meanings())
     if (this.#vacant !== null && this.#vacant !== data.counts.vacant) {
       this.announce(`Elections without a leader: ${data.counts.vacant}`)
     }
@@ -66,7 +69,7 @@ export class Overview {
   // --- Filters
 
   #filters(counts) {
-    const chips = Object.keys(healths).map((health) => this.#chip(health, counts[health] ?? 0))
+    const chips = Object.keys(healths).filter((health) => health !== 'starting' || counts.starting).map((health) => this.#chip(health, counts[health] ?? 0))
     return h('div', { class: 'filters' },
       h('nav', { class: 'chips', 'aria-label': 'Filter by health' }, this.#chip('', counts.all), chips),
       h('input', { id: 'search', type: 'search', value: this.#get('q'), autocomplete: 'off', spellcheck: 'false',
@@ -138,7 +141,7 @@ export class Overview {
         : 'No election is in this state. ', h('a', { href: '#/' }, 'Show all elections'))
     }
     if (sources.some((s) => !s.ok)) {
-      return h('p', { class: 'note' }, 'There are no elections to show: see the problem of the store below. ',
+      return h('p', { class: 'note' }, 'There are no elections to show: see the problem of the store. ',
         'If the dashboard has no right to list elections, name them: ', h('code', null, 'tenure dashboard --election NAME'))
     }
     return h('p', { class: 'note' }, 'There are no elections yet. One appears here once its first candidate has started: ',

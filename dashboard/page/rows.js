@@ -1,37 +1,48 @@
 // The table of elections.
-import { h, head, svg } from './dom.js'
-import { badge, leaderOf } from './health.js'
+import { h, svg } from './dom.js'
+import { badges, leaderText } from './health.js'
+import { whole } from './stores.js'
 import { ago, percent, setting } from './times.js'
 import { plain, short, value } from './values.js'
 
 const electionPath = (row) => `#/e/${encodeURIComponent(row.source)}/${encodeURIComponent(row.name)}`
 
-// table makes the table. If there are several stores, it names that of each election.
-export function table(elections, several) {
+// The columns that sort, and by which order of the server.
+const columns = [
+  ['Health', ''], ['Election', 'name', ''], ['Leader', 'leader', ''], ['Term', null, 'number'], ['Since', 'since', 'number'],
+  ['Lease', null, 'number'], ['Changes', 'changes', 'number'], ['Least left', null, ''],
+]
+
+// table makes the table. If there are several stores, it names that of each election, and can
+// group by store. The function link returns the address of the table in another order.
+export function table(elections, { several, sort, link }) {
   return h('table', { class: 'elections' },
-    h('caption', { class: 'unseen' }, 'Elections, the worst first'),
-    head('Health', 'Election', 'Leader', ['Term', 'number'],
-      ['Since', 'number', 'when the leader, or that there is none, was first seen'],
-      ['Lease', 'number'], ['Changes/h', 'number', 'changes of leader in the last hour'],
-      ['Least left', '', 'smallest part of the lease left at a renewal in the last ten minutes']),
-    h('tbody', null, elections.map((row) => electionRow(row, several))))
+    h('caption', { class: several ? 'by-store' : 'unseen' }, sort ? `Elections by ${sort}` : 'Elections, the worst first',
+      several && [' · ', sort === 'store' ? h('a', { href: link('') }, 'The worst first') : h('a', { href: link('store') }, 'Group by store')]),
+    h('thead', null, h('tr', null, columns.map(([text, order, kind]) =>
+      h('th', { scope: 'col', class: kind, 'aria-sort': order === sort ? 'other' : null },
+        order === null ? text : h('a', { href: link(order), 'aria-label': `${text}: sort` }, text, order === sort && ' ▾'))))),
+    h('tbody', null, elections.flatMap((row, i) => [
+      sort === 'store' && row.source !== elections[i - 1]?.source && group(row.source), electionRow(row, several && sort !== 'store')])))
 }
 
+const group = (source) => h('tr', { class: 'group', 'data-key': `group ${source}` },
+  h('td', { colspan: columns.length }, value(source, 80)))
+
 function electionRow(row, several) {
-  const leads = leaderOf(row)
   return h('tr', { 'data-key': electionPath(row), class: `row ${row.health}` },
-    h('td', { class: 'state' }, badge(row.health)),
+    h('td', { class: 'state' }, badges(row)),
     h('th', { scope: 'row' },
       h('div', { class: 'line' },
         h('a', { href: electionPath(row), title: [...row.name].length > 64 ? plain(row.name) : null }, short(row.name, 64)),
         several && h('span', { class: 'under' }, short(row.source, 60))),
-      row.problem && h('div', { class: 'under problem' }, value(row.problem, 160))),
-    cell('Leader', '', leads && h('div', { class: 'line' },
-      value(row.leader, 40), row.address && h('span', { class: 'under' }, short(row.address, 40)))),
-    cell('Term', 'number mono', leads && row.term),
-    cell('Since', 'number', row.since && ago(row.since)),
+      row.problem && h('div', { class: 'under problem' }, value(row.problem, 160), whole(row.detail))),
+    cell('Leader', '', (row.leader || row.last_known) && h('div', { class: 'line' },
+      leaderText(row, 40), row.address && h('span', { class: 'under' }, short(row.address, 40)))),
+    cell('Term', 'number mono', row.leader && row.term),
+    cell('Since', 'number', row.since && [row.at_least && 'over ', ago(row.since)]),
     cell('Lease', 'number', row.lease_ms && setting(row.lease_ms)),
-    cell('Changes/h', 'number', String(row.changes)),
+    cell('Changes', 'number', String(row.changes)),
     cell('Least left', '', typeof row.least_left === 'number' && leastLeft(row.least_left)))
 }
 

@@ -32,6 +32,6 @@ function termRow(term, next, unseen) {
   return h('tr', { 'data-key': `${term.term} ${term.from}` },
     h('th', { scope: 'row' }, value(term.leader, 40)), h('td', { class: 'mono' }, term.term),
     h('td', null, moment(term.from, 8)), h('td', null, term.to ? moment(term.to, 8) : 'now'),
-    h('td', null, age((term.to ? Date.parse(term.to) : now()) - Date.parse(term.from))),
+    h('td', null, term.at_least && 'at least ', age((term.to ? Date.parse(term.to) : now()) - Date.parse(term.from))),
     h('td', null, term.to ? endBadge(term.ended) : ''), h('td', null, gap > 0 ? duration(gap) : ''))
 }

@@ -19,7 +19,7 @@ export function updateTimeLeft(data) {
 }
 
 function parts(data) {
-  if (!data.left) return [h('p', null, h('b', null, 'Time left: '), 'no lease is held')]
+  if (!data.left) return [h('p', null, h('b', null, 'Time left: '), data.row.last_known ? 'not known, since the store does not answer' : 'no lease is held')]
   const whole = data.row.lease_ms
   const passed = now() - data.leftAt
   const least = Math.max(0, data.left.least_ms - passed)

@@ -2,6 +2,7 @@
 import { h, svg } from './dom.js'
 import { endBadge, ending, endings, endMark } from './health.js'
 import { clock, day, duration, now, stamp, zoneShift } from './times.js'
+import { Range, rangeOf } from './range.js'
 import { between, termTable } from './terms.js'
 import { plain, value } from './values.js'
 
@@ -14,6 +15,7 @@ export class Timeline {
   zoom = ''
   #root
   #redraw
+  #range
   #chosen = null // the key of the chosen part
   #parts = []
   #drawn = 0
@@ -22,6 +24,7 @@ export class Timeline {
   constructor(root, redraw) {
     this.#root = root
     this.#redraw = redraw
+    this.#range = new Range(root, redraw) // before the keys below
     const choose = (event) => this.#choose(event.target.closest?.('[data-part]')?.dataset.part)
     root.addEventListener('focusin', choose)
     root.addEventListener('pointerover', choose)
@@ -50,23 +53,26 @@ export class Timeline {
     this.#root.querySelector(`[data-part="${this.#parts[to].key}"]`)?.focus()
   }
 
-  render({ terms, unseen }, width) {
+  render({ terms, unseen, outages }, width) {
     this.#drawn = Date.now()
     if (terms.length === 0) return [h('p', { class: 'dim' }, 'No leader was seen yet.')]
     const all = partsOf(terms, unseen)
-    const end = now()
+    const range = rangeOf(this.zoom)
+    const end = range ? range.end : now()
     const usual = end - all[0].from < 15 * minute ? '15m' : '1h'
-    const zoom = Object.hasOwn(zooms, this.zoom) ? this.zoom : usual
+    const zoom = range ? null : Object.hasOwn(zooms, this.zoom) ? this.zoom : usual
     const links = h('nav', { class: 'zoom', 'aria-label': 'Time shown' }, Object.entries(zooms).map(([key, [word]]) =>
       h('a', { href: `${location.hash.split('?')[0]}?zoom=${key}`, 'aria-current': key === zoom ? 'true' : null }, word)))
-    const span = zooms[zoom][1] || Math.max(minute, end - all[0].from)
+    const span = range ? range.end - range.start : zooms[zoom][1] || Math.max(minute, end - all[0].from)
     const view = { start: end - span, end, width }
     this.#step = span / Math.max(1, width)
-    this.#parts = all.filter((p) => p.to >= view.start)
+    this.#parts = all.filter((p) => p.to >= view.start && p.from <= view.end && (p.term || p.unseen || p.after.tardy || p.to - p.from >= this.#step))
     const chosen = this.#parts.find((p) => p.key === this.#chosen)
     const shown = chosen ?? this.#parts.at(-1)
-    const image = picture(this.#parts, all, { ...view, chosen: chosen?.key, shown: shown?.key })
-    return [links, image, details(shown), legend(this.#parts), termTable(terms, unseen)]
+    this.#range.view = { ...view, left: leftOf(width) }
+    const image = picture(this.#parts, all, { ...view, drag: this.#range.drag, outages, chosen: chosen?.key, shown: shown?.key })
+    return [links, image, h('p', { class: 'dim small' }, range ? `${stamp(range.start)} to ${stamp(range.end)}. ` : '',
+      'Drag to choose a time, or use the keys + and −, and Shift with the arrows.'), details(shown), legend(this.#parts, outages), termTable(terms, unseen)]
   }
 }
 
@@ -85,19 +91,23 @@ function partsOf(terms, unseen) {
 
 // --- The picture
 
+const leftOf = (width) => (width < 560 ? 0 : 150) // for the names
+
 function picture(parts, all, view) {
   const narrow = view.width < 560
-  const shape = { ...view, narrow, left: narrow ? 0 : 150, row: narrow ? 36 : 26, bar: 14 }
+  const shape = { ...view, narrow, left: leftOf(view.width), row: narrow ? 36 : 26, bar: 14 }
   const names = lanesOf(parts, all)
   const height = Math.max(1, names.length) * shape.row + 4
-  const x = (at) => shape.left + ((Math.max(at, view.start) - view.start) / (view.end - view.start)) * (view.width - shape.left - 6)
+  const x = (at) => shape.left + ((Math.min(view.end, Math.max(at, view.start)) - view.start) / (view.end - view.start)) * (view.width - shape.left - 6)
   const ends = new Map() // the position of the last mark in each lane
-  return svg('svg', { class: 'timeline', width: view.width, height: height + 22, role: 'group',
-    'aria-label': 'Timeline: arrow keys walk from one term to the next' },
-  axis(shape, x, height), before(all, x, shape, height),
+  return svg('svg', { class: 'timeline', width: view.width, height: height + 22, role: 'group', tabindex: 0,
+    'aria-label': 'Timeline: arrow keys walk from one term to the next, plus and minus change the scale, Shift and arrows move' },
+  axis(shape, x, height), view.outages.map((o) => outageShape(o, x, view, height)), before(all, x, shape, height),
   parts.filter((p) => !p.term).map((gap) => gapShape(gap, x, shape, height)),
   names.map((name, lane) => laneShape(name, lane, shape)),
-  parts.filter((p) => p.term).map((part) => termShape(part, names, x, shape, ends)))
+  parts.filter((p) => p.term).map((part) => termShape(part, names, x, shape, ends)),
+  view.drag && svg('rect', { class: 'drag', x: x(Math.min(view.drag.from, view.drag.to)), y: 0, height,
+    width: Math.abs(x(view.drag.to) - x(view.drag.from)) }))
 }
 
 const others = Symbol('others')
@@ -133,7 +143,24 @@ function termShape(part, names, x, view, ends) {
   return svg('g', focusable(part, view, part.term.to ? 'term' : 'term current'),
     svg('rect', { class: 'reach', x: Math.min(from, to - 12), y: y - 3, width: Math.max(12, to - from), height: bar + 6 }),
     svg('rect', { class: 'led', x: from, y, width: to - from, height: bar, rx: Math.min(2, (to - from) / 2) }),
+    expiring(part, x, y, bar),
     marked && endMark(part.term.ended, to, y + bar / 2))
+}
+
+// outageShape is the time in which the store did not answer.
+function outageShape({ from, to, reason }, x, view, height) {
+  const end = to ? Date.parse(to) : view.end
+  if (end < view.start) return null
+  const left = x(Date.parse(from))
+  return svg('rect', { class: 'outage', x: left, y: 0, width: Math.max(2, x(end) - left), height },
+    svg('title', null, `store away since ${stamp(from)}: ${plain(reason)}`))
+}
+
+// expiring is the part of a term after its last renewal, in which the lease ran out.
+function expiring({ term, to }, x, y, height) {
+  if (!term.renewed) return null
+  const from = x(Date.parse(term.renewed))
+  return svg('rect', { class: 'expiring', x: from, y, width: Math.max(0, x(to) - from), height })
 }
 
 function gapShape(gap, x, view, height) {
@@ -160,7 +187,7 @@ function before(all, x, { left, start }, height) {
 }
 
 function axis({ start, end, width, left }, x, height) {
-  const most = Math.max(2, (width - left) / 90)
+  const most = Math.max(5, (width - left) / 90)
   const step = steps.find((s) => (end - start) / s <= most) ?? steps.at(-1)
   const ticks = []
   const shift = zoneShift(end)
@@ -169,7 +196,7 @@ function axis({ start, end, width, left }, x, height) {
     const midnight = (at + shift) % 86400000 === 0
     const text = midnight && end - start > 86400000 / 2 ? day(at).slice(5) : clock(at, step < minute ? 8 : 5)
     return [svg('line', { class: 'grid', x1: x(at), x2: x(at), y1: 0, y2: height }),
-      x(at) - left > 16 && width - x(at) > 22 && svg('text', { class: 'tick', x: x(at), y: height + 16, 'text-anchor': 'middle' }, text)]
+      x(at) - left > 14 && width - x(at) > 14 && svg('text', { class: 'tick', x: x(at), y: height + 16, 'text-anchor': 'middle' }, text)]
   })
 }
 
@@ -177,14 +204,16 @@ function axis({ start, end, width, left }, x, height) {
 
 function period(part) {
   const to = part.term && !part.term.to ? 'now' : stamp(part.to)
-  return `${stamp(part.from)} to ${to}, ${duration(part.to - part.from)}`
+  return `${stamp(part.from)} to ${to}, ${part.term?.at_least ? 'at least ' : ''}${duration(part.to - part.from)}`
 }
 
 function sentence(part) {
   if (!part.term) return `${part.unseen ? 'not seen' : 'no leader'}, ${period(part)}`
-  const end = part.term.to ? `, ended: ${ending(part.term.ended).about}` : ', leads now'
+  const end = part.term.to ? `, ended: ${ending(part.term.ended).about}${lastRenewal(part.term)}` : ', leads now'
   return `${plain(part.term.leader, 80)}, term ${part.term.term}, ${period(part)}${end}`
 }
+
+const lastRenewal = ({ renewed }) => (renewed ? `, last renewed at ${stamp(renewed, 12)}` : '')
 
 function details(part) {
   if (!part) return null
@@ -194,18 +223,24 @@ function details(part) {
   }
   const { term, next } = part
   return h('p', { class: 'details' }, h('b', null, value(term.leader)), ` term ${term.term} · ${period(part)}`,
-    term.to && [' · ', endBadge(term.ended), `: ${ending(term.ended).about}`],
-    next && typeof term.took_ms === 'number' && ` · next leader after ${duration(term.took_ms)}`)
+    term.to && [' · ', endBadge(term.ended), `: ${ending(term.ended).about}${lastRenewal(term)}`],
+    next && typeof term.took_ms === 'number' && ` · next leader after ${term.took_at_least ? 'at least ' : ''}${duration(term.took_ms)}`,
+    term.down_ms > 0 && `, downtime ${duration(term.down_ms)}`)
 }
 
-function legend(parts) {
+function legend(parts, outages) {
   const used = Object.keys(endings).filter((name) => parts.some((p) => p.term?.to && ending(p.term.ended) === endings[name]))
   return h('p', { class: 'legend' },
     h('span', null, sample('led'), 'leads'),
+    parts.some((p) => p.term?.renewed) && h('span', null, runsOut(), 'lease runs out'),
     used.map((name) => h('span', { title: endings[name].about }, endBadge(name))),
     parts.some((p) => !p.term && !p.unseen) && h('span', null, sample('', 'url(#no-leader)'), 'no leader'),
-    parts.some((p) => p.unseen) && h('span', null, sample('before'), 'not seen'))
+    parts.some((p) => p.unseen) && h('span', null, sample('before'), 'not seen'),
+    outages.length > 0 && h('span', null, sample('outage'), 'store away'))
 }
+
+const runsOut = () => svg('svg', { class: 'shape', viewBox: '0 0 12 12', 'aria-hidden': 'true' },
+  ['led', 'expiring'].map((kind) => svg('rect', { class: kind, y: 1, width: 12, height: 10, rx: 2 })))
 
 const sample = (kind, fill = null) => svg('svg', { class: 'shape', viewBox: '0 0 12 12', 'aria-hidden': 'true' },
   svg('rect', { class: kind, fill, y: 1, width: 12, height: 10, rx: 2 }))

@@ -27,6 +27,11 @@ func (s *Story) nobody(e tenure.Event) Item {
 	return i
 }
 
+// Vacant says that the record is vacant, with that lease.
+func Vacant(lease time.Duration) string {
+	return fmt.Sprintf("the record is vacant: candidates wait %v before they claim", lease)
+}
+
 // why says why no member leads. The election reports that later than the store shows a change, so
 // the store may show the next leader already.
 func (s *Story) why(now time.Time) string {
@@ -43,7 +48,7 @@ func (s *Story) why(now time.Time) string {
 	case r.Released:
 		return r.Leader + " has released the lease"
 	case r.Vacant():
-		return fmt.Sprintf("the record is vacant: candidates wait %v before they claim", r.Lease)
+		return Vacant(r.Lease)
 	case r.Held() && r.Lease > 0 && g.of(r) && !s.invalid:
 		return g.end(now)
 	}

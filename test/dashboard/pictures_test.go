@@ -48,11 +48,12 @@ func TestPictures(t *testing.T) {
 	time.Sleep(20 * time.Second)
 	p.shoot("overview", 1280, 560, "light")
 	p.shoot("overview-dark", 1280, 560, "dark")
+	p.shoot("overview-phone", 390, 1000, "light")
 	p.click(`a[href$="/billing"]`)
 	p.says("Timeline of leaders")
 	p.click(`.zoom a[href$="zoom=all"]`)
 	p.until("all is shown", `document.querySelector('.zoom a[aria-current]').innerText === 'All'`)
 	p.shoot("election", 1280, 900, "light")
 	p.shoot("election-dark", 1280, 900, "dark")
-	p.shoot("election-phone", 375, 800, "light")
+	p.shoot("election-phone", 390, 1600, "light")
 }
