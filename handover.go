@@ -20,7 +20,8 @@ import (
 // If a candidate is named, the leader goes on until that candidate has accepted. A candidate
 // accepts as soon as it sees the request, if it campaigns, is eligible and reaches the store. If
 // none of that name accepts within two leases, the request is void, and nothing has changed.
-// Candidates of releases before this rule accept nothing: see ForceHandOver.
+// The same request again does not prolong that time. Candidates of releases before this rule accept
+// nothing: see ForceHandOver.
 //
 // A leader obeys one request in a term, and its next renewal removes it from the record. If the
 // record holds a request already, even for another successor, HandOver keeps that request and
@@ -95,8 +96,8 @@ type handOverRequest struct {
 	// offer: the candidate to must accept before the leader obeys (H3).
 	offer bool
 	// forItself: this member has precedence, or accepts an offer.
-	forItself bool
-	term      uint64 // of the leader to ask; 0 for any
+	forItself, accepts bool
+	term               uint64 // of the leader to ask; 0 for any
 }
 
 // handOverOwn asks this process to hand over if it leads, without a store call. An offer must be in
@@ -117,10 +118,10 @@ func (m *runner) handOverOwn(q handOverRequest) (done bool) {
 
 // requestHandOver asks the leader of a term to hand over to this member, which has precedence or
 // was offered the lead, as long as it campaigns. The machine repeats the request when that is due.
-func (m *runner) requestHandOver(campaign context.Context, term uint64, within time.Duration) {
+func (m *runner) requestHandOver(campaign context.Context, t protocol.Transition, within time.Duration) {
 	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()
-	err := m.retryRequest(ctx, handOverRequest{to: m.id, forItself: true, term: term})
+	err := m.retryRequest(ctx, handOverRequest{to: m.id, forItself: true, accepts: t.Accepts, term: t.Term})
 	gone := errors.Is(err, ErrNoLeader) || errors.Is(err, errLeaderGone)
 	if err != nil && campaign.Err() == nil && !gone {
 		m.step(func(clock.Reading) { m.report(EventTrouble, m.term, m.wrap("hand-over", err)) })
@@ -185,15 +186,14 @@ func (m *runner) withRequest(entry driver.Entry, q handOverRequest) ([]byte, err
 	if cell.Kind == protocol.Absent || !r.Held() || q.term != 0 && r.Term != q.term {
 		return nil, ErrNoLeader
 	}
-	by := m.id
-	if o := r.Request; o != nil && o.Offer && q.forItself {
-		by = o.By
-		if o.To != q.to {
-			return nil, record.ErrRequested // an operator's offer to another has precedence
-		}
-	}
-	if m.isHolder(q.to, r) {
+	by, o := m.id, r.Request
+	offered := o != nil && o.Offer
+	switch {
+	case m.isHolder(q.to, r), q.accepts && !offered, q.forItself && offered && o.To != q.to:
+		// The offer is gone, or the operator's offer to another has precedence.
 		return nil, record.ErrRequested
+	case q.forItself && offered:
+		by = o.By
 	}
 	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: q.to, By: by, Offer: q.offer})
 	if err == nil && entry.Unproven {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // offered is an election with a leader a, candidates b and c, and an operator who takes no part.
@@ -131,5 +132,29 @@ func TestPriorityWaitsForAnOffer(t *testing.T) {
 		}
 		within(t, 14*lease, first.won, "term of the first") // it asks once in ten leases
 		_ = first.end(t)
+	})
+}
+
+// lateWriter cannot write while the record has an offer.
+type lateWriter struct{ operated }
+
+func (s lateWriter) CompareAndSwap(ctx context.Context, k string, prev driver.Version, value []byte) (driver.Version, error) {
+	if e, _ := s.Read(ctx, k); bytes.Contains(e.Value, []byte(`"offer":true`)) {
+		return "", errors.New("no answer")
+	}
+	return s.operated.CompareAndSwap(ctx, k, prev, value)
+}
+
+// A candidate that accepts too late finds the offer gone, and asks for nothing.
+func TestVoidOfferIsNotAccepted(t *testing.T) {
+	offers(t, func(t *testing.T, o *offered) {
+		late := start(t, mustNew(t, lateWriter{o.store}, "late", nil), holdOn)
+		time.Sleep(2 * lease)
+		if err := o.operator.HandOver(t.Context(), "late"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * lease)
+		o.unmoved(t)
+		_ = late.end(t)
 	})
 }

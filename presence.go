@@ -67,11 +67,9 @@ func (p *presence) next(m *runner) func() {
 // announce is not tried again before the next campaign: in most cases an operator must act first.
 func (p *presence) announce(ctx context.Context, m *runner) {
 	stop, err := m.announcer.Announce(ctx, m.key, func() []byte { return m.member().announcement() })
-	ended := context.Cause(ctx) == context.Canceled //nolint:errorlint // the campaign is over
-	if err != nil {
-		stop = func() {}
-	}
+	ended := context.Cause(ctx) == context.Canceled //nolint:errorlint // the campaign is over, and the next one may have begun
 	if err != nil && !ended {
+		stop = func() {}
 		m.silence.failed(m, err)
 	}
 	m.mu.Lock()

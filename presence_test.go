@@ -145,3 +145,40 @@ func TestFailedAnnouncementDisturbsNothing(t *testing.T) {
 		})
 	}
 }
+
+// slowAnnouncer takes a second to give up its first announcement.
+type slowAnnouncer struct {
+	*memory.Store
+	calls atomic.Int32
+}
+
+func (s *slowAnnouncer) Announce(ctx context.Context, k string, who func() []byte) (func(), error) {
+	if s.calls.Add(1) > 1 {
+		return s.Store.Announce(ctx, k, who)
+	}
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	return nil, context.Cause(ctx)
+}
+
+// A campaign that begins while the announcement of the last one is given up is announced.
+func TestCampaignAfterAnAnnouncementThatWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowAnnouncer{Store: memory.New()}
+		e := mustNew(t, store, "a", nil)
+		ctx, stop := context.WithCancel(t.Context())
+		first := make(chan error)
+		go func() { first <- e.Run(ctx, holdOn) }()
+		synctest.Wait()
+		stop()
+		<-first
+		again, stop := context.WithCancel(t.Context())
+		go func() { first <- e.Run(again, holdOn) }()
+		time.Sleep(lease)
+		if all := present(t, store); len(all) != 1 {
+			t.Errorf("the candidates are %+v after %d calls", all, store.calls.Load())
+		}
+		stop()
+		<-first
+	})
+}

@@ -43,7 +43,7 @@ func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 		}
 	case protocol.Asking:
 		campaign, within := m.seeker.ctx, m.settings.machine.Renew
-		m.calls.start(false, func() { m.requestHandOver(campaign, t.Term, within) })
+		m.calls.start(false, func() { m.requestHandOver(campaign, t, within) })
 	case protocol.Refused:
 		m.refuse(t.Cause)
 	case protocol.Alarm:

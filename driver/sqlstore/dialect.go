@@ -76,7 +76,7 @@ func (d Dialect) render(t table, era string, notify bool) statements {
 		keys: "SELECT name FROM " + quoted, versions: "SELECT name, version FROM " + quoted,
 	}
 	if d.untouched != "" {
-		untouched := strings.NewReplacer("{name}", name, "{schema}", t.in(d.quote)).Replace(d.untouched)
+		untouched := strings.NewReplacer("{name}", name, "{schema}", t.in(d.quote), "{table}", quoted).Replace(d.untouched)
 		text.untouched = "SELECT " + untouched
 		text.first = strings.Replace(text.insert, " ON CONFLICT", " AND "+untouched+" ON CONFLICT", 1)
 	}

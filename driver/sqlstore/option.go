@@ -46,6 +46,7 @@ func WithFile(path string) Option {
 // lease. The caller vouches that no living candidate knew an earlier file of this path, or an
 // earlier table in it: a leader of the old one trusts its lease until it notices. The store itself
 // proves the rest: the write of the first claim fails if anything was ever written to this table.
+// So while candidates may be alive, do not reset sqlite_sequence, as scripts that empty a table do.
 // It needs a table that [Store.Create] of this version made; in an older one the option has no
 // effect. New returns an error with any other dialect.
 func WithPristine() Option {

@@ -28,7 +28,11 @@ func (f *feed) open(ctx context.Context) error {
 		return at.explain(ctx, err)
 	}
 	f.conn, f.asked = conn, -1
-	return f.prepare(ctx)
+	err = f.prepare(ctx)
+	if err != nil && f.conn != nil { // nothing may be read over a connection that is not ready
+		f.release()
+	}
+	return err
 }
 
 // mayHold reports whether the pool has enough connections.

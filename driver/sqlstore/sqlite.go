@@ -29,7 +29,8 @@ func SQLite() Dialect {
 		// the column seq ever had, in the table sqlite_sequence. DELETE leaves it there.
 		untouched: `EXISTS (SELECT 1 FROM {schema}sqlite_master AS m WHERE m.type = 'table' AND m.name = {name} ` +
 			`AND m.sql LIKE '%seq INTEGER PRIMARY KEY AUTOINCREMENT%' ` +
-			`AND NOT EXISTS (SELECT 1 FROM {schema}sqlite_sequence AS q WHERE q.name = m.name))`,
+			`AND NOT EXISTS (SELECT 1 FROM {schema}sqlite_sequence AS q WHERE q.name = m.name) ` +
+			`AND NOT EXISTS (SELECT 1 FROM {table}))`,
 		insert: `INSERT INTO {table} (name, value, version, floor, era) ` +
 			`SELECT ?1, ?2, ?3, {credible clock} + 1, {era} WHERE {era} = ?4 ON CONFLICT (name) DO NOTHING`,
 		update: `UPDATE {table} SET value = ?1, version = ?2, floor = max({credible floor}, {credible clock}) + 1, era = {era} ` +

@@ -51,8 +51,9 @@ func (m *Machine) requestHandOver(now clock.Reading, wake *wakeup) {
 	}
 	start := byFollower(m.notBefore, 0) // no request before this member could take the lease
 	wait, h := start.left(now.Instant), &m.health
+	accepts := m.isOffered(r)
 	switch {
-	case m.isOffered(r):
+	case accepts:
 		if !wake.over(max(wait, h.untilAccept(now, m.cfg.Renew))) {
 			return
 		}
@@ -66,5 +67,5 @@ func (m *Machine) requestHandOver(now clock.Reading, wake *wakeup) {
 	default:
 		return
 	}
-	m.tell(Transition{What: Asking, Term: r.Term})
+	m.tell(Transition{What: Asking, Term: r.Term, Accepts: accepts})
 }

@@ -23,7 +23,7 @@ const (
 	Overdue                   // its work did not stop in time; Lost follows [Term, Cause]
 	Trouble                   // an operation failed or was refused [Cause]
 	Refused                   // denied before any read was answered, and idle again [Cause]
-	Asking                    // the caller should ask the leader of Term to hand over [Term]
+	Asking                    // the caller should ask the leader to hand over [Term, Accepts]
 	Alarm                     // the store or the cell is in an unexpected state [Cause]
 )
 
@@ -35,6 +35,8 @@ type Transition struct {
 	Leader Leader
 	// OtherTerm reports that the term of a NewLeader changed, not only its address or metadata.
 	OtherTerm bool
+	// Accepts reports that an Asking accepts an offer (H3), and asks for nothing if that is gone.
+	Accepts bool
 }
 
 // Leader is the leader of the election, as far as this member knows. Without an ID there is none.

@@ -223,7 +223,7 @@ func (n *node) transition(t protocol.Transition) {
 		w.check.alarm(n, t)
 	case protocol.Asking:
 		w.check.asking(n)
-		n.later(w.plan.latency, func() { w.store.requestOf(t.Term, n.name) })
+		n.later(w.plan.latency, func() { w.store.requestOf(t, n.name) })
 	case protocol.Withdrawn:
 		n.withdrew = w.now
 		n.settled()

@@ -171,11 +171,12 @@ func (s *store) remember() {
 	s.history = append(s.history, past{old, s.seq})
 }
 
-// requestOf is the request of a member for itself, if the cell has the given term. It replaces no
-// offer to another.
-func (s *store) requestOf(term uint64, to string) {
+// requestOf is the request of a member for itself, if the cell has the term that it saw. It
+// replaces no offer to another, and accepts only an offer that is still there.
+func (s *store) requestOf(t protocol.Transition, to string) {
 	q := s.cell.Record.Request
-	if s.cell.Record.Term == term && (q == nil || q.To == to) {
+	offered := q != nil && q.Offer && q.To == to
+	if s.cell.Record.Term == t.Term && (offered || q == nil && !t.Accepts) {
 		s.request(to)
 	}
 }

@@ -53,6 +53,7 @@ func TestPristineSQLiteIsProven(t *testing.T) {
 		"beside another with numbers": {older.Replace, []string{"CREATE TABLE orders (n INTEGER PRIMARY KEY AUTOINCREMENT)"}, false},
 		"a row was removed":           {nil, []string{insert, "DELETE FROM tenure"}, false},
 		"a row was replaced":          {nil, []string{insert, "REPLACE INTO tenure (name, value, version, floor, era) VALUES ('k', 'v', 'x', 0, '')", "DELETE FROM tenure WHERE name = 'k'"}, false},
+		"the numbers were removed":    {nil, []string{strings.Replace(insert, "'k'", "'other'", 1), "DELETE FROM sqlite_sequence"}, false},
 		"an insert was undone":        {nil, []string{"BEGIN; " + insert + "; ROLLBACK"}, true},
 	} {
 		db := poolOfSQLite(t, filepath.Join(t.TempDir(), "elections.db"))
