@@ -93,6 +93,11 @@ func TestIsolatedCommandHasTheTerminal(t *testing.T) {
 	}
 }
 
+func TestSecondCtrlCKillsAnIsolatedCommand(t *testing.T) {
+	t.Parallel()
+	killedBySecondCtrlC(t, []string{"--pid-namespace"}, killable["ignores it"].script, "")
+}
+
 // The remedy is there before this candidate leads.
 func TestRunWithoutTheRightToIsolate(t *testing.T) {
 	t.Parallel()

@@ -22,16 +22,25 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// lent waits in a script until the terminal is lent to it. Keys that are typed earlier reach
-// another program.
-const lent = `until [ $(ps -o tpgid= -p $$) -eq $$ ]; do sleep 0.02; done; `
+// lent makes a script ask for the terminal, and wait until it is lent. Keys that are typed earlier
+// reach another program.
+const lent = `stty echo; `
 
 // openRun runs a shell in a terminal. The shell lets "tenure run" run a script, prints its exit
 // code, and then reads a line itself.
 func openRun(h *home, flags []string, script string) *terminaltest.Window {
 	h.Helper()
+	return openIn(h, flags, script, `"$0" "$@"; echo "code $?"`)
+}
+
+// openIn is openRun with another script of the shell. It finds the command line of "tenure run" in
+// its arguments.
+func openIn(h *home, flags []string, script, shell string) *terminaltest.Window {
+	h.Helper()
 	w := h.wrap(append([]string{"--log-level", "error"}, flags...), "sh", "-c", script)
-	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$0" "$@"; echo "code $?"; read x; echo "shell: $x"`}, w.cmd.Args...)...)
+	// the shell must not end by Ctrl-C, and must not make the others ignore it
+	shell = "trap : INT QUIT; " + shell + `; read x; echo "shell: $x"`
+	cmd := exec.Command("/bin/bash", append([]string{"-c", shell}, w.cmd.Args...)...)
 	cmd.Env = w.cmd.Env
 	window := terminaltest.Open(h.T, cmd, 80, 24)
 	// The window is closed when its last process ends.
@@ -55,6 +64,59 @@ func TestCommandReadsFromTheTerminal(t *testing.T) {
 	ended(w, "6")
 }
 
+// killable are ways to run a command that does not use the terminal, so that Ctrl-C reaches tenure.
+var killable = map[string]struct{ script, shell string }{
+	"ignores it":       {script: `trap "" INT; echo READY; exec sleep 1000`},
+	"goes on after it": {script: `trap "echo heard" INT; echo READY; while :; do sleep 0.02; done`},
+	"in a pipeline":    {script: `trap "" INT PIPE; echo READY >&2; exec sleep 1000`, shell: `"$0" "$@" | cat; echo "code ${PIPESTATUS[0]}"`},
+	"reads a file":     {script: `trap "" INT; cat; echo READY; exec sleep 1000`, shell: `"$0" "$@" </dev/null; echo "code $?"`},
+	"was in the background": {script: `trap "" INT; echo READY; exec sleep 1000`,
+		shell: `set -m; "$0" "$@" & fg >/dev/null; echo "code $?"`},
+}
+
+// The first Ctrl-C asks the command to finish.
+func TestSecondCtrlCKills(t *testing.T) {
+	t.Parallel()
+	for why, c := range killable {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			killedBySecondCtrlC(t, nil, c.script, c.shell)
+		})
+	}
+}
+
+func killedBySecondCtrlC(t *testing.T, flags []string, script, shell string) {
+	t.Helper()
+	if shell == "" {
+		shell = `"$0" "$@"; echo "code $?"`
+	}
+	flags = append([]string{"--log-level", "info", "--finish-within", "1h"}, flags...)
+	w := openIn(natsHome(t), flags, script, shell)
+	w.Await(0, "READY")
+	w.Press(ctrlC)
+	w.Await(0, "asked to leave")
+	wait.Succeeds(t, "it is killed", func(context.Context) error {
+		w.Press(ctrlC) // within 0.3 s of the first, it is the same signal
+		if said := w.Output(); !strings.Contains(said, "code=137") {
+			return errors.New(said)
+		}
+		return nil
+	})
+	ended(w, "137")
+}
+
+// The other process of a pipeline keeps the terminal. less, for example, reads the keys.
+func TestPipelineKeepsTheTerminal(t *testing.T) {
+	t.Parallel()
+	w := openIn(natsHome(t), nil, `echo up; exec sleep 1000`,
+		`"$0" "$@" | { read x; read y </dev/tty; echo "$x, reader: $y"; }; echo "code ${PIPESTATUS[0]}"`)
+	w.Press("hello\n")
+	w.Await(0, "up, reader: hello")
+	w.Press(ctrlC)
+	ended(w, "130")
+}
+
+// A command that uses the terminal gets Ctrl-C as if tenure were not there.
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	w := openRun(natsHome(t), nil, lent+`n=0; trap 'n=$((n+1)); echo "heard $n"' INT; trap 'echo after' USR1; `+
@@ -98,18 +160,20 @@ func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 		"a shell that listens": "trap 'exit 130' INT; echo up; while :; do sleep 0.02; echo on; done",
 		"one that handles it":  "trap : TSTP; " + up("sleep") + "sleep 1000; true",
 	} {
-		t.Run(why, func(t *testing.T) {
-			t.Parallel()
-			w := openRun(natsHome(t), nil, lent+script)
-			w.Await(0, "up")
-			w.Press(ctrlZ)
-			w.Await(0, "^Z") // the terminal shows the key when it has sent the signal
-			if strings.Contains(script, "echo on") {
-				w.Await(len(w.Output()), "on")
-			}
-			w.Press(ctrlC)
-			ended(w, "130")
-		})
+		for whose, first := range map[string]string{"": "", ", with the terminal": lent} {
+			t.Run(why+whose, func(t *testing.T) {
+				t.Parallel()
+				w := openRun(natsHome(t), nil, first+script)
+				w.Await(0, "up")
+				w.Press(ctrlZ)
+				w.Await(0, "^Z") // the terminal shows the key when it has sent the signal
+				if strings.Contains(script, "echo on") {
+					w.Await(len(w.Output()), "on")
+				}
+				w.Press(ctrlC)
+				ended(w, "130")
+			})
+		}
 	}
 }
 

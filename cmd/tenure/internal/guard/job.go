@@ -130,12 +130,18 @@ func (j *job) collect() (end *Ending, empty bool) {
 	}
 }
 
-// wake continues a process and the command's group if the process has stopped by SIGTSTP. The guard
-// ignores that signal, but the command may have restored its default.
+// wake continues a process and the command's group if the process has stopped by SIGTSTP, or because
+// it needs the terminal, which is lent to it. The guard ignores SIGTSTP, but the command may have
+// restored its default.
 func (j *job) wake(pid int, status unix.WaitStatus) {
-	if status.StopSignal() == unix.SIGTSTP {
+	switch status.StopSignal() {
+	case unix.SIGTSTP:
 		_ = unix.Kill(pid, unix.SIGCONT)
 		j.signalGroup(unix.SIGCONT)
+	case unix.SIGTTIN, unix.SIGTTOU:
+		if group, err := unix.Getpgid(pid); err == nil && group == j.pid {
+			j.lend()
+		}
 	}
 }
 

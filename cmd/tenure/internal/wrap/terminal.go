@@ -3,33 +3,32 @@
 package wrap
 
 import (
+	"errors"
 	"os/signal"
 
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the process group that had the terminal before the command; 0 if it was not lent.
-type terminal int
-
-// lend gives the terminal to a command's process group, if this process has it. Then the command
-// reads the keyboard and receives Ctrl-C as it would without a wrapper.
-func lend(group int) terminal {
-	owner, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
-	if err != nil || owner != unix.Getpgrp() || unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) != nil {
-		return 0
-	}
-	_ = unix.Kill(-group, unix.SIGCONT) // it may be stopped for reading too soon
-	return terminal(owner)
+// unsuspended keeps Ctrl-Z from stopping this process until the returned function is called: the
+// time of the lease would go on.
+func unsuspended() (until func()) {
+	signal.Ignore(unix.SIGTSTP)
+	return func() { signal.Reset(unix.SIGTSTP) }
 }
 
-// back takes back the terminal. It ignores SIGTTOU, by which the system would stop a background
-// process that does this.
-func (t *terminal) back() {
-	if *t == 0 {
+// reclaim takes the terminal back if the guard has lent it to a command that is gone. It ignores
+// SIGTTOU, by which the system would stop a background process that does this.
+func reclaim() {
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(tty) }()
+	owner, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	if err != nil || !errors.Is(unix.Kill(-owner, 0), unix.ESRCH) {
 		return
 	}
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, int(*t))
-	*t = 0
+	_ = unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, unix.Getpgrp())
 }

@@ -18,8 +18,7 @@ type tour struct {
 	term *tenure.Term
 	log  *slog.Logger
 	run  *guard.Run
-	pid  int // of the command; 0 until it has started
-	tty  terminal
+	pid  int         // of the command; 0 until it has started
 	late *time.Timer // fires if the guard has not reported anything
 
 	asked  bool              // the command was asked to finish
@@ -41,6 +40,7 @@ func (r *tour) follow(ctx context.Context) {
 	r.run = g.Run(r.command(), r.term.Remaining, r.w.StopWithin)
 	r.w.work(g)
 	defer r.w.work(nil)
+	defer reclaim()
 	soft, hard, renewed, atOnce := ctx.Done(), r.term.Context().Done(), r.term.Renewed(), r.w.atOnce
 	for {
 		select {
@@ -124,7 +124,6 @@ func (r *tour) hear(e guard.Event) {
 	switch {
 	case e.Started != 0:
 		r.pid = e.Started
-		r.tty = lend(r.pid)
 		r.log.Info("command started", "pid", r.pid)
 	case e.Failed != nil:
 		r.failed = explained(r.w.Path, e.Failed)
@@ -132,7 +131,6 @@ func (r *tour) hear(e guard.Event) {
 	case e.Ended != nil:
 		r.lasted = time.Since(r.begun)
 		r.ended, r.own = e.Ended, !r.asked && !e.Ended.Forced && r.term.Err() == nil
-		r.tty.back()
 		r.log.Info("command ended", "pid", r.pid, "code", e.Ended.ExitCode())
 	case e.Empty:
 		r.empty = true
@@ -170,7 +168,6 @@ func (r *tour) finished(g *guard.Guard) {
 		r.log.Error("the guard died: what is left of the command is killed", "cause", g.Err())
 	}
 	r.sweep()
-	r.tty.back()
 	if r.ended == nil && r.pid != 0 {
 		r.ended = &guard.Ending{Signal: int(syscall.SIGKILL), Forced: true}
 	}

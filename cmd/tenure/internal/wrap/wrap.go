@@ -127,6 +127,7 @@ func (w *Wrapper) present() *guard.Guard {
 
 // lead runs the command for one term: once, unless it is restarted.
 func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
+	defer unsuspended()()
 	for failures := 0; ; {
 		if err := w.ready(); err != nil {
 			w.end(CodeFailed)
