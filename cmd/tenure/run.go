@@ -93,7 +93,7 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	}
 	w, err := wrap.New(wrap.Options{
 		Path: path, Args: args, Once: r.once, Restart: wrap.Restart(r.restart), StopWithin: r.stopWithin,
-		Guard: r.guard, Log: log, Quit: quit,
+		Unset: r.overridden, Guard: r.guard, Log: log, Quit: quit,
 	})
 	if err != nil {
 		return r.hinted(err)

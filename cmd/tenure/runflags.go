@@ -38,8 +38,10 @@ type runFlags struct {
 	// The results of settle.
 	place   stores.Place
 	members *peers.Settings
-	scraped *web.Settings // of the server of metrics; nil: there is none
-	level   slog.Level
+	// overridden are variables that the command line has replaced. They would mislead the command.
+	overridden []string
+	scraped    *web.Settings // of the server of metrics; nil: there is none
+	level      slog.Level
 }
 
 func (r *runFlags) define(f *pflag.FlagSet) {
@@ -84,6 +86,7 @@ func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
 	if err != nil {
 		return err
 	}
+	r.overridden = from.Overridden(f)
 	if !f.Changed("stop-within") {
 		r.stopWithin = wrap.StopWithin(r.lease)
 	}

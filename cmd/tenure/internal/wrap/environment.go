@@ -12,13 +12,14 @@ import (
 )
 
 // told are the variables that are set for the command.
-var told = []string{"TENURE_ELECTION=", "TENURE_ID=", "TENURE_TOKEN="}
+var told = []string{"TENURE_ELECTION", "TENURE_ID", "TENURE_TOKEN"}
 
-// environment returns this process's environment, without the variables that are set again: some
-// programs use the first of two variables with the same name.
-func environment() []string {
+// environment returns this process's environment, without Unset and the variables that are set
+// again: some programs use the first of two variables with the same name.
+func (w *Wrapper) environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return slices.ContainsFunc(told, func(name string) bool { return strings.HasPrefix(variable, name) })
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(told, name) || slices.Contains(w.Unset, name)
 	})
 }
 

@@ -83,7 +83,7 @@ const leastPatience = 100 * time.Millisecond
 
 // command returns the command, with the election, the ID and the token in its environment.
 func (r *tour) command() guard.Command {
-	return guard.NewCommand(r.w.Path, r.w.Args, append(environment(),
+	return guard.NewCommand(r.w.Path, r.w.Args, append(r.w.environment(),
 		"TENURE_ELECTION="+r.term.Election(), "TENURE_ID="+r.w.election.ID(), "TENURE_TOKEN="+token(r.term)))
 }
 

@@ -29,6 +29,8 @@ type Options struct {
 	// Path is the command's file, Args are all its arguments, with the name in front.
 	Path string
 	Args []string
+	// Unset are variables of this process's environment that the command does not get.
+	Unset []string
 	// Once makes Run return when leadership is over for any reason, instead of campaigning again.
 	Once bool
 	// Restart says after which ends the command is run again in the same term. Its zero value is
