@@ -3,6 +3,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -39,6 +41,7 @@ func (r *runFlags) measure(log *slog.Logger) (*measures, error) {
 		w.Header().Set("Content-Type", metrics.TextType)
 		_ = m.set.WriteText(w) // fails if the client has gone or is too slow
 	})
+	pages.HandleFunc("GET /healthz", m.healthz)
 	pages.Handle("GET /member", dashboard.Report(m.elections))
 	var err error
 	if m.server, err = r.scraped.Open(pages, log); err != nil {
@@ -54,6 +57,24 @@ func (m *measures) elections() []*tenure.Election {
 		return []*tenure.Election{e}
 	}
 	return nil
+}
+
+var errNotReached = errors.New("the store is not reached yet")
+
+// healthz answers 200 if this process could take over, or else 503 with the reason. It does not
+// depend on leading.
+func (m *measures) healthz(w http.ResponseWriter, _ *http.Request) {
+	err := errNotReached
+	if e := m.election.Load(); e != nil {
+		err = e.Status().Health()
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprintln(w, err) // fails if the client has gone
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ok")
 }
 
 // joined replaces absent by the election, which is in the Set now.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -25,18 +26,36 @@ func (w *wrapped) metricsAt() (url string) {
 	return servedAt.FindStringSubmatch(w.errs.String())[1]
 }
 
+// healthz waits until /healthz answers a code with a text.
+func (w *wrapped) healthz(url string, code int, text string) {
+	w.Helper()
+	url = strings.TrimSuffix(url, "/metrics") + "/healthz"
+	wait.Succeeds(w.T, fmt.Sprintf("%s answers %d", url, code), func(ctx context.Context) error {
+		got, said, err := get(ctx, url)
+		if err == nil && (got != code || !strings.Contains(said, text)) {
+			err = fmt.Errorf("it answers %d: %s", got, said)
+		}
+		return err
+	})
+}
+
 func scrape(ctx context.Context, url string) (string, error) {
+	_, text, err := get(ctx, url)
+	return text, err
+}
+
+func get(ctx context.Context, url string) (code int, text string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return string(text), err
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
 }
 
 // shows waits until the metrics have a line.
@@ -69,9 +88,27 @@ func TestRunServesMetricsWithoutAStore(t *testing.T) {
 	url := w.metricsAt()
 	w.shows(url, `tenure_leading{election="billing"} 0`)
 	w.shows(url, `tenure_unhealthy{election="billing"} 1`)
+	w.healthz(url, http.StatusServiceUnavailable, "the store is not reached yet")
 	w.shows(url, `tenure_elections{role="leaderless"} 1`)
 	w.signal(syscall.SIGTERM)
 	w.ends(0)
+}
+
+// It does not depend on leading.
+func TestHealthzIsThatOfTheStandbyToo(t *testing.T) {
+	t.Parallel()
+	server := servers.NATS(t)
+	h := homeAt(t, server.ClientURL()+"/ELECTIONS?pristine=true")
+	leader := h.wrap([]string{"--lease", "2s", "--metrics", "0"}, "sh", "-c", "echo begun >&2; exec sleep 1000").start()
+	leader.says("begun")
+	standby := h.wrap([]string{"--id", "node-2", "--lease", "2s", "--metrics", "0"}, "true").start()
+	url := standby.metricsAt()
+	standby.shows(url, `tenure_elections{role="following"} 1`)
+	for _, w := range []*wrapped{leader, standby} {
+		w.healthz(w.metricsAt(), http.StatusOK, "ok")
+	}
+	server.Shutdown()
+	standby.healthz(url, http.StatusServiceUnavailable, "store operations failed in a row")
 }
 
 func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
