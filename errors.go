@@ -36,6 +36,8 @@ var (
 	// ErrUnproven: a candidate waits one lease, because later records may be missing from the
 	// store.
 	ErrUnproven = errors.New("tenure: later records may be missing from the store")
+	// ErrOtherLease: another candidate leads, with another lease than this candidate has.
+	ErrOtherLease = errors.New("tenure: the leader has another lease than this candidate")
 	// ErrSameID: the record names the ID of this candidate. It is of an earlier run, or another
 	// process has the same ID.
 	ErrSameID = errors.New("tenure: the record names the ID of this candidate")

@@ -34,6 +34,7 @@ type Reason string
 //	no-leader          ErrNoLeader
 //	nomination-lost    ErrNominationLost
 //	not-nominee        ErrNotNominee
+//	other-lease        ErrOtherLease
 //	overdue            ErrOverdue
 //	pool-busy          driver.ErrPoolBusy
 //	recreated          ErrRemade
@@ -103,6 +104,7 @@ var reasons = []struct {
 	{ErrTooLate, "too-late"},
 	{ErrVacant, "vacant"},
 	{ErrUnproven, "unproven"},
+	{ErrOtherLease, "other-lease"},
 	{ErrSameID, "same-id"},
 	{ErrNotNominee, "not-nominee"},
 	{driver.ErrPoolBusy, "pool-busy"},

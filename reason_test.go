@@ -26,7 +26,7 @@ var sentinels = map[string]error{
 	"ErrForeign": tenure.ErrForeign, "ErrMalformed": tenure.ErrMalformed, "ErrOverdue": tenure.ErrOverdue,
 	"ErrAbandoned": tenure.ErrAbandoned, "ErrReleased": tenure.ErrReleased, "ErrUnconfirmed": tenure.ErrUnconfirmed,
 	"ErrHandOver": tenure.ErrHandOver, "ErrNominationLost": tenure.ErrNominationLost, "ErrIneligible": tenure.ErrIneligible,
-	"ErrVacant": tenure.ErrVacant, "ErrUnproven": tenure.ErrUnproven, "ErrSameID": tenure.ErrSameID, "ErrNotNominee": tenure.ErrNotNominee,
+	"ErrVacant": tenure.ErrVacant, "ErrUnproven": tenure.ErrUnproven, "ErrSameID": tenure.ErrSameID, "ErrOtherLease": tenure.ErrOtherLease, "ErrNotNominee": tenure.ErrNotNominee,
 }
 
 func TestEachErrorHasItsOwnReason(t *testing.T) {

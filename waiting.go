@@ -1,6 +1,8 @@
 package tenure
 
 import (
+	"fmt"
+
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
@@ -32,6 +34,7 @@ var waits = map[protocol.Wait]struct {
 		"an earlier run of it, or another process with the same ID, may still trust its lease"}, true},
 	protocol.WaitNamesake: {waitError{ErrSameID, "the leader has the ID of this candidate: " +
 		"give each its own, since logs and hand-overs cannot tell them apart"}, false},
+	protocol.WaitOtherLease: {waitError{ErrOtherLease, "the leader has another lease than this candidate"}, false},
 	protocol.WaitIneligible: {waitError{ErrIneligible,
 		"nobody leads, and this candidate is not eligible: it claims nothing until it is"}, false},
 	protocol.WaitNomineeOnly: {waitError{ErrNotNominee,
@@ -52,9 +55,21 @@ func (m *runner) noteWait(now clock.Reading) {
 	if h, ok := m.store.(driver.PristineHinter); ok && why == protocol.WaitVacant && h.PristineHint() != "" {
 		w.cause.text += "; " + h.PristineHint()
 	}
+	if why == protocol.WaitOtherLease {
+		w.cause.text = m.otherLease()
+	}
 	e := Event{Time: now.Wall, Kind: EventWaiting, Cause: &w.cause}
 	if w.timed {
 		e.Until = now.Wall.Add(m.machine.StandsFor(now))
 	}
 	m.post(e)
+}
+
+// otherLease explains the wait for a leader whose lease is not that of this candidate.
+func (m *runner) otherLease() string {
+	c, _ := m.machine.InView()
+	own := m.settings.machine.Lease
+	return fmt.Sprintf("the leader %s has a lease of %v, and this candidate one of %v: "+
+		"if the leader dies, this candidate takes over only after the longer one, %v; give all candidates of an election the same lease",
+		c.Record.LeaderID, c.Record.Lease, own, max(c.Record.Lease, own))
 }

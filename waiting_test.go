@@ -3,6 +3,7 @@ package tenure_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -155,6 +156,27 @@ func TestNamesakesAreReported(t *testing.T) {
 		}
 		mustBeOne(t, lines[:1], "level=INFO", "reason=same-id", "until=")
 		mustBeOne(t, lines[1:], "level=WARN", "reason=same-id", "give each its own")
+	})
+}
+
+// It is logged once for a leader, and again for the next one, whose first record is no renewal.
+func TestLeadersWithAnotherLeaseAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		go func() {
+			for seq, leader := range []string{"b", "b", "b", "c", "c", "c"} {
+				term := 3 + strings.Index("bc", leader)
+				store.Put(key, fmt.Appendf(nil, `{"leaderID":%q,"incarnation":%[1]q,"nonce":"%d","term":%d,"seq":%[2]d,"leaseMillis":3000}`, leader, seq+1, term))
+				time.Sleep(time.Second)
+			}
+		}()
+		lines := waits(t, store, func(c *tenure.Config) { c.Lease = 30 * time.Second })
+		if len(lines) != 2 {
+			t.Fatalf("%d lines, want 2:\n%s", len(lines), strings.Join(lines, ""))
+		}
+		const text = " has a lease of 3s, and this candidate one of 30s"
+		mustBeOne(t, lines[:1], "level=WARN", "reason=other-lease", "the leader b"+text)
+		mustBeOne(t, lines[1:], "level=WARN", "reason=other-lease", "the leader c"+text)
 	})
 }
 

@@ -19,6 +19,7 @@ const (
 	WaitUnproven         // the record is released, and may not be the latest one
 	WaitSameID           // the record names this member's ID, and was not seen to be renewed
 	WaitNamesake         // another member has this ID, and renews
+	WaitOtherLease       // another member renews, with another lease than this one has
 	WaitIneligible       // no member led for a lease, and this one is not eligible
 	WaitNomineeOnly      // no member led for a lease, and only the nominee may lead
 )
@@ -52,15 +53,20 @@ func (m *Machine) Wait(now clock.Reading) (why Wait, certain bool) {
 }
 
 // waitForHolder returns why this member waits for the lease of the record in view. If the record
-// has another ID, the change of leader shows it.
+// has another ID and the same lease, the change of leader shows it.
 func (m *Machine) waitForHolder() Wait {
+	r, renews := &m.view.cell.Record, m.view.change == renewed
 	switch {
-	case m.mine() || m.view.cell.Record.LeaderID != m.cfg.ID:
+	case m.mine():
 		return NoWait
-	case m.view.change == renewed:
+	case r.LeaderID == m.cfg.ID && renews:
 		return WaitNamesake
+	case r.LeaderID == m.cfg.ID:
+		return WaitSameID
+	case renews && r.Lease.Milliseconds() != m.cfg.Lease.Milliseconds():
+		return WaitOtherLease
 	}
-	return WaitSameID
+	return NoWait
 }
 
 // barred returns why this member may claim nothing, whatever is in the cell.
