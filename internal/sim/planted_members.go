@@ -16,7 +16,7 @@ var plantedMembers = []bug{
 	},
 	{
 		Name: "never-ask", Rule: "H2", Left: "a candidate of a higher priority never asks for a hand-over",
-		Edit:  []edit{{"protocol/priority.go", "	m.tell(Transition{What: Asking, Term: r.Term})\n", ""}},
+		Edit:  []edit{{"protocol/priority.go", "	m.tell(Transition{What: Asking, Term: r.Term, Accepts: accepts})\n", ""}},
 		Shows: nobody,
 	},
 

@@ -130,9 +130,9 @@ func (j *job) collect() (end *Ending, empty bool) {
 	}
 }
 
-// wake continues a process and the command's group if the process has stopped by SIGTSTP, or because
-// it needs the terminal, which is lent to it. The guard ignores SIGTSTP, but the command may have
-// restored its default.
+// wake continues a process and the command's group if the process has stopped by SIGTSTP, or
+// because it needs the terminal, which is lent to it. The guard ignores SIGTSTP, but the command
+// may have restored its default.
 func (j *job) wake(pid int, status unix.WaitStatus) {
 	switch status.StopSignal() {
 	case unix.SIGTSTP:
