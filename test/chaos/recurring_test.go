@@ -147,12 +147,12 @@ func (f *field) addByCreate() error {
 	return err
 }
 
-// handOverTo asks the leader to hand over to a candidate.
+// handOverTo asks the leader to hand over to a candidate that is not there.
 func (f *field) handOverTo(id string) {
 	f.Helper()
 	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
 	must(f, err)
-	must(f, e.HandOver(wait.Context(f), id))
+	must(f, e.ForceHandOver(wait.Context(f), id))
 }
 
 // revision returns the sequence of the record.
