@@ -43,8 +43,9 @@ func TestListShowsEachElection(t *testing.T) {
 	h.lists().must(t, 0, `^ELECTION +LEADER +TERM +LEASE +RENEWED +CANDIDATES$`, `^billing +node-1 +7 +1h0m0s +\d.* ago by the leader's clock +none answered$`)
 	h.putAs("nightly", record("node-2", 8, 15*time.Second, now, `,"released":true`))
 	h.putAs("report", record("node-3", 9, time.Second, long, ""))
-	h.lists("--wait", "0").must(t, 3, `^report +node-3 +9 +1s +1h0m.* ago by the leader's clock, and no renewal was seen: it may be dead `,
+	h.lists("--wait", "0").must(t, 3, `^report +node-3 +9 +1s +not confirmed: last written 60 min ago, by its writer's clock `,
 		`^nightly +nobody +8 +15s +released by node-2 in term 8 `)
+	h.lists("--wait", "0", "--prefix", "report").must(t, 4, `^report +node-3 `)
 	h.lists().must(t, 3, `^report +nobody +9 +1s +node-3 held it in term 9; its lease of 1s has run out `)
 	if r := h.lists("--prefix", "bill"); r.code != 0 || strings.Contains(r.out, "nightly") {
 		t.Errorf("exit code %d\n%s", r.code, r.out)
@@ -149,11 +150,12 @@ func TestCandidatesReportByURL(t *testing.T) {
 func TestMisspelledElection(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
-	const none = `^hint: there is no record of election "biling" in nats://\*\*\*@.*/ELECTIONS, nor of any other$`
 	at := func(command string, more ...string) result {
 		return tenureSays(t, append([]string{command, "--store", h.url, "--election", "biling", "--connect-timeout", "1h"}, more...)...)
 	}
-	at("status").must(t, 3, none)
+	if r := at("status"); r.errs != "" { // the first election may be about to begin
+		t.Errorf("without any election: %s", r.errs)
+	}
 	for _, name := range []string{"nightly", "a", "b", "billing", "c", "d", "Bilings"} {
 		h.putAs(name, record("node-1", 7, time.Hour, time.Now(), ""))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/admin"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
@@ -47,7 +48,7 @@ func suggest(ctx context.Context, errs io.Writer, place stores.Place, store driv
 	ctx, cancel := context.WithTimeout(ctx, othersWithin)
 	defer cancel()
 	names, err := l.Keys(ctx)
-	if err != nil || slices.Contains(names, election) {
+	if err != nil || len(names) == 0 || slices.Contains(names, election) {
 		return
 	}
 	fmt.Fprintf(errs, "hint: %s\n", output.Plain(others(names, election, place.String())))
@@ -56,9 +57,6 @@ func suggest(ctx context.Context, errs io.Writer, place stores.Place, store driv
 // others returns a hint with the names that are nearest to the given one.
 func others(names []string, to, place string) string {
 	text := fmt.Sprintf("there is no record of election %q in %s", to, place)
-	if len(names) == 0 {
-		return text + ", nor of any other"
-	}
 	near := slices.Clone(names)
 	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(a, to), distance(b, to)) })
 	left := len(near) - maxOthers
@@ -69,25 +67,4 @@ func others(names []string, to, place string) string {
 	return text
 }
 
-// distance returns how many characters must be inserted, deleted or replaced to turn a into b, in
-// any case of letters.
-func distance(a, b string) int {
-	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
-	last := make([]int, len(to)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i, r := range from {
-		diagonal := last[0]
-		last[0] = i + 1
-		for j, s := range to {
-			replaced := diagonal
-			if r != s {
-				replaced++
-			}
-			diagonal = last[j+1]
-			last[j+1] = min(replaced, diagonal+1, last[j]+1)
-		}
-	}
-	return last[len(to)]
-}
+func distance(a, b string) int { return cli.Distance(strings.ToLower(a), strings.ToLower(b)) }

@@ -46,7 +46,7 @@ func closest(typed string, names []string) string {
 	best, least := "", max(1, len(typed)/3)+1
 	var longer []string
 	for _, name := range names {
-		if d := distance(typed, name); d < least {
+		if d := Distance(typed, name); d < least {
 			best, least = name, d
 		}
 		if len(typed) > 1 && strings.HasPrefix(name, typed) {
@@ -59,9 +59,9 @@ func closest(typed string, names []string) string {
 	return best
 }
 
-// distance is how many letters of a must be inserted, left out, replaced or swapped with the next
+// Distance is how many letters of a must be inserted, left out, replaced or swapped with the next
 // one to get b.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1) // the distances between a[:i] and all of b[:j]
 	for j := range last {
