@@ -89,7 +89,8 @@ func examples(t *testing.T) []recipe {
 		t.Fatalf("exit code %d: %s", code, help)
 	}
 	_, help, _ = strings.Cut(help, "\nExamples:\n")
-	help, _, _ = strings.Cut(help, "\nFlags:\n")
+	help, _, _ = strings.Cut(help, "\nStore:\n") // the first group of flags
+	help = strings.ReplaceAll(help, "\\\n", "")
 	var all []recipe
 	for l := range strings.Lines(help) {
 		for _, args := range started(t, "the help", strings.TrimSpace(l)) {
