@@ -211,7 +211,7 @@ func TestPrometheus(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	p.until("the successor leads", fmt.Sprintf(`tenure_leading{instance=%q} == 1`, third.address))
-	p.until("the term was released", fmt.Sprintf(`tenure_terms_ended_total{instance=%q,reason="released"} == 1`, second.address))
+	p.until("the term was handed over", fmt.Sprintf(`tenure_terms_ended_total{instance=%q,reason="handed-over"} == 1`, second.address))
 	p.checkRules()
 	p.checkBoard()
 
