@@ -39,6 +39,9 @@ func main() {
 // releases the lease, so that another process leads at once. An error means that the program cannot
 // begin: let a supervisor start it again.
 func run(ctx context.Context, database, listen string) error {
+	if database == "" {
+		return errors.New("DATABASE_URL is not set; it must be a URL such as postgres://user@host/database")
+	}
 	config, err := pgx.ParseConfig(database)
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func run(ctx context.Context, database, listen string) error {
 	if err != nil {
 		return err
 	}
-	if err := create(ctx, store); err != nil {
+	if err := create(ctx, store); err != nil || ctx.Err() != nil {
 		return err
 	}
 	e, err := tenure.New(store, "worker", tenure.Config{Logger: slog.Default()})
@@ -69,7 +72,8 @@ func run(ctx context.Context, database, listen string) error {
 	return e.Run(ctx, w.lead)
 }
 
-// create makes the table of elections if it is missing. It tries again while the database is away.
+// create makes the table of elections if it is missing. It tries again while the database is away,
+// until ctx ends.
 func create(ctx context.Context, store *pgxstore.Store) error {
 	for {
 		err := store.Create(ctx)
