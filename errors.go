@@ -56,7 +56,8 @@ var (
 	ErrDeposed = protocol.ErrDeposed
 	// ErrVanished: the record was deleted, purged, or expired in the store.
 	ErrVanished = protocol.ErrVanished
-	// ErrRemade: the store was deleted and recreated, so its former contents prove nothing.
+	// ErrRemade: the store was recreated, or its server was restarted or replaced, so its former
+	// contents prove nothing.
 	ErrRemade = protocol.ErrRemade
 	// ErrRegressed: the store holds an older state than before, as after a restored backup.
 	ErrRegressed = protocol.ErrRegressed

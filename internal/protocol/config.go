@@ -13,7 +13,7 @@ var (
 	ErrExpired        = errors.New("lease ran out before a renewal was confirmed")
 	ErrDeposed        = driver.ErrDeposed
 	ErrVanished       = errors.New("record was deleted or expired in the store")
-	ErrRemade         = errors.New("store was deleted and recreated")
+	ErrRemade         = errors.New("store was recreated, or its server was restarted or replaced")
 	ErrRegressed      = errors.New("store holds an older state than before")
 	ErrForeign        = errors.New("key holds bytes that are not an election record")
 	ErrMalformed      = errors.New("key holds a malformed election record")
