@@ -105,11 +105,15 @@ func (s *SQL) takeOwn(query string) (rest string, err error) {
 	}
 	s.Table = values.Get("table")
 	values.Del("table")
-	if given := values.Get("pristine"); given == "true" && s.Scheme == "sqlite" {
+	switch given := values.Get("pristine"); {
+	case given == "":
+	case s.Scheme != "sqlite":
+		return "", fault.New("leave it out", "parameter pristine is for SQLite, not for %s", s.Scheme)
+	case given != "true":
+		return "", fault.New("give "+pristine+" for a new file, or leave it out", "parameter pristine is %s, not true", fault.Quote(given))
+	default:
 		s.Pristine = true
 		values.Del("pristine")
-	} else if given != "" {
-		return "", fault.New("give "+pristine+" for a new file of SQLite, or leave it out", "parameter pristine is %s; databases other than SQLite do not have it", fault.Quote(given))
 	}
 	if s.Scheme == "postgres" {
 		s.Listen, s.Push = values.Get("listen"), values.Get("push")

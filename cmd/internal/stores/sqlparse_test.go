@@ -67,8 +67,8 @@ func TestParseSQLRefuses(t *testing.T) {
 		"sqlite:":                               `--store "sqlite:": names no file; all candidates must share one`,
 		"sqlite::memory:":                       `--store "sqlite::memory:": names no file; all candidates must share one`,
 		"sqlite:a.db?mode=ro":                   `--store "sqlite:a.db?mode=ro": has a parameter that SQLite does not take`,
-		"sqlite:a.db?pristine=yes":              `--store "sqlite:a.db?pristine=yes": parameter pristine is "yes"; databases other than SQLite do not have it`,
-		"postgres://h/db?pristine=true":         `--store "postgres://h/db?pristine=true": parameter pristine is "true"; databases other than SQLite do not have it`,
+		"sqlite:a.db?pristine=yes":              `--store "sqlite:a.db?pristine=yes": parameter pristine is "yes", not true`,
+		"postgres://h/db?pristine=true":         `--store "postgres://h/db?pristine=true": parameter pristine is for SQLite, not for postgres`,
 		"mysql://bob:geheim@h/db?charset=abc":   `--store "mysql://bob:***@h/db?charset=***": parameter "charset" is unknown`,
 	} {
 		_, err := Parse("--store", raw)
