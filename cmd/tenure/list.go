@@ -157,7 +157,7 @@ const (
 // judgeAll reads all records, and then watches those that look old, all at once.
 func (l *listFlags) judgeAll(ctx context.Context, store driver.Store, names []string) ([]standing, error) {
 	group, err := tenure.NewGroup(store, tenure.Config{
-		Lease: readLease, Tuning: tenure.Tuning{NoWatch: true, Poll: readEvery, PollStable: readEvery},
+		ID: operator(), Lease: readLease, Tuning: tenure.Tuning{NoWatch: true, Poll: readEvery, PollStable: readEvery},
 	})
 	if err != nil {
 		return nil, err
@@ -206,7 +206,11 @@ func (l *listFlags) print(out, errs io.Writer, all []standing, f *found) {
 		return
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(out, "%s\n", output.Plain(fmt.Sprintf("no election in %v has a record", l.place)))
+		text := fmt.Sprintf("no election in %v has a record", l.place)
+		if l.prefix != "" {
+			text = fmt.Sprintf("no election in %v has a name that begins with %q", l.place, l.prefix)
+		}
+		fmt.Fprintln(out, output.Plain(text))
 		return
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -272,7 +276,7 @@ func verdict(all []standing) error {
 	switch {
 	case len(unclear) > 0:
 		shown := unclear[:min(len(unclear), maxOthers)]
-		return fault.New("tenure status --election NAME says what to do", "the leader of %d elections cannot be determined: %s%s", len(unclear),
+		return fault.New("tenure status --election NAME says what to do", "the leader cannot be determined for %d of %d elections: %s%s", len(unclear), len(all),
 			strings.Join(shown, ", "), strings.Repeat(", ...", min(1, len(unclear)-len(shown))))
 	case leaderless:
 		return fault.Exit(fault.NoLeader)

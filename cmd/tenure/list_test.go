@@ -45,6 +45,7 @@ func TestListShowsEachElection(t *testing.T) {
 	h.putAs("report", record("node-3", 9, time.Second, long, ""))
 	h.lists("--wait", "0").must(t, 3, `^report +node-3 +9 +1s +not confirmed: last written 60 min ago, by its writer's clock `,
 		`^nightly +nobody +8 +15s +released by node-2 in term 8 `)
+	h.lists("--prefix", "none").must(t, 0, `^no election in nats://.* has a name that begins with "none"$`)
 	h.lists("--wait", "0", "--prefix", "report").must(t, 4, `^report +node-3 `)
 	h.lists().must(t, 3, `^report +nobody +9 +1s +node-3 held it in term 9; its lease of 1s has run out `)
 	if r := h.lists("--prefix", "bill"); r.code != 0 || strings.Contains(r.out, "nightly") {
@@ -52,15 +53,15 @@ func TestListShowsEachElection(t *testing.T) {
 	}
 	h.putAs("foreign", "node-1 \x1b[31m")
 	r := h.lists("--wait", "0")
-	r.must(t, 1, `^foreign +not known +- +- +foreign `, `^billing +node-1 `, `^error: the leader of 1 elections cannot be determined: foreign$`, `^hint: tenure status`)
+	r.must(t, 1, `^foreign +not known +- +- +foreign `, `^billing +node-1 `, `^error: the leader cannot be determined for 1 of 4 elections: foreign$`, `^hint: tenure status`)
 	r = h.lists("--wait", "0", "--json")
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	if len(lines) != 4 || strings.Contains(r.out, "\x1b") {
 		t.Fatalf("%d lines:\n%s", len(lines), r.out)
 	}
 	for i, want := range []string{"billing", "foreign", "nightly", "report"} {
-		var got struct{ Event, Election, Record string }
-		if err := json.Unmarshal([]byte(lines[i]), &got); err != nil || got.Event != "election" || got.Election != want || got.Record == "" {
+		var got struct{ Event, Election, ID, Record string }
+		if err := json.Unmarshal([]byte(lines[i]), &got); err != nil || got.Event != "election" || got.Election != want || got.ID != operator() || got.Record == "" {
 			t.Errorf("%v: %s", err, lines[i])
 		}
 	}
