@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/units"
 )
 
@@ -25,7 +27,9 @@ election, be eligible and see the record. It answers at once where the store pus
 within a lease. If it does not answer within two leases, the request is void, and nothing has changed.
 Candidates of releases before this rule do not answer. With --force, the leader leaves even if the
 candidate is not there; then another candidate leads, perhaps the same as before. If the candidate
-leads already, nothing is asked.
+leads already, or answers over the store (NATS) that it is not eligible, nothing is asked.
+
+Without --to, the leader leaves even if there is no other candidate. It then leads again.
 
 Asks the leader, and waits until leadership has moved, for up to --wait in all. The leader's work may
 take up to its own setting --finish-within, 10 s by default, to finish. After that time the leader no
@@ -80,6 +84,9 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	if err := h.settle(c); err != nil {
 		return err
 	}
+	if h.force && h.to == "" {
+		return fault.OfUsage(errors.New(h.flags.Named("force") + " needs --to: without it, no candidate has to accept"))
+	}
 	o, err := h.open(c, tenure.Config{}, untapped)
 	if err != nil {
 		return err
@@ -115,10 +122,14 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if h.wait < 0 {
 		h.wait = usualWait(s.Record.Lease)
 	}
+	if h.offers() && o.ineligible(ctx, h.to) {
+		return fault.New("make it eligible; --force asks the leader to leave all the same",
+			"%s answers that it is not eligible, so the leader is not asked", output.Plain(h.to))
+	}
 	if err := o.ask(ctx, h, h.askWithin(s.Record.Lease)); err != nil {
 		return err
 	}
-	tell.asked(o, s.Leader, h.to)
+	tell.asked(o, s, h)
 	if h.wait == 0 {
 		return nil
 	}
@@ -134,6 +145,22 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 		}
 		tell.moved(o, s.Leader, now.Leader, m.at.Sub(m.asked))
 	})
+}
+
+// offers reports whether the request counts only once its candidate has accepted.
+func (h *handOverFlags) offers() bool { return h.to != "" && !h.force }
+
+// ineligible reports whether a candidate answers over the store that it is not eligible. Silence
+// means nothing: few stores carry answers, and a candidate may lack the right.
+func (o *observer) ineligible(ctx context.Context, id string) bool {
+	if _, ok := o.store.(driver.Presence); !ok {
+		return false
+	}
+	none := memberFlags{}
+	answered := none.find(ctx, o.store, o.Name())().all[o.Name()]
+	answered = slices.DeleteFunc(answered, func(c candidate) bool { return c.ID != id })
+	eligible := func(c candidate) bool { return *c.Eligible }
+	return len(answered) > 0 && !slices.ContainsFunc(answered, eligible)
 }
 
 // move is what is seen of a hand-over.
@@ -221,9 +248,12 @@ func (m *move) outcome(s tenure.Status, h *handOverFlags, told func()) error {
 			"%s has left, and no candidate has followed it within %v", before, h.wait)
 		f.Code = fault.NoLeader
 		return f
-	case to.Term == from.Term && m.offered && !m.accepted:
+	case to.Term == from.Term && m.void(s):
 		return fault.New("check that "+output.Plain(h.to)+" runs, takes part in this election and is eligible; --force asks the leader to leave all the same",
 			"%s has not accepted, so %s goes on leading in term %d", output.Plain(h.to), before, from.Term)
+	case to.Term == from.Term && h.offers() && !m.accepted:
+		return fault.New("it may still accept, until two leases after the leader has seen the request; give it longer with --wait",
+			"%s has not accepted within %v, so %s still leads in term %d", output.Plain(h.to), h.wait, before, from.Term)
 	case to.Term == from.Term:
 		return fault.New("it is asked, and leaves when its work has finished; give it longer with --wait",
 			"%s still leads in term %d after %v", before, from.Term, h.wait)
@@ -240,11 +270,13 @@ func (m *move) outcome(s tenure.Status, h *handOverFlags, told func()) error {
 	return nil
 }
 
-// ignored reports whether the leader did not renew for so long after it was asked that a living one
-// would have. Its lease may have run out since.
+// ignored reports whether the leader did not renew after it was asked although a living one would
+// have: because enough time has passed, or because its record was older than its lease before. Its
+// lease may have run out since.
 func (m *move) ignored(s *tenure.Status, since time.Duration) bool {
 	r := &s.Record
-	return r.Kind == admin.Held && r.Term == m.from.Term && r.Updated.Equal(m.written) && since > r.Lease/2
+	silent := r.Kind == admin.Held && r.Term == m.from.Term && r.Updated.Equal(m.written)
+	return silent && (since > r.Lease/2 || !s.Confirmed && !fresh(*r, m.asked))
 }
 
 // unanswered is the error for a leader that did not renew since it was asked.
@@ -262,7 +294,7 @@ func unanswered(s *tenure.Status, leader string, since time.Duration) error {
 
 // handOverTeller reports the progress.
 type handOverTeller interface {
-	asked(o *observer, leader tenure.Leader, to string)
+	asked(o *observer, s tenure.Status, h *handOverFlags)
 	moved(o *observer, from, to tenure.Leader, took time.Duration)
 	unchanged(o *observer, leader tenure.Leader)
 }
@@ -276,10 +308,17 @@ func (h *handOverFlags) teller(out io.Writer) handOverTeller {
 
 type handOverText struct{ out io.Writer }
 
-func (t handOverText) asked(_ *observer, leader tenure.Leader, to string) {
-	text := fmt.Sprintf("%s, who leads in term %d, is asked to hand over", leader.ID, leader.Term)
-	if to != "" {
-		text += " to " + to
+func (t handOverText) asked(_ *observer, s tenure.Status, h *handOverFlags) {
+	who := "who leads in"
+	if !s.Confirmed && !fresh(s.Record, time.Now()) {
+		who = "not confirmed as the leader of"
+	}
+	text := fmt.Sprintf("%s, %s term %d, is asked to hand over", s.Leader.ID, who, s.Leader.Term)
+	if h.to != "" {
+		text += " to " + h.to
+	}
+	if h.wait > 0 {
+		text += fmt.Sprintf("; waiting up to %v", h.wait)
 	}
 	fmt.Fprintln(t.out, output.Plain(text))
 }
@@ -303,8 +342,8 @@ type step struct {
 	Millis *float64 `json:"millis,omitempty"`
 }
 
-func (t handOverJSON) asked(o *observer, leader tenure.Leader, to string) {
-	output.JSON(t.out, step{Head: o.head("asked", leader.Term), Leader: leader.ID, To: &to})
+func (t handOverJSON) asked(o *observer, s tenure.Status, h *handOverFlags) {
+	output.JSON(t.out, step{Head: o.head("asked", s.Leader.Term), Leader: s.Leader.ID, To: &h.to})
 }
 
 func (t handOverJSON) moved(o *observer, from, to tenure.Leader, took time.Duration) {

@@ -19,19 +19,20 @@ func TestHandOver(t *testing.T) {
 	h.says("hand-over").must(t, 3, `^error: election "billing" in nats://\*\*\*@.*/ELECTIONS: nobody leads$`, `^hint: run tenure status to see why`)
 	first := h.join(tenure.Config{ID: "node-1"}, nil)
 	h.await(first, leads)
-	h.says("hand-over", "--wait", "1h").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over$`, `^the leader is still node-1, in term \d+$`,
+	h.says("hand-over", "--wait", "1h").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over; waiting up to 1h0m0s$`, `^the leader is still node-1, in term \d+$`,
 		`^error: node-1 leads again, in term \d+: no other candidate has claimed$`, `^hint: check that another candidate runs`)
 	h.await(first, leads)
 	others := []*member{h.join(tenure.Config{ID: "node-2"}, nil), h.join(tenure.Config{ID: "node-3"}, nil)}
 	for _, m := range others {
 		h.await(m, follows("node-1"))
 	}
-	h.handsOver("node-3").must(t, 0, `^node-[12], who leads in term \d+, is asked to hand over to node-3$`, `^node-3 leads in term \d+, .* later$`)
+	h.handsOver("node-3").must(t, 0, `^node-[12], who leads in term \d+, is asked to hand over to node-3; waiting up to .*$`, `^node-3 leads in term \d+, .* later$`)
 	h.await(others[1], leads)
 	h.says("hand-over", "--to", "node-9", "--force", "--wait", "1h").must(t, 1, `^error: node-[12] leads now, in term \d+, instead of node-9$`, `^hint: check that node-9 runs`)
 }
 
-// A name that nobody has, and a candidate that may not lead, do not empty the seat.
+// A name that nobody has does not empty the seat. A candidate that answers that it is not eligible
+// is not even asked.
 func TestHandOverThatNobodyAccepts(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
@@ -43,12 +44,18 @@ func TestHandOverThatNobodyAccepts(t *testing.T) {
 	second := h.join(quick, nil)
 	h.await(second, follows("node-1"))
 	second.SetEligible(false)
-	for _, to := range []string{"node-9", "node-2"} {
-		h.says("hand-over", "--to", to, "--wait", "1h").must(t, 1, `^node-1, who leads in term \d+, is asked to hand over to `+to+`$`,
-			`^error: `+to+` has not accepted, so node-1 goes on leading in term \d+$`, `^hint: check that `+to+` runs, .*; --force asks`)
-		if s := first.Status(); s.State != tenure.StateLeader || s.Term != term {
-			t.Errorf("node-1 is %s in term %d", s.State, s.Term)
-		}
+	h.says("hand-over", "--to", "node-2", "--wait", "1h").must(t, 1,
+		`^error: node-2 answers that it is not eligible, so the leader is not asked$`, `^hint: make it eligible; --force asks`)
+	if now := records.Read(h.entry()); now.Wish() != nil {
+		t.Errorf("the record has %+v", now.Wish())
+	}
+	h.says("hand-over", "--to", "node-9", "--wait", "1ms").must(t, 1,
+		`^error: node-9 has not accepted within 1ms, so node-1 still leads in term \d+$`, `^hint: it may still accept, until two leases after`)
+	h.says("hand-over", "--to", "node-9", "--wait", "1h").must(t, 1,
+		`^node-1, who leads in term \d+, is asked to hand over to node-9; waiting up to 1h0m0s$`,
+		`^error: node-9 has not accepted, so node-1 goes on leading in term \d+$`, `^hint: check that node-9 runs, .*; --force asks`)
+	if s := first.Status(); s.State != tenure.StateLeader || s.Term != term {
+		t.Errorf("node-1 is %s in term %d", s.State, s.Term)
 	}
 }
 
@@ -127,15 +134,18 @@ func TestHandOverOfADeadLeader(t *testing.T) {
 	t.Parallel()
 	h := natsHome(t)
 	h.put(record("node-1", 7, time.Second, time.Now().Add(-time.Hour), ""))
+	h.says("hand-over", "--wait", "1ms").must(t, 1, `^node-1, not confirmed as the leader of term 7, is asked to hand over; waiting up to 1ms$`,
+		`^error: node-1 did not answer: it has not renewed its lease since it was asked, .* ago$`, `^hint: it may be dead or cut off`)
 	h.says("hand-over", "--wait", "5s").must(t, 3, `^error: node-1 did not answer: its lease ran out without a renewal since it was asked, .* ago, and no candidate has followed it$`,
 		`^hint: it is dead or cut off`)
 }
 
 func TestIgnoredRequest(t *testing.T) {
-	m := move{from: tenure.Leader{ID: "node-1", Term: 7}}
-	asked := admin.Record{Kind: admin.Held, Term: 7, Lease: 4 * time.Second}
+	at := time.Now()
+	m := move{from: tenure.Leader{ID: "node-1", Term: 7}, asked: at, written: at}
+	asked := admin.Record{Kind: admin.Held, Term: 7, Lease: 4 * time.Second, Updated: at}
 	renewed, released, next := asked, asked, asked
-	renewed.Updated, released.Kind, next.Term = time.Now(), admin.Released, 8
+	renewed.Updated, released.Kind, next.Term = at.Add(time.Millisecond), admin.Released, 8
 	for _, c := range []struct {
 		why    string
 		record admin.Record

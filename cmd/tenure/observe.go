@@ -171,7 +171,7 @@ func (o *observer) silent(trouble error) error {
 }
 
 // wait is Election.Wait with errors that have hints. When the time is over it returns the last
-// status, or the error of silent if there is none.
+// status. The store has time for one answer even if within is shorter.
 func (o *observer) wait(ctx context.Context, within time.Duration, until func(tenure.Status) bool) (tenure.Status, error) {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -185,6 +185,8 @@ func (o *observer) wait(ctx context.Context, within time.Duration, until func(te
 		return s, o.place.Explain(s.Err)
 	case s.Known:
 		return s, nil
+	case within < answerWithin:
+		return o.look(ctx)
 	}
 	return s, o.silent(s.Trouble)
 }

@@ -32,6 +32,7 @@ func TestWrongValues(t *testing.T) {
 		{"nothing lasts negatively", "run" + at + "--stop-within -1s", nil, "--stop-within is -1s; it must not be negative"},
 		{"nothing lasts negatively", "status" + at + "--wait -1s", nil, "--wait is -1s; it must not be negative"},
 		{"nothing lasts negatively", "hand-over" + at + "--wait -1s", nil, "--wait is -1s; it must not be negative"},
+		{"force is for a name", "hand-over" + at + "--force", nil, "--force needs --to: without it, no candidate has to accept"},
 		{"nothing lasts negatively", "status" + at + "--connect-timeout -1s", nil, "--connect-timeout is -1s; it must not be negative"},
 		{"nothing lasts negatively", "watch" + at, env{"TENURE_FOR": "-1s"}, "TENURE_FOR is -1s; it must not be negative"},
 
