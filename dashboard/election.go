@@ -388,7 +388,7 @@ func (e *election) late() time.Duration {
 	return e.lease + e.interval
 }
 
-// endOpenTerm ends the last term if it is open, and returns it.
+// endOpenTerm ends the last term if it is open.
 func (e *election) endOpenTerm(at time.Time) {
 	if n := len(e.terms); n > 0 && e.terms[n-1].To == nil {
 		e.terms[n-1].end(at)
