@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,6 +72,55 @@ func TestStepHasATimeLimit(t *testing.T) {
 	for _, res := range r.run(ctx, all) {
 		if res.outcome != "not run" {
 			t.Errorf("%s after the runner was stopped: %s", res.name, res.outcome)
+		}
+	}
+}
+
+// Only a step whose every failure is that its time was over gets a second run.
+func TestOutOfTime(t *testing.T) {
+	const late = "--- FAIL: TestA (9s)\n    --- FAIL: TestA/x (9s)\n        a_test.go:7: not in time: a leader leads: not yet\n        b.go:9: a log\n"
+	const limit = "panic: test timed out after 10m0s\n\trunning tests:\n\t\tTestB (9s)\n\ngoroutine 1 [running]:\n"
+	for _, c := range []struct{ why, output, want string }{
+		{"a test waited in vain", late + "FAIL\nFAIL\tx\t9s\nok  \ty\t1s\nFAIL\n", "not in time: a leader leads: not yet"},
+		{"the time limit of go test", limit + "FAIL\tx\t600s\n", "panic: test timed out after 10m0s"},
+		{"both", late + limit + "FAIL\tx\t600s\n", "not in time: a leader leads: not yet"},
+		{"another test of the package failed too", late + "--- FAIL: TestB (0s)\n    b_test.go:1: got 1\nFAIL\nFAIL\tx\t9s\n", ""},
+		{"another one before the time limit", "--- FAIL: TestB (0s)\n    b_test.go:1: got 1\n" + limit, ""},
+		{"another package failed too", "--- FAIL: TestB (0s)\n    b_test.go:1: got 1\nFAIL\nFAIL\tw\t9s\n" + late, ""},
+		{"a violation", late + "    a_test.go:8: two leaders\n", ""},
+		{"a race of data", "WARNING: DATA RACE\n" + late, ""},
+		{"a crash", late + "panic: runtime error: index out of range\n", ""},
+		{"a crash of a program that a test began", late + "fatal error: all goroutines are asleep - deadlock!\n", ""},
+		{"no build", late + "FAIL\tz [build failed]\n", ""},
+		{"no failed test", "exit status 1\n", ""},
+	} {
+		if got := outOfTime([]byte(c.output), errors.New("exit status 1")); got != c.want {
+			t.Errorf("%s: %q", c.why, got)
+		}
+	}
+}
+
+func TestSecondRuns(t *testing.T) {
+	t.Setenv("DIR", t.TempDir())
+	const once = `mkdir "$DIR/$0" 2>/dev/null || exit 0; `
+	play := func(name, command string) step {
+		return step{name: name, lane: "one", commands: []string{"bash -c '" + command + "' " + name}}
+	}
+	r := &runner{limit: time.Hour, logs: t.TempDir(), out: new(bytes.Buffer), began: time.Now()}
+	results := r.run(context.Background(), []step{
+		play("code", once+"exit 75"),
+		play("test", once+`echo "--- FAIL: TestA"; echo "a.go:1: not in" "time: a | b"; exit 1`),
+		play("always", `exit 75`),
+		play("fault", once+"exit 1"),
+	})
+	for i, want := range []string{
+		"passed in a second run, alone; the first: its end",
+		"passed in a second run, alone; the first: not in time: a / b",
+		"exit status 75 in a second run, alone; the first: its end",
+		"exit status 1",
+	} {
+		if got := results[i].note(); got != want {
+			t.Errorf("%s: %s", results[i].name, got)
 		}
 	}
 }

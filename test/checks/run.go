@@ -23,6 +23,8 @@ type result struct {
 	took    time.Duration
 	log     string // the file with its output
 	replay  string // the command in its output that reproduces the failure
+	late    string // what it waited for, if only its time was over
+	first   string // what its first run waited for, if this is the second
 }
 
 const passed = "passed"
@@ -59,6 +61,7 @@ func (r *runner) run(ctx context.Context, steps []step) []result {
 	}
 	wg.Wait()
 	walk(lastLane)
+	r.again(ctx, results)
 	return results
 }
 
@@ -69,10 +72,13 @@ func (r *runner) one(ctx context.Context, s step) result {
 	}
 	r.say("started %s\n", s.name)
 	start := time.Now()
-	res.outcome = r.outcome(ctx, s, res.log)
-	res.took = time.Since(start)
+	outcome, err := r.outcome(ctx, s, res.log)
+	res.outcome, res.took = outcome, time.Since(start)
 	output, _ := os.ReadFile(res.log)
 	res.replay = replay(output)
+	if res.outcome != passed && ctx.Err() == nil {
+		res.late = outOfTime(output, err)
+	}
 	if res.outcome == passed {
 		r.say("passed  %s in %s\n%s", s.name, short(res.took), output)
 	} else {
@@ -81,27 +87,28 @@ func (r *runner) one(ctx context.Context, s step) result {
 	return res
 }
 
-// outcome runs the commands of a step until one fails, with their output in a file.
-func (r *runner) outcome(ctx context.Context, s step, log string) string {
+// outcome runs the commands of a step until one fails, with their output in a file. The error is
+// that of the command, or that the time of the step is over.
+func (r *runner) outcome(ctx context.Context, s step, log string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
 	if err != nil {
-		return err.Error()
+		return err.Error(), err
 	}
 	defer func() { _ = f.Close() }()
 	for _, command := range s.commands {
 		fmt.Fprintln(f, "$", command)
 		switch err := bash(ctx, command, f); {
 		case ctx.Err() == context.DeadlineExceeded:
-			return fmt.Sprintf("not finished within %v", r.limit)
+			return fmt.Sprintf("not finished within %v", r.limit), ctx.Err()
 		case ctx.Err() != nil:
-			return "interrupted"
+			return "interrupted", ctx.Err()
 		case err != nil:
-			return err.Error()
+			return err.Error(), err
 		}
 	}
-	return passed
+	return passed, nil
 }
 
 // bash runs a command in a process group of its own, and kills what remains of the group.

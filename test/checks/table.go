@@ -17,7 +17,7 @@ func (r result) row(commit string) string {
 	if r.replay != "" {
 		replay = "`" + r.replay + "`"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |", r.name, r.outcome, short(r.took), commit, replay)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |", r.name, r.note(), short(r.took), commit, replay)
 }
 
 // merge writes the table of all steps of a file. Rows of this run replace those of earlier runs,
