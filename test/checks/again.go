@@ -36,7 +36,9 @@ func outOfTime(output []byte, err error) string {
 		return "its end"
 	}
 	var first string
-	in, said, excused := false, false, false // in the output of a failed test, which said something, and that it was late
+	// in is true in the output of a failed test, said if it says something, and excused if that is
+	// that it was late.
+	in, said, excused := false, false, false
 	for line := range strings.Lines(string(output) + "ok\n") {
 		line = strings.TrimRight(line, "\n")
 		why := late.FindString(line)
