@@ -182,20 +182,26 @@ func (m *move) see(s tenure.Status) bool {
 	return s.Leader.Exists() && s.Leader.Term > m.from.Term
 }
 
-// void reports whether the offer is gone, and was not seen to be accepted.
+// void reports whether the leader goes on without the offer, which was not seen to be accepted.
 func (m *move) void(s tenure.Status) bool {
-	return m.offered && !m.accepted && s.Known && s.Record.Term == m.from.Term && s.Record.Request == nil
+	r := s.Record
+	return m.offered && !m.accepted && r.Kind == admin.Held && r.Term == m.from.Term && r.Request == nil
 }
 
 // follow waits until leadership has moved. If the offer is gone, it waits for one more lease:
 // without pushes it may have missed that the candidate has accepted.
 func (o *observer) follow(ctx context.Context, m *move, within time.Duration) (tenure.Status, error) {
 	end := time.Now().Add(within)
-	now, err := o.wait(ctx, within, func(s tenure.Status) bool { return m.see(s) || m.void(s) })
-	if err != nil || !m.void(now) {
-		return now, err
+	for {
+		now, err := o.wait(ctx, time.Until(end), func(s tenure.Status) bool { return m.see(s) || m.void(s) })
+		if err != nil || !m.void(now) {
+			return now, err
+		}
+		now, err = o.wait(ctx, min(time.Until(end), now.Record.Lease), func(s tenure.Status) bool { return m.see(s) || !m.void(s) })
+		if err != nil || m.void(now) {
+			return now, err
+		}
 	}
-	return o.wait(ctx, min(time.Until(end), now.Record.Lease), m.see)
 }
 
 // askWithin returns how long the request may take, with the wait for a renewal of the leader. The

@@ -168,6 +168,38 @@ func TestIgnoredRequest(t *testing.T) {
 	}
 }
 
+// Where nothing is pushed, the acceptance of an offer may be overwritten by the release before it
+// is seen. Then the offer was not refused.
+func TestVoidOffer(t *testing.T) {
+	offer := admin.Record{Kind: admin.Held, Term: 7, Request: &admin.Request{To: "node-2", Offer: true}}
+	accepted, without, released, next := offer, offer, offer, offer
+	accepted.Request = &admin.Request{To: "node-2"}
+	without.Request, released.Request, next.Request = nil, nil, nil
+	released.Kind, next.Term = admin.Released, 8
+	for _, c := range []struct {
+		why  string
+		seen []admin.Record
+		want bool
+	}{
+		{"the offer is there", []admin.Record{offer}, false},
+		{"the leader goes on without it", []admin.Record{offer, without}, true},
+		{"it was not seen yet", []admin.Record{without}, false},
+		{"it was accepted", []admin.Record{offer, accepted, without}, false},
+		{"the leader has left", []admin.Record{offer, released}, false},
+		{"another one leads", []admin.Record{offer, next}, false},
+	} {
+		m := move{from: tenure.Leader{ID: "node-1", Term: 7}}
+		var last tenure.Status
+		for _, r := range c.seen {
+			last = tenure.Status{Known: true, Record: r}
+			m.see(last)
+		}
+		if m.void(last) != c.want {
+			t.Errorf("%s: %v", c.why, !c.want)
+		}
+	}
+}
+
 // An ID with a line break does not start a new line.
 func TestHandOverOfALeaderWithALineBreakInItsID(t *testing.T) {
 	t.Parallel()
