@@ -138,7 +138,7 @@ func (c Config) Margin() time.Duration {
 // and otherwise after its next read, which comes within min(1.1 * Tuning.PollStable, Lease).
 func (c Config) WorstFailover(store driver.Store) time.Duration {
 	c = c.withDefaults()
-	if pushes(store) && !c.Tuning.NoWatch {
+	if driver.AbilitiesOf(store).Pushes() && !c.Tuning.NoWatch {
 		return c.Lease
 	}
 	gap := max(c.Tuning.PollStable, c.Tuning.Poll)

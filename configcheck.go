@@ -54,14 +54,11 @@ func (c *Config) checkLimits() (found problems) {
 }
 
 func (c *Config) checkLease(store driver.Store) problems {
-	least, most := time.Millisecond, MaxLease
-	if b, ok := store.(driver.Bounded); ok {
-		least = b.MinLease()
+	able, most := driver.AbilitiesOf(store), MaxLease
+	if able.LeaseLimiter != nil {
+		most = min(most, able.LeaseLimiter.MaxLease())
 	}
-	if k, ok := store.(driver.LeaseLimiter); ok {
-		most = min(most, k.MaxLease())
-	}
-	if found := between("Lease", c.Lease, least, most); found != nil {
+	if found := between("Lease", c.Lease, able.MinLease(), most); found != nil {
 		return found
 	}
 	if c.Lease%time.Millisecond != 0 {

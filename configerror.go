@@ -108,11 +108,7 @@ func checkName(store driver.Store, name string) problems {
 	if name == "" {
 		return problem(fieldName, name, "is empty", "")
 	}
-	b, ok := store.(driver.Bounded)
-	if !ok {
-		return nil
-	}
-	if err := b.CheckKey(name); err != nil {
+	if err := driver.AbilitiesOf(store).CheckKey(name); err != nil {
 		what := fmt.Sprintf("cannot be a key of the store: %v", err)
 		return problems{&ConfigError{Field: fieldName, Value: name, Problem: what, cause: err}}
 	}

@@ -10,17 +10,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
-
-// pushes reports whether the store pushes every change to all members. A driver.PeerPushed store
-// cannot promise that.
-func pushes(store driver.Store) bool {
-	_, watched := store.(driver.Watcher)
-	_, byPeers := store.(driver.PeerPushed)
-	return watched && !byPeers
-}
 
 func (c Config) withDefaults() Config {
 	if c.ID == "" {

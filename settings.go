@@ -44,9 +44,8 @@ type settings struct {
 
 func newShared(store driver.Store, given, full *Config) *shared {
 	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent, metrics: given.Metrics, announcing: callLimiter{limit: maxAnnouncing}}
-	f.watcher, _ = store.(driver.Watcher)
-	f.announcer, _ = store.(driver.Presence)
-	f.rights.store, _ = store.(driver.RightsChecker)
+	able := driver.AbilitiesOf(store)
+	f.watcher, f.announcer, f.rights.store = able.Watcher, able.Presence, able.RightsChecker
 	return f
 }
 
@@ -55,13 +54,13 @@ func newSettings(f *shared, given, full *Config) *settings {
 	s := &settings{given: given.clone(), backoff: full.Tuning.Backoff, machine: full.protocol()}
 	s.given.ID, s.given.Nominator = f.id, nil
 	s.machine.ID, s.machine.Rand = f.id, record.Random
-	_, s.machine.Hearsay = f.store.(driver.PeerPushed)
+	s.machine.Hearsay = driver.AbilitiesOf(f.store).PeerPushed
 	return s
 }
 
 // incarnation returns a name that no other election value has, in this process or another (L12).
 func incarnation(store driver.Store) string {
-	if s, ok := store.(driver.Identifier); ok {
+	if s := driver.AbilitiesOf(store).Identifier; s != nil {
 		return s.Incarnation()
 	}
 	return fmt.Sprintf("%016x", record.Random())

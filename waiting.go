@@ -52,7 +52,7 @@ func (m *runner) noteWait(now clock.Reading) {
 	if !ok {
 		return
 	}
-	if h, ok := m.store.(driver.PristineHinter); ok && why == protocol.WaitVacant && h.PristineHint() != "" {
+	if h := driver.AbilitiesOf(m.store).PristineHinter; h != nil && why == protocol.WaitVacant && h.PristineHint() != "" {
 		w.cause.text += "; " + h.PristineHint()
 	}
 	if why == protocol.WaitOtherLease {

@@ -75,7 +75,7 @@ func (w *watch) lose(m *runner, why error) {
 	w.lost = true
 	m.machine.Watching(false)
 	m.meter.called(metrics.Watch, why, 0)
-	if _, itself := m.watcher.(driver.PeerPushed); !itself {
+	if !driver.AbilitiesOf(m.store).PeerPushed {
 		m.report(EventTrouble, m.term, m.wrap("watch", why))
 	}
 }

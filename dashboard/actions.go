@@ -202,6 +202,14 @@ type checkedStore struct {
 	check func(driver.Entry) error
 }
 
+// Abilities returns those of the store without pushes, which would pass by the check, and without
+// the limit on leases: the record keeps that of its leader.
+func (c *checkedStore) Abilities() driver.Abilities {
+	a := driver.AbilitiesOf(c.Store)
+	a.Watcher, a.PeerPushed, a.LeaseLimiter = nil, false, nil
+	return a
+}
+
 func (c *checkedStore) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := c.Store.Read(ctx, key)
 	if err == nil {

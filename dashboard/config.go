@@ -134,17 +134,12 @@ func (c *Config) validate() error {
 func (s *Source) interval() time.Duration { return cmp.Or(s.Interval, defaultInterval) }
 
 // pushes reports whether a store pushes changes, so that nothing is read in steady state.
-func pushes(store driver.Store) bool {
-	_, ok := store.(driver.Watcher)
-	return ok
-}
+func pushes(store driver.Store) bool { return driver.AbilitiesOf(store).Watcher != nil }
 
 // observerConfig returns the settings of the elections of a store.
 func (s *Source) observerConfig(store driver.Store, c clock.Clock, onEvent func(tenure.Event)) tenure.Config {
 	cfg := tenure.Config{ID: "dashboard", Lease: lease, Clock: c, OnEvent: onEvent}
-	if b, ok := store.(driver.Bounded); ok {
-		cfg.Lease = max(cfg.Lease, b.MinLease())
-	}
+	cfg.Lease = max(cfg.Lease, driver.AbilitiesOf(store).MinLease())
 	cfg.Tuning.Poll, cfg.Tuning.PollStable = s.interval(), s.interval() // for times without pushes
 	return cfg
 }

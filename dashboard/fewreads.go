@@ -13,23 +13,16 @@ const maxReads = 8
 // limitedReads is a store that makes at most maxReads reads at once.
 type limitedReads struct {
 	driver.Store
-	driver.Bounded
 	slots chan struct{}
 }
 
-// limitReads returns the tapped store with at most maxReads reads at once. It stays a
-// driver.Bounded, and a driver.Watcher if it is one.
-func limitReads(tapped driver.Store) driver.Store {
-	few := &limitedReads{Store: tapped, slots: make(chan struct{}, maxReads)}
-	few.Bounded, _ = tapped.(driver.Bounded) // a tap always is
-	if w, ok := tapped.(driver.Watcher); ok {
-		return struct {
-			*limitedReads
-			driver.Watcher
-		}{few, w}
-	}
-	return few
+// limitReads returns the store with at most maxReads reads at once, and with all its abilities.
+func limitReads(s driver.Store) driver.Store {
+	return &limitedReads{s, make(chan struct{}, maxReads)}
 }
+
+// Abilities returns those of the store. Only reads pass through this one.
+func (f *limitedReads) Abilities() driver.Abilities { return driver.AbilitiesOf(f.Store) }
 
 // Read waits for a free slot and reads the store.
 func (f *limitedReads) Read(ctx context.Context, key string) (driver.Entry, error) {

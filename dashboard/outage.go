@@ -93,8 +93,7 @@ func (s *source) followTrouble(ctx context.Context) {
 func (s *source) pushesItself() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, members := s.store.(driver.PeerPushed)
-	return pushes(s.store) && !members
+	return driver.AbilitiesOf(s.store).Pushes()
 }
 
 // probe reads the election that the store has shown last, since it may be read for certain.

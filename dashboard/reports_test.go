@@ -2,11 +2,13 @@ package dashboard
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/internal/members"
+	"github.com/tenure-go/tenure/internal/test/able"
 )
 
 // A process whose address the name no longer has is forgotten. If the lookup fails, all are kept,
@@ -32,5 +34,21 @@ func TestProcessesThatWentAreForgotten(t *testing.T) {
 	r.keep(name, []members.Address{b}, false)
 	if got, silent := ids(), r.silent(); !slices.Equal(got, []string{"b"}) || len(silent) != 0 {
 		t.Errorf("after a has gone: %q, silent are %q", got, silent)
+	}
+}
+
+// A dashboard that shares its store with candidates, and one that acts, keep to the limits of the
+// store. No push passes by the check of an action.
+func TestStoresOfTheDashboardKeepAbilities(t *testing.T) {
+	acting := able.Answers(t.Context(), able.Store{})
+	for _, hidden := range []string{"Watcher", "PeerPushed", "LeaseLimiter"} {
+		delete(acting, hidden)
+	}
+	if got := able.Answers(t.Context(), &checkedStore{Store: able.Store{}}); !maps.Equal(got, acting) {
+		t.Errorf("acting: %v, want %v", got, acting)
+	}
+	all := able.Answers(t.Context(), able.Store{})
+	if got := able.Answers(t.Context(), limitReads(able.Store{})); !maps.Equal(got, all) {
+		t.Errorf("reading: %v, want %v", got, all)
 	}
 }

@@ -69,10 +69,11 @@ func (s *source) run(ctx context.Context) {
 	s.back(time.Now())
 	drain(s.relist)
 	s.starting.Go(func() { s.followTrouble(ctx) })
-	if asked, ok := store.(driver.Presence); ok {
-		s.starting.Go(func() { s.reports.ask(ctx, asked) })
+	able := driver.AbilitiesOf(store)
+	if able.Presence != nil {
+		s.starting.Go(func() { s.reports.ask(ctx, able.Presence) })
 	}
-	if _, lists := store.(driver.Lister); len(s.Elections) > 0 || !lists {
+	if len(s.Elections) > 0 || able.Lister == nil {
 		if len(s.Elections) == 0 {
 			s.report(trouble{Reason: cannotList})
 		} else {
@@ -128,11 +129,9 @@ const cannotList = "this store cannot list its elections: name them"
 func (s *source) list(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	names, err := s.store.(driver.Lister).Keys(bounded)
+	names, err := driver.AbilitiesOf(s.store).Lister.Keys(bounded)
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, errors.ErrUnsupported):
-		s.report(trouble{Reason: cannotList})
 	case errors.Is(err, driver.ErrDenied):
 		s.report(trouble{"the right to list the elections is missing: name them, or grant it", err.Error()})
 	case err != nil:

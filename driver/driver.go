@@ -2,8 +2,9 @@
 // write an adapter for a store; programs that use elections never call it.
 //
 // Tenure needs one linearizable compare-and-swap register per election: a cell, which a key names.
-// An adapter must implement [Store]. All other interfaces are optional; an election finds them by a
-// type assertion. The conformance kit in package drivertest tests this contract.
+// An adapter must implement [Store]. All other interfaces are optional; an election finds them by
+// [AbilitiesOf]. A store around another one passes them on as a [Wrapper]. The conformance kit in
+// package drivertest tests this contract.
 //
 // # Rules for adapters
 //
@@ -231,9 +232,8 @@ type Lister interface {
 	// Keys returns the keys of all cells that hold a value, each once and sorted. A replica may
 	// answer, so the last writes and removals may not show yet. The values may be foreign to
 	// elections. Keys leaves out names that CheckKey refuses. It changes nothing. It returns an
-	// error that wraps ErrDenied if the store says that the right to list is missing,
-	// errors.ErrUnsupported if a store below this one cannot list, and any other error if there was
-	// no answer.
+	// error that wraps ErrDenied if the store says that the right to list is missing, and any other
+	// error if there was no answer.
 	Keys(ctx context.Context) ([]string, error)
 }
 
@@ -256,7 +256,7 @@ type Presence interface {
 	// The function who returns at once and takes no lock of the store. All announcements of a Store
 	// share one subscription and a fixed number of goroutines. The context bounds only the set-up.
 	// Announce returns an error that wraps ErrDenied if the right is missing,
-	// errors.ErrUnsupported if a store below this one has no Presence, and the error of CheckKey.
+	// errors.ErrUnsupported if the store has no way to do it after all, and the error of CheckKey.
 	// While there is no connection it returns nil, and candidates answer when there is one again.
 	// After stop has returned, who may still be called for a question that was under way. Stop may
 	// be called more than once.

@@ -39,10 +39,7 @@ func (t *trial) other() driver.Store {
 
 // leaseOf returns this lease, or the shortest that the store is for.
 func (t *trial) leaseOf(lease time.Duration) time.Duration {
-	if b, ok := t.Store.(driver.Bounded); ok {
-		return max(lease, b.MinLease())
-	}
-	return lease
+	return max(lease, driver.AbilitiesOf(t.Store).MinLease())
 }
 
 // read returns the election's cell.

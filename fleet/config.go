@@ -80,7 +80,7 @@ func (c Config) withDefaults(store driver.Store) Config {
 // precedence returns the default of Precedence. It is short if the store pushes changes. Otherwise
 // the assigned member may read up to a lease later.
 func (c *Config) precedence(store driver.Store) time.Duration {
-	if _, ok := store.(driver.Watcher); ok && !c.Election.Tuning.NoWatch {
+	if driver.AbilitiesOf(store).Watcher != nil && !c.Election.Tuning.NoWatch {
 		return time.Second
 	}
 	return c.lease()
@@ -88,11 +88,7 @@ func (c *Config) precedence(store driver.Store) time.Duration {
 
 // defaultPresence returns half of the lease, or the store's shortest lease if that is longer.
 func defaultPresence(store driver.Store, lease time.Duration) time.Duration {
-	half := (lease / 2).Truncate(time.Millisecond)
-	if b, ok := store.(driver.Bounded); ok {
-		half = max(half, min(b.MinLease(), lease))
-	}
-	return half
+	return max((lease / 2).Truncate(time.Millisecond), min(driver.AbilitiesOf(store).MinLease(), lease))
 }
 
 // lease returns the lease of the elections, or tenure's default.

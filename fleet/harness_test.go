@@ -72,8 +72,7 @@ func newPort(t *testing.T, store driver.Store, elections int) *port {
 
 // pushed reports whether the store pushes changes.
 func (p *port) pushed() bool {
-	_, ok := p.store.(driver.Watcher)
-	return ok
+	return driver.AbilitiesOf(p.store).Watcher != nil
 }
 
 // member is one process.

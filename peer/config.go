@@ -132,7 +132,7 @@ func checkStore(store driver.Store) error {
 	if store == nil {
 		return errors.New("the store is nil")
 	}
-	if _, ok := store.(driver.Watcher); ok {
+	if driver.AbilitiesOf(store).Watcher != nil {
 		return fmt.Errorf("the store (%T) pushes changes by itself; it needs no peers", store)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/pipenet"
+	"github.com/tenure-go/tenure/internal/test/able"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -231,36 +233,38 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-var (
-	_ driver.Watcher    = (*Store)(nil)
-	_ driver.Bounded    = (*Store)(nil)
-	_ driver.Inspector  = (*Store)(nil)
-	_ driver.Identifier = (*Store)(nil)
+// polled is a store that hides its pushes.
+type polled struct{ driver.Store }
 
-	_ driver.PristineHinter = (*Store)(nil)
-)
+func (p polled) Abilities() driver.Abilities {
+	a := driver.AbilitiesOf(p.Store)
+	a.Watcher, a.PeerPushed = nil, false
+	return a
+}
 
 func TestAbilitiesPassThrough(t *testing.T) {
-	inner := memory.NewPolled()
-	bounded, bare := open(t, wires{}, inner, nil), open(t, wires{}, struct{ driver.Store }{inner}, nil)
-	if bounded.MinLease() != inner.MinLease() || bounded.CheckKey("") == nil {
-		t.Error("bounds are lost")
+	inner := polled{able.Store{Store: memory.NewPolled()}}
+	for name, inner := range map[string]driver.Store{"all": inner, "none": struct{ driver.Store }{memory.NewPolled()}} {
+		outer := open(t, wires{}, inner, nil)
+		got, want := able.Answers(t.Context(), outer), able.Answers(t.Context(), inner)
+		for _, own := range []string{"Watcher", "PeerPushed", "Identifier"} {
+			if _, ok := got[own]; !ok {
+				t.Errorf("%s: it is no %s", name, own)
+			}
+			delete(got, own)
+			delete(want, own)
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
 	}
-	if bare.MinLease() != time.Millisecond || bare.CheckKey("") != nil {
-		t.Error("bounds come from nowhere")
-	}
-	if found, err := bounded.Inspect(t.Context(), time.Second); err != nil || len(found) == 0 {
-		t.Errorf("findings %v, %v", found, err)
-	}
-	if found, err := bare.Inspect(t.Context(), time.Second); err != nil || len(found) > 0 {
-		t.Errorf("findings %v, %v", found, err)
-	}
-	if _, err := bounded.Watch(t.Context(), "", func(driver.Entry) {}); err == nil {
+	s := open(t, wires{}, memory.NewPolled(), nil)
+	if _, err := s.Watch(t.Context(), "", func(driver.Entry) {}); err == nil {
 		t.Error("a key that the store cannot hold is watched")
 	}
 	seen := map[string]bool{}
 	for range 100 {
-		name := bounded.Incarnation()
+		name := s.Incarnation()
 		if _, ok := publicKey(name); !ok || len(name) > 64 || seen[name] {
 			t.Errorf("incarnation %q", name)
 		}
@@ -276,17 +280,11 @@ func TestConformance(t *testing.T) {
 		cells := memory.NewPolled()
 		a, b := open(t, wires{}, cells, nil), open(t, wires{}, cells, nil)
 		return drivertest.Harness{
-			Store: polled{a, a, a}, Peer: polled{b, b, b},
+			Store: polled{a}, Peer: polled{b},
 			Delete: func(_ context.Context, key string) error { cells.Delete(key); return nil },
 			Purge:  func(_ context.Context, key string) error { cells.Purge(key); return nil },
 		}
 	})
-}
-
-type polled struct {
-	driver.Store
-	driver.Bounded
-	driver.Inspector
 }
 
 func TestServeReportsItsListener(t *testing.T) {

@@ -3,8 +3,6 @@ package peer
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/record"
@@ -16,9 +14,9 @@ var (
 )
 
 // Store is a store whose members receive the leader's writes from the leader. It must be made by
-// New. It implements driver.Store, driver.Watcher, driver.PeerPushed, driver.Bounded,
-// driver.Inspector, driver.RightsChecker, driver.PristineHinter, driver.Lister, driver.Presence and
-// driver.Identifier. Its methods may be called from many goroutines.
+// New. It implements driver.Store, driver.Watcher, driver.PeerPushed and driver.Identifier. As a
+// driver.Wrapper it has all other abilities of the inner store as well. Its methods may be called
+// from many goroutines.
 type Store struct {
 	inner driver.Store
 	cfg   Config
@@ -94,76 +92,16 @@ func (s *Store) publish(key string, news *leaderWrite) {
 	s.hub.notify(key, news.entry())
 }
 
+// Abilities returns those of the inner store, and those that this one adds.
+func (s *Store) Abilities() driver.Abilities {
+	a := driver.AbilitiesOf(s.inner)
+	a.Watcher, a.PeerPushed, a.Identifier = s, true, s
+	return a
+}
+
 // PeerPushed marks that pushes may not reach every member: some cannot reach the leader, or do not
 // use this package.
 func (s *Store) PeerPushed() {}
-
-// MinLease returns the inner store's result, or 1 ms if it has no MinLease.
-func (s *Store) MinLease() time.Duration {
-	if b, ok := s.inner.(driver.Bounded); ok {
-		return b.MinLease()
-	}
-	return time.Millisecond
-}
-
-// CheckKey returns the inner store's result, or nil if it has no CheckKey.
-func (s *Store) CheckKey(key string) error {
-	if b, ok := s.inner.(driver.Bounded); ok {
-		return b.CheckKey(key)
-	}
-	return nil
-}
-
-// Inspect returns the inner store's findings, or none if it has no Inspect.
-func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	if i, ok := s.inner.(driver.Inspector); ok {
-		return i.Inspect(ctx, lease)
-	}
-	return nil, ctx.Err()
-}
-
-// CheckRights returns the inner store's result, or nil if it has no CheckRights.
-func (s *Store) CheckRights(ctx context.Context, key string) error {
-	if r, ok := s.inner.(driver.RightsChecker); ok {
-		return r.CheckRights(ctx, key)
-	}
-	return nil
-}
-
-// PristineHint returns the inner store's hint, or "" if it has none.
-func (s *Store) PristineHint() string {
-	if h, ok := s.inner.(driver.PristineHinter); ok {
-		return h.PristineHint()
-	}
-	return ""
-}
-
-// Keys returns the inner store's result, or an error that wraps errors.ErrUnsupported if it cannot
-// list its keys.
-func (s *Store) Keys(ctx context.Context) ([]string, error) {
-	if l, ok := s.inner.(driver.Lister); ok {
-		return l.Keys(ctx)
-	}
-	return nil, fmt.Errorf("peer: list the keys: %w", errors.ErrUnsupported)
-}
-
-// Announce calls the inner store's Announce, or returns an error that wraps errors.ErrUnsupported
-// if it has none.
-func (s *Store) Announce(ctx context.Context, key string, who func() []byte) (stop func(), err error) {
-	if p, ok := s.inner.(driver.Presence); ok {
-		return p.Announce(ctx, key, who)
-	}
-	return nil, fmt.Errorf("peer: announce a candidate: %w", errors.ErrUnsupported)
-}
-
-// Candidates calls the inner store's Candidates, or returns an error that wraps
-// errors.ErrUnsupported if it has none.
-func (s *Store) Candidates(ctx context.Context, key string) ([][]byte, error) {
-	if p, ok := s.inner.(driver.Presence); ok {
-		return p.Candidates(ctx, key)
-	}
-	return nil, fmt.Errorf("peer: ask for the candidates: %w", errors.ErrUnsupported)
-}
 
 // Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this
 // Store, for as long as the Store lives. It proves to followers that they talk to the process that
@@ -176,7 +114,7 @@ func (s *Store) Incarnation() string { return s.keys.issue() }
 // serves all watches of a key. The errors are those of CheckKey, the context's if it has ended, and
 // one after Close.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-	if err := errors.Join(ctx.Err(), s.CheckKey(key)); err != nil {
+	if err := errors.Join(ctx.Err(), driver.AbilitiesOf(s.inner).CheckKey(key)); err != nil {
 		return nil, err
 	}
 	return s.hub.watch(key, see)

@@ -82,7 +82,7 @@ func (m *memberFlags) find(ctx context.Context, store driver.Store, election str
 	f := &found{all: map[string][]candidate{}, reports: len(m.addresses) > 0}
 	wanted := func(name string) bool { return election == "" || name == election }
 	var tasks sync.WaitGroup
-	if p, ok := store.(driver.Presence); ok {
+	if p := driver.AbilitiesOf(store).Presence; p != nil {
 		f.asked = true
 		tasks.Go(func() { f.ask(ctx, p, election, wanted) })
 	}

@@ -153,7 +153,7 @@ func (h *handOverFlags) offers() bool { return h.to != "" && !h.force }
 // ineligible reports whether a candidate answers over the store that it is not eligible. Silence
 // means nothing: few stores carry answers, and a candidate may lack the right.
 func (o *observer) ineligible(ctx context.Context, id string) bool {
-	if _, ok := o.store.(driver.Presence); !ok {
+	if driver.AbilitiesOf(o.store).Presence == nil {
 		return false
 	}
 	none := memberFlags{}

@@ -124,8 +124,8 @@ const listWithin = 30 * time.Second
 // names returns the names of the elections.
 func (l *listFlags) names(ctx context.Context, store driver.Store) ([]string, error) {
 	const hint = "name an election: tenure status --election NAME"
-	lister, ok := store.(driver.Lister)
-	if !ok {
+	lister := driver.AbilitiesOf(store).Lister
+	if lister == nil {
 		return nil, fault.New(hint, "%v cannot list its elections", l.place)
 	}
 	bounded, cancel := context.WithTimeout(ctx, listWithin)
@@ -136,8 +136,6 @@ func (l *listFlags) names(ctx context.Context, store driver.Store) ([]string, er
 		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, l.prefix) }), nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, errors.ErrUnsupported):
-		return nil, fault.New(hint, "%v cannot list its elections", l.place)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fault.New("check the right to list; or "+hint, "%v does not list its elections in time: %w", l.place, err)
 	}

@@ -41,8 +41,8 @@ func suggestIfAbsent(ctx context.Context, errs io.Writer, place stores.Place, st
 }
 
 func suggest(ctx context.Context, errs io.Writer, place stores.Place, store driver.Store, election string) {
-	l, ok := store.(driver.Lister)
-	if !ok {
+	l := driver.AbilitiesOf(store).Lister
+	if l == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, othersWithin)

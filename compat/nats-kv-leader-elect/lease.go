@@ -42,7 +42,7 @@ func (o *options) leaseFor(store driver.Store) (time.Duration, error) {
 	case o.ttl == 0:
 		return withoutTTL, nil
 	}
-	return third, o.checkTTL(leastOf(store))
+	return third, o.checkTTL(driver.AbilitiesOf(store).MinLease())
 }
 
 // checkTTL refuses a TTL that is too short or too long for a lease.
@@ -60,11 +60,4 @@ func (o *options) checkTTL(least time.Duration) error {
 
 func (o *options) remedy(ttl time.Duration) string {
 	return fmt.Sprintf("nats kv edit %s --ttl %ds", o.bucket, (ttl+time.Second-1)/time.Second)
-}
-
-func leastOf(store driver.Store) time.Duration {
-	if b, ok := store.(driver.Bounded); ok {
-		return b.MinLease()
-	}
-	return time.Millisecond
 }

@@ -41,8 +41,8 @@ const inspectWithin = 5 * time.Second
 // inspect reads the bucket's settings in a goroutine of its own, and reports unsafe or unwise ones.
 // Stop ends that goroutine.
 func (a *attendance) inspect() (stop func()) {
-	i, ok := a.store.(driver.Inspector)
-	if !ok {
+	i := driver.AbilitiesOf(a.store).Inspector
+	if i == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, inspectWithin)

@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -17,10 +16,8 @@ type hostReader struct {
 	host atomic.Pointer[string]
 }
 
-var (
-	_ driver.Bounded   = (*hostReader)(nil)
-	_ driver.Inspector = (*hostReader)(nil)
-)
+// Abilities returns those of the store. It is polled, so its entries pass through Read.
+func (h *hostReader) Abilities() driver.Abilities { return driver.AbilitiesOf(h.Store) }
 
 func (h *hostReader) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := h.Store.Read(ctx, key)
@@ -47,20 +44,4 @@ func (h *hostReader) leader() string {
 		return *host
 	}
 	return ""
-}
-
-// MinLease returns the MinLease of the store, or 1 ms if it has none.
-func (h *hostReader) MinLease() time.Duration { return minLeaseOf(h.Store) }
-
-// CheckKey calls the CheckKey of the store, if it has one.
-func (h *hostReader) CheckKey(key string) error { return checkKeyOf(h.Store, key) }
-
-// CheckRights calls the CheckRights of the store, if it has one.
-func (h *hostReader) CheckRights(ctx context.Context, key string) error {
-	return checkRightsOf(ctx, h.Store, key)
-}
-
-// Inspect calls the Inspect of the store, if it has one.
-func (h *hostReader) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	return inspect(ctx, h.Store, lease)
 }

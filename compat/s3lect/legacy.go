@@ -62,7 +62,7 @@ func (c LegacyConfig) validate() error {
 //     its leaderID, and its lease is LeaderTimeout. If its time is zero, the record is released.
 //   - All other bytes stay unchanged.
 //
-// The result has the optional methods of the store, and its Inspect adds one finding. Legacy
+// The result has the abilities of the store, and its Inspect adds one finding. Legacy
 // returns an error if the store is nil, or one that names all problems of the config.
 //
 // S3lect writes no term, and drops fields that it does not know. So tokens keep growing after
@@ -85,7 +85,7 @@ func Legacy(store driver.Store, cfg LegacyConfig) (driver.Store, error) {
 }
 
 func legacyAt(store driver.Store, cfg LegacyConfig, now func() time.Time) driver.Store {
-	return assemble(&legacy{inner: store, format: format{timeout: cfg.LeaderTimeout, skew: cfg.MaxSkew}, now: now})
+	return &legacy{inner: store, format: format{timeout: cfg.LeaderTimeout, skew: cfg.MaxSkew}, now: now}
 }
 
 type legacy struct {
@@ -115,4 +115,47 @@ func (l *legacy) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 		return "", fmt.Errorf("s3lect: %s: %w", key, err)
 	}
 	return l.inner.CompareAndSwap(ctx, key, prev, own)
+}
+
+// Abilities returns those of the store. Pushes are translated, and may not reach every member:
+// S3lect processes do not receive them. Inspect adds a finding.
+func (l *legacy) Abilities() driver.Abilities {
+	a := driver.AbilitiesOf(l.inner)
+	a.Inspector = legacyInspector{l, a.Inspector}
+	if a.Watcher != nil {
+		a.Watcher, a.PeerPushed = legacyWatcher{l, a.Watcher}, true
+	}
+	return a
+}
+
+type legacyWatcher struct {
+	*legacy
+	inner driver.Watcher
+}
+
+func (w legacyWatcher) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	return w.inner.Watch(ctx, key, func(e driver.Entry) { see(w.translate(e)) })
+}
+
+type legacyInspector struct {
+	*legacy
+	inner driver.Inspector // nil: the store has none
+}
+
+// Inspect adds a finding that legacy mode is on, since it should end.
+func (i legacyInspector) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
+	var findings []driver.Finding
+	err := ctx.Err()
+	if i.inner != nil {
+		findings, err = i.inner.Inspect(ctx, lease)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append(findings, driver.Finding{
+		Severity: driver.Warning,
+		Setting:  "legacy",
+		Problem:  "while an S3lect process takes part, there can be two leaders if clocks are further apart than " + i.format.skew.String(),
+		Remedy:   "leave out s3lect.Legacy once the last S3lect process is gone",
+	}), nil
 }

@@ -2,6 +2,8 @@ package s3lect_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/able"
 )
 
 func TestLegacyConfigIsChecked(t *testing.T) {
@@ -39,40 +42,29 @@ func TestLegacyConfigIsChecked(t *testing.T) {
 	}
 }
 
-// named is a store that names incarnations.
-type named struct{ driver.Store }
-
-func (named) Incarnation() string { return "a name of its own" }
-
-// namedWatcher also pushes.
-type namedWatcher struct{ *memory.Store }
-
-func (namedWatcher) Incarnation() string { return "a name of its own" }
-
 func TestLegacyHasTheAbilitiesOfItsStore(t *testing.T) {
 	for name, inner := range map[string]driver.Store{
-		"none": memory.NewPolled(), "watches": memory.New(), "names": named{memory.NewPolled()}, "both": namedWatcher{memory.New()},
+		"all": able.Store{}, "watches": memory.New(), "polled": memory.NewPolled(), "none": struct{ driver.Store }{memory.New()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			outer := mustLegacy(t, inner)
-			_, watched := inner.(driver.Watcher)
-			if _, ok := outer.(driver.Watcher); ok != watched {
-				t.Errorf("pushes: %v", ok)
+			got, want := able.Answers(t.Context(), outer), able.Answers(t.Context(), inner)
+			if _, watches := want["Watcher"]; watches {
+				want["PeerPushed"] = "" // not to S3lect processes
 			}
-			_, names := inner.(driver.Identifier)
-			if i, ok := outer.(driver.Identifier); ok != names || ok && i.Incarnation() != "a name of its own" {
-				t.Errorf("names incarnations: %v", ok)
-			}
-			b, ok := outer.(driver.Bounded)
-			if !ok || b.CheckKey("k") != nil {
-				t.Error("refuses keys")
-			}
-			if inner, ok := inner.(driver.Bounded); ok && (b.MinLease() != inner.MinLease() || b.CheckKey("") == nil) {
-				t.Error("other bounds")
-			}
-			findings, err := outer.(driver.Inspector).Inspect(t.Context(), time.Second)
+			findings, err := driver.AbilitiesOf(outer).Inspector.Inspect(t.Context(), time.Second)
 			if err != nil || len(findings) == 0 || findings[len(findings)-1].Setting != "legacy" {
 				t.Errorf("findings %v, %v", findings, err)
+			}
+			if inspector := driver.AbilitiesOf(inner).Inspector; inspector != nil {
+				if own, err := inspector.Inspect(t.Context(), time.Second); err != nil || !slices.Equal(findings[:len(findings)-1], own) {
+					t.Errorf("findings %v, want also %v", findings, own)
+				}
+			}
+			delete(got, "Inspector")
+			delete(want, "Inspector")
+			if !maps.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
 			}
 		})
 	}
@@ -82,7 +74,7 @@ func TestPushesAreTranslated(t *testing.T) {
 	inner := memory.New()
 	outer := mustLegacy(t, inner)
 	var seen []string
-	stop, err := outer.(driver.Watcher).Watch(t.Context(), "k", func(e driver.Entry) { seen = append(seen, string(e.Value)) })
+	stop, err := driver.AbilitiesOf(outer).Watcher.Watch(t.Context(), "k", func(e driver.Entry) { seen = append(seen, string(e.Value)) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func (e *S3Elector) open(opts S3ElectorOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, pushes := store.(driver.Watcher); !pushes {
+	if driver.AbilitiesOf(store).Watcher == nil {
 		if e.peers, err = e.withPeers(store, opts); err != nil {
 			return fmt.Errorf("s3lect: %w", err)
 		}

@@ -38,8 +38,8 @@ func denied(t *trial) {
 }
 
 func rights(t *trial) {
-	r, ok := t.Store.(driver.RightsChecker)
-	if !ok {
+	r := driver.AbilitiesOf(t.Store).RightsChecker
+	if r == nil {
 		t.Skipf("the store is no driver.RightsChecker")
 	}
 	held, absent := t.key("rights"), t.key("nothing")
@@ -55,7 +55,7 @@ func rights(t *trial) {
 	if e := t.read(absent); !e.Absent() {
 		t.Errorf("after asking, %q holds %q", absent, e.Value)
 	}
-	if d, ok := t.Denied.(driver.RightsChecker); ok {
+	if d := driver.AbilitiesOf(t.Denied).RightsChecker; d != nil {
 		if err := d.CheckRights(ctx, held); !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("a client without rights: %v; want an error that wraps ErrDenied", err)
 		}
@@ -63,8 +63,8 @@ func rights(t *trial) {
 }
 
 func bounds(t *trial) {
-	b, ok := t.Store.(driver.Bounded)
-	if !ok {
+	b := driver.AbilitiesOf(t.Store).Bounded
+	if b == nil {
 		t.Skipf("the store is no driver.Bounded")
 	}
 	if d := b.MinLease(); d <= 0 || d > time.Hour {
@@ -77,8 +77,8 @@ func bounds(t *trial) {
 }
 
 func lists(t *trial) {
-	l, ok := t.Store.(driver.Lister)
-	if !ok {
+	l := driver.AbilitiesOf(t.Store).Lister
+	if l == nil {
 		t.Skipf("the store is no driver.Lister")
 	}
 	held, absent := t.key("listed"), t.key("nothing")
@@ -111,8 +111,8 @@ func (t *trial) awaitListed(l driver.Lister, key string, want bool) []string {
 }
 
 func presence(t *trial) {
-	p, ok := t.Store.(driver.Presence)
-	if !ok {
+	p := driver.AbilitiesOf(t.Store).Presence
+	if p == nil {
 		t.Skipf("the store is no driver.Presence")
 	}
 	ctx, cancel := t.context()
@@ -158,8 +158,8 @@ func (t *trial) awaitPresent(p driver.Presence, key, want string) {
 }
 
 func findings(t *trial) {
-	i, ok := t.Store.(driver.Inspector)
-	if !ok {
+	i := driver.AbilitiesOf(t.Store).Inspector
+	if i == nil {
 		t.Skipf("the store is no driver.Inspector")
 	}
 	ctx, cancel := t.context()

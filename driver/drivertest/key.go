@@ -41,8 +41,7 @@ func similarKeys(base string) []string {
 
 // accepts reports whether the store can hold the key. A store that is not Bounded can hold any key.
 func (t *trial) accepts(key string) bool {
-	b, ok := t.Store.(driver.Bounded)
-	return !ok || b.CheckKey(key) == nil
+	return driver.AbilitiesOf(t.Store).CheckKey(key) == nil
 }
 
 func keysApart(t *trial) {

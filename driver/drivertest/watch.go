@@ -28,8 +28,8 @@ func watchCases() []testCase {
 // watcher returns the store as a Watcher, or skips.
 func (t *trial) watcher() driver.Watcher {
 	t.Helper()
-	w, ok := t.Store.(driver.Watcher)
-	if !ok {
+	w := driver.AbilitiesOf(t.Store).Watcher
+	if w == nil {
 		t.Skipf("the store is no driver.Watcher")
 	}
 	return w

@@ -114,7 +114,7 @@ func (t *trial) overwrite(key string, prev driver.Version, n int) driver.Version
 func (t *trial) watchBriefly(key string) {
 	ctx, cancel := t.context()
 	defer cancel()
-	stop, err := t.Store.(driver.Watcher).Watch(ctx, key, func(driver.Entry) {})
+	stop, err := driver.AbilitiesOf(t.Store).Watcher.Watch(ctx, key, func(driver.Entry) {})
 	if err != nil {
 		t.Errorf("watch of %q: %v", key, err)
 		return

@@ -2,12 +2,16 @@ package faults_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/able"
 )
 
 type operated interface {
@@ -38,4 +42,15 @@ func TestConformance(t *testing.T) {
 
 func TestConformancePolled(t *testing.T) {
 	drivertest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
+}
+
+// An election over a wrapped store keeps to the limits of the store inside.
+func TestElectionKnowsTheLimits(t *testing.T) {
+	f := faults.New(able.Store{Store: memory.New()}, 1, faults.Plan{})
+	for lease, refused := range map[time.Duration]bool{6 * time.Second: true, 8 * time.Second: false, 10 * time.Second: true} {
+		_, err := tenure.New(f, "k", tenure.Config{Lease: lease})
+		if err == nil || !strings.Contains(err.Error(), "no key") || strings.Contains(err.Error(), "Lease is") != refused {
+			t.Errorf("lease %v: %v", lease, err)
+		}
+	}
 }

@@ -6,10 +6,11 @@
 //		MaxDelay: 200 * time.Millisecond,
 //	})
 //
-// The result is a driver.Watcher, driver.Bounded or driver.Inspector if the store inside is one,
-// and has no other optional interface. Faults come by chance, from the [Plan]; by script, from
-// [Store.Next]; and for all operations, from [Store.Partition]. At most one fault strikes an
-// operation. For more, wrap twice: for example, one store per candidate over a common one.
+// The result is a driver.Wrapper with the abilities of the store inside. Faults strike reads,
+// writes, watches and pushes; all other abilities suffer partitions alone. Faults come by chance,
+// from the [Plan]; by script, from [Store.Next]; and for all operations, from [Store.Partition]. At
+// most one fault strikes an operation. For more, wrap twice: for example, one store per candidate
+// over a common one.
 //
 // The random choice depends only on the seed, on the kind of the operation and on how many
 // operations of that kind came before. The same order of operations gives the same faults. A
@@ -35,10 +36,10 @@ import (
 var ErrInjected = errors.New("injected fault")
 
 // Store is a driver.Store that fails on purpose, with methods to control its faults. It is made by
-// New. Beyond this it implements driver.Watcher, driver.Bounded and driver.Inspector exactly if the
-// store inside does. All its methods may be called from many goroutines.
+// New. Ask for its other abilities, such as driver.Watcher, by driver.AbilitiesOf. All its methods
+// may be called from many goroutines.
 type Store interface {
-	driver.Store
+	driver.Wrapper
 
 	// Next sets faults for the next operations of one kind, one each, in order, after those set
 	// before. None lets an operation pass. While there are any, the plan's chances do not apply to
@@ -68,7 +69,7 @@ type Store interface {
 func New(inner driver.Store, seed uint64, plan Plan) Store {
 	c := &core{inner: inner, seed: seed, plan: plan, seenStates: seenStates{}}
 	c.log.start = time.Now()
-	return assemble(c, inner)
+	return c
 }
 
 // core is the common part of all wrapped stores.

@@ -232,7 +232,7 @@ func TestEndedContextCallsNothing(t *testing.T) {
 	f := faults.New(inner, 1, faults.Plan{Chances: faults.Chances{faults.LandLate: 1}})
 	_, write := f.CompareAndSwap(ctx, key, "", []byte("x"))
 	_, read := f.Read(ctx, key)
-	_, watch := f.(driver.Watcher).Watch(ctx, key, func(driver.Entry) {})
+	_, watch := driver.AbilitiesOf(f).Watcher.Watch(ctx, key, func(driver.Entry) {})
 	for _, err := range []error{write, read, watch} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)

@@ -23,11 +23,11 @@ func TestPartitionHangsEveryCall(t *testing.T) {
 			return err
 		},
 		"watch": func(ctx context.Context, f faults.Store) error {
-			_, err := f.(driver.Watcher).Watch(ctx, key, func(driver.Entry) {})
+			_, err := driver.AbilitiesOf(f).Watcher.Watch(ctx, key, func(driver.Entry) {})
 			return err
 		},
 		"inspect": func(ctx context.Context, f faults.Store) error {
-			_, err := f.(driver.Inspector).Inspect(ctx, time.Second)
+			_, err := driver.AbilitiesOf(f).Inspector.Inspect(ctx, time.Second)
 			return err
 		},
 	}

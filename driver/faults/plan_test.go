@@ -1,7 +1,10 @@
 package faults_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/able"
 )
 
 var rough = faults.Plan{
@@ -149,63 +153,45 @@ func TestLogIsBounded(t *testing.T) {
 }
 
 func TestAbilitiesAreThoseOfTheInnerStore(t *testing.T) {
-	m := memory.New()
-	type (
-		s = driver.Store
-		w = driver.Watcher
-		b = driver.Bounded
-		i = driver.Inspector
-	)
-	tests := map[string]driver.Store{
-		"": struct{ s }{m},
-		"watch": struct {
-			s
-			w
-		}{m, m},
-		"bounds": struct {
-			s
-			b
-		}{m, m},
-		"inspects": struct {
-			s
-			i
-		}{m, m},
-		"watch bounds": struct {
-			s
-			w
-			b
-		}{m, m, m},
-		"watch inspects": struct {
-			s
-			w
-			i
-		}{m, m, m},
-		"bounds inspects": struct {
-			s
-			b
-			i
-		}{m, m, m},
-		"watch bounds inspects": struct {
-			s
-			w
-			b
-			i
-		}{m, m, m, m},
-	}
-	for want, inner := range tests {
-		var got []string
+	for name, inner := range map[string]driver.Store{"all": able.Store{}, "none": struct{ driver.Store }{memory.New()}} {
 		f := faults.New(inner, 1, faults.Plan{})
-		if _, ok := f.(driver.Watcher); ok {
-			got = append(got, "watch")
-		}
-		if bounded, ok := f.(driver.Bounded); ok && bounded.MinLease() == m.MinLease() {
-			got = append(got, "bounds")
-		}
-		if _, ok := f.(driver.Inspector); ok {
-			got = append(got, "inspects")
-		}
-		if got := strings.Join(got, " "); got != want {
-			t.Errorf("a store with %q became one with %q", want, got)
+		if got, want := able.Answers(t.Context(), f), able.Answers(t.Context(), inner); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
+}
+
+// No ability passes by a partition. A question that does not arrive is not answered.
+func TestPartitionCutsEveryAbility(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cells := memory.New()
+		f := faults.New(able.Store{}, 1, faults.Plan{})
+		f.Partition()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		a := driver.AbilitiesOf(f)
+		_, watch := a.Watcher.Watch(ctx, key, func(driver.Entry) {})
+		_, inspect := a.Inspector.Inspect(ctx, time.Second)
+		_, list := a.Lister.Keys(ctx)
+		_, ask := a.Presence.Candidates(ctx, key)
+		for name, err := range map[string]error{"watch": watch, "inspect": inspect, "list": list, "ask": ask, "rights": a.RightsChecker.CheckRights(ctx, key)} {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		g := faults.New(cells, 1, faults.Plan{})
+		stop, err := driver.AbilitiesOf(g).Presence.Announce(t.Context(), key, func() []byte { return []byte("a") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		for _, cut := range []bool{false, true} {
+			if cut {
+				g.Partition()
+			}
+			if all, err := cells.Candidates(t.Context(), key); err != nil || (len(all) == 0) != cut {
+				t.Errorf("cut %v: %q, %v", cut, all, err)
+			}
+		}
+	})
 }

@@ -34,7 +34,7 @@ func (h *pushed) text() string {
 
 func watch(t *testing.T, f faults.Store, see func(driver.Entry)) (stop func()) {
 	t.Helper()
-	stop, err := f.(driver.Watcher).Watch(t.Context(), key, see)
+	stop, err := driver.AbilitiesOf(f).Watcher.Watch(t.Context(), key, see)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestSetUpOfWatchFails(t *testing.T) {
 				defer cancel()
 				var h pushed
 				start := time.Now()
-				_, err := f.(driver.Watcher).Watch(ctx, key, h.see)
+				_, err := driver.AbilitiesOf(f).Watcher.Watch(ctx, key, h.see)
 				if took := time.Since(start); !errors.Is(err, tt.err) || took != tt.after {
 					t.Errorf("error %v after %v, want %v after %v", err, took, tt.err, tt.after)
 				}

@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/records"
+	"github.com/tenure-go/tenure/internal/test/able"
 )
 
 func TestRead(t *testing.T) {
@@ -50,6 +52,19 @@ func TestTapShowsTheReadsAndPushesOfAnElection(t *testing.T) {
 		"pushed": func() driver.Store { return memory.New() }, "polled": func() driver.Store { return memory.NewPolled() },
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { seesRenewals(t, store()) }) })
+	}
+}
+
+func TestTapKeepsAbilities(t *testing.T) {
+	var seen int
+	tapped := records.Tap(able.Store{}, func(_ string, _ driver.Entry, pushed bool) { seen++ })
+	got, want := able.Answers(t.Context(), tapped), able.Answers(t.Context(), able.Store{})
+	delete(want, "LeaseLimiter")
+	if !maps.Equal(got, want) || seen != 1 {
+		t.Errorf("%v, want %v; %d pushes seen", got, want, seen)
+	}
+	if got := able.Answers(t.Context(), records.Tap(struct{ driver.Store }{able.Store{}}, nil)); len(got) > 0 {
+		t.Errorf("abilities from nowhere: %v", got)
 	}
 }
 

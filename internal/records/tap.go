@@ -2,36 +2,31 @@ package records
 
 import (
 	"context"
-	"time"
 
 	"github.com/tenure-go/tenure/driver"
 )
 
 // Tap returns a store that calls see for each entry that s reads or pushes, before the election
-// gets it. See must return at once, and may be called concurrently. The result has only two of the
-// optional interfaces of s: driver.Bounded and driver.Watcher.
+// gets it. See must return at once, and may be called concurrently. The result has the abilities of
+// s, except for driver.LeaseLimiter: it is for observers, whose lease no record has.
 func Tap(s driver.Store, see func(key string, e driver.Entry, pushed bool)) driver.Store {
-	t := &tap{s, unbounded{}, see}
-	if b, ok := s.(driver.Bounded); ok {
-		t.Bounded = b
-	}
-	if w, ok := s.(driver.Watcher); ok {
-		return &watchedTap{t, w}
-	}
-	return t
+	return &tap{s, see}
 }
 
 type tap struct {
 	driver.Store
-	driver.Bounded
 	see func(key string, e driver.Entry, pushed bool)
 }
 
-// unbounded is the driver.Bounded of a store that has no limits.
-type unbounded struct{}
-
-func (unbounded) MinLease() time.Duration { return time.Millisecond }
-func (unbounded) CheckKey(string) error   { return nil }
+// Abilities returns those of the store. Its pushes pass through the tap.
+func (t *tap) Abilities() driver.Abilities {
+	a := driver.AbilitiesOf(t.Store)
+	a.LeaseLimiter = nil
+	if a.Watcher != nil {
+		a.Watcher = tappedWatcher{a.Watcher, t.see}
+	}
+	return a
+}
 
 // Read reads the store, and calls see.
 func (t *tap) Read(ctx context.Context, key string) (driver.Entry, error) {
@@ -42,14 +37,14 @@ func (t *tap) Read(ctx context.Context, key string) (driver.Entry, error) {
 	return e, err
 }
 
-type watchedTap struct {
-	*tap
-	watcher driver.Watcher
+type tappedWatcher struct {
+	inner driver.Watcher
+	see   func(key string, e driver.Entry, pushed bool)
 }
 
 // Watch watches the store, and calls the see of Tap first.
-func (t *watchedTap) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-	return t.watcher.Watch(ctx, key, func(e driver.Entry) {
+func (t tappedWatcher) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	return t.inner.Watch(ctx, key, func(e driver.Entry) {
 		if e.Lost == nil {
 			t.see(key, e, true)
 		}

@@ -29,7 +29,7 @@ func TestLimitsComeFromTheStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := store.(driver.Bounded)
+		b := driver.AbilitiesOf(store)
 		if got := b.MinLease(); got != c.lease {
 			t.Errorf("%s: least lease %v", c.raw, got)
 		}

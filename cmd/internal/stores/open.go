@@ -75,8 +75,8 @@ func (s *Store) Check(ctx context.Context, key string) error {
 // Inspect reports unsafe settings of the store for elections with leases up to the given one. Its
 // errors have hints.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	inspector, ok := s.Driver.(driver.Inspector)
-	if !ok {
+	inspector := driver.AbilitiesOf(s.Driver).Inspector
+	if inspector == nil {
 		return nil, nil
 	}
 	found, err := inspector.Inspect(ctx, lease)

@@ -134,7 +134,7 @@ func TestSQLiteFileIsCreatedOnlyOnRequest(t *testing.T) {
 		if found, err := s.Inspect(t.Context(), time.Second); err != nil || len(found) != 0 {
 			t.Errorf("got findings %v, %v", found, err)
 		}
-		if b, ok := s.Driver.(driver.Bounded); !ok || b.MinLease() != time.Second {
+		if driver.AbilitiesOf(s.Driver).MinLease() != time.Second {
 			t.Error("the shortest lease is not that of the driver")
 		}
 		if err := s.Close(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -114,6 +115,16 @@ func newFleet(t *testing.T, seed uint64, cond conditions, ttl time.Duration, sto
 	return f
 }
 
+// unlimited hides the longest lease, as a program does that does not ask for it. The translation
+// alone must then keep to it.
+type unlimited struct{ driver.Store }
+
+func (u unlimited) Abilities() driver.Abilities {
+	a := driver.AbilitiesOf(u.Store)
+	a.LeaseLimiter = nil
+	return a
+}
+
 // close ends all processes. It may be called twice.
 func (f *fleet) close() report {
 	for i := range f.places {
@@ -199,7 +210,7 @@ func (f *fleet) startOn(i int, store *natskv.Store) *newOne {
 			faults.Drop: 0.02, faults.Delay: 0.05,
 		}}
 	}
-	n := &newOne{id: fmt.Sprintf("server-%d", i), store: store, line: faults.New(store, uint64(f.between(0, time.Hour)), plan), won: f.begin}
+	n := &newOne{id: fmt.Sprintf("server-%d", i), store: store, line: faults.New(unlimited{store}, uint64(f.between(0, time.Hour)), plan), won: f.begin}
 	f.put(3+i, n)
 	if err := n.start(f.cond.lease); err != nil {
 		f.Fatal(err)

@@ -97,10 +97,10 @@ func (c *candidate) nominate(ctx context.Context, store *stores.Store, cfg *tenu
 // join returns the store for the election. If the store does not push, the candidate reports its
 // writes to the demo, and has peers if they are set. Call leave after the election.
 func (c *candidate) join(ctx context.Context, store driver.Store, cfg *tenure.Config) (on driver.Store, leave func(), err error) {
-	if _, pushes := store.(driver.Watcher); pushes {
+	if driver.AbilitiesOf(store).Watcher != nil {
 		return store, func() {}, nil
 	}
-	reporting := &reportingStore{store, store.(driver.Bounded), c.reports}
+	reporting := &reportingStore{store, c.reports}
 	if c.spec.Peer == nil {
 		return reporting, func() {}, nil
 	}

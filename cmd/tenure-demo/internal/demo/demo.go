@@ -74,8 +74,8 @@ func (o Options) tryNomination(ctx context.Context, store *stores.Store) error {
 // watch watches the renewals that the store pushes. If it does not push, the candidates report
 // their writes.
 func (d *director) watch(ctx context.Context, store *stores.Store) (stop func()) {
-	w, ok := store.Driver.(driver.Watcher)
-	if !ok {
+	w := driver.AbilitiesOf(store.Driver).Watcher
+	if w == nil {
 		return func() {}
 	}
 	sights, stop, err := look(ctx, w, d.options.Election)

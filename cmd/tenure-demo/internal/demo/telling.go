@@ -11,9 +11,11 @@ import (
 // need not poll.
 type reportingStore struct {
 	driver.Store
-	driver.Bounded
 	reports *reporter
 }
+
+// Abilities returns those of the store. Only writes pass through this one.
+func (t *reportingStore) Abilities() driver.Abilities { return driver.AbilitiesOf(t.Store) }
 
 // CompareAndSwap calls the store, and reports a successful write. The stamp is the time of the
 // answer: other processes may have read the record a little earlier, but not before the write.
