@@ -1,13 +1,11 @@
 package peer
 
 import (
-	"bytes"
 	"context"
-	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 	"github.com/tenure-go/tenure/internal/loglimit"
 )
 
@@ -19,7 +17,8 @@ type hub struct {
 
 	mu      sync.Mutex
 	closed  bool
-	subject map[string]*watchedKey
+	watches watches.Set
+	subject map[string]*watchedKey // by key, while it has watches
 	// heard has the targets of keys without a watch yet, because the first read may come before the
 	// first watch.
 	heard     map[string]target
@@ -38,15 +37,9 @@ type target struct {
 
 // watchedKey is one key with watches. Its fields are under the hub's lock.
 type watchedKey struct {
-	watches []*watch // replaced, never changed in place: notify iterates over it without the lock
 	target  target
 	run     *follower // the last follower; it may have ended
 	trouble string    // the last report, for any leader
-}
-
-type watch struct {
-	see     func(driver.Entry)
-	stopped atomic.Bool
 }
 
 func newHub(d *dialler, cfg Config) *hub {
@@ -54,34 +47,32 @@ func newHub(d *dialler, cfg Config) *hub {
 }
 
 func (h *hub) watch(key string, see func(driver.Entry)) (stop func(), err error) {
-	w := &watch{see: see}
+	w := watches.New(key, see)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return nil, errClosed
 	}
-	s := h.subject[key]
-	if s == nil {
-		s = &watchedKey{}
+	h.watches.Put(w)
+	if h.subject[key] == nil {
+		s := &watchedKey{}
 		h.subject[key] = s
 		h.follow(key, s, h.heard[key])
 		delete(h.heard, key)
 	}
-	s.watches = append(slices.Clone(s.watches), w)
-	return func() { h.unwatch(key, s, w) }, nil
+	return func() { h.unwatch(w) }, nil
 }
 
 // unwatch ends the connection with the last watch.
-func (h *hub) unwatch(key string, s *watchedKey, w *watch) {
-	if w.stopped.Swap(true) {
+func (h *hub) unwatch(w *watches.Watch) {
+	if !w.Stop() {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.watches = slices.DeleteFunc(slices.Clone(s.watches), func(other *watch) bool { return other == w })
-	if len(s.watches) == 0 && h.subject[key] == s {
-		h.follow(key, s, target{})
-		delete(h.subject, key)
+	if h.watches.Remove(w) {
+		h.follow(w.Key(), h.subject[w.Key()], target{})
+		delete(h.subject, w.Key())
 	}
 }
 
@@ -145,36 +136,27 @@ func (h *hub) isNewReport(r *follower, err error) bool {
 	return true
 }
 
-// notify calls the watches of a key without the lock, so that they may use the store, and gives
-// each a value of its own.
+// notify calls the watches of a key without the lock, so that they may use the store.
 func (h *hub) notify(key string, e driver.Entry) { h.notifyFrom(nil, key, e) }
 
 // notifyFrom is notify for a change that a follower received. It ignores a follower that was
 // replaced.
 func (h *hub) notifyFrom(r *follower, key string, e driver.Entry) {
 	h.mu.Lock()
-	var watches []*watch
+	var to []*watches.Watch
 	if s := h.subject[key]; s != nil && (r == nil || s.run == r) {
-		watches = s.watches
+		to = h.watches.Of(key)
 	}
 	h.mu.Unlock()
-	for _, w := range watches {
-		if !w.stopped.Load() {
-			own := e
-			own.Value = bytes.Clone(e.Value)
-			w.see(own)
-		}
-	}
+	watches.Push(to, e)
 }
 
 // close stops all watches and returns when all followers have ended.
 func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
+	h.watches.StopAll()
 	for _, s := range h.subject {
-		for _, w := range s.watches {
-			w.stopped.Store(true)
-		}
 		if s.run != nil {
 			s.run.cancel()
 		}

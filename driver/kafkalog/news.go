@@ -1,38 +1,25 @@
 package kafkalog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 )
-
-// watch is one caller of Watch.
-type watch struct {
-	see     func(driver.Entry)
-	stopped atomic.Bool
-}
 
 // news are the calls to make once the lock is released.
 type news struct {
-	watches []*watch
-	entry   driver.Entry
+	to    []*watches.Watch
+	entry driver.Entry
 }
 
 func tell(all []news) {
 	for _, n := range all {
-		for _, w := range n.watches {
-			if !w.stopped.Load() {
-				own := n.entry
-				own.Value = bytes.Clone(n.entry.Value)
-				w.see(own)
-			}
-		}
+		watches.Push(n.to, n.entry)
 	}
 }
 
@@ -46,8 +33,8 @@ func (s *Store) Watch(_ context.Context, key string, see func(driver.Entry)) (st
 	if err := checkKey(key); err != nil {
 		return nil, fmt.Errorf("kafkalog: watch: %w", err)
 	}
-	w := &watch{see: see}
-	lost, err := s.add(key, w)
+	w := watches.New(key, see)
+	lost, err := s.add(w)
 	if err != nil {
 		return nil, fmt.Errorf("kafkalog: watch %s in topic %s: %w", key, s.wire.topic, err)
 	}
@@ -57,17 +44,23 @@ func (s *Store) Watch(_ context.Context, key string, see func(driver.Entry)) (st
 			see(driver.Entry{Unverified: true})
 		}
 	}
-	return func() { s.unwatch(key, w) }, nil
+	return func() {
+		if w.Stop() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.watches.Remove(w)
+		}
+	}, nil
 }
 
 // add returns why nothing is pushed at present, if that is so.
-func (s *Store) add(key string, w *watch) (lost, err error) {
+func (s *Store) add(w *watches.Watch) (lost, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(s.trouble, errClosed) {
 		return nil, errClosed
 	}
-	s.watches[key] = append(slices.Clone(s.watches[key]), w)
+	s.watches.Put(w)
 	if s.told {
 		lost = s.trouble
 	}
@@ -81,21 +74,6 @@ func (s *Store) hears() bool {
 	return !s.told
 }
 
-// unwatch replaces the slice of the key, since tell may be iterating over the old one.
-func (s *Store) unwatch(key string, w *watch) {
-	if w.stopped.Swap(true) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rest := slices.DeleteFunc(slices.Clone(s.watches[key]), func(other *watch) bool { return other == w })
-	if len(rest) == 0 {
-		delete(s.watches, key)
-		return
-	}
-	s.watches[key] = rest
-}
-
 // adopt makes a stretch the one that calls use, and notifies the watches of its first state.
 func (s *Store) adopt(st *stretch) {
 	s.mu.Lock()
@@ -107,8 +85,8 @@ func (s *Store) adopt(st *stretch) {
 	s.troubled(nil) // the watches get the present state below
 	s.changing()
 	var all []news
-	for key, watches := range s.watches {
-		all = append(all, news{watches, s.entry(st, key)})
+	for _, key := range s.watches.Keys() {
+		all = append(all, news{s.watches.Of(key), s.entry(st, key)})
 	}
 	s.mu.Unlock()
 	tell(all)
@@ -120,8 +98,8 @@ func (s *Store) take(st *stretch, h haul) {
 	var all []news
 	st.fill(h, func(p post, effective bool) {
 		st.settle(p, effective)
-		if watches := s.watches[p.key]; effective && watches != nil {
-			all = append(all, news{watches, driver.Entry{Value: p.value, Version: p.version(), Floor: s.raise(st, p.offset+1)}})
+		if to := s.watches.Of(p.key); effective && to != nil {
+			all = append(all, news{to, driver.Entry{Value: p.value, Version: p.version(), Floor: s.raise(st, p.offset+1)}})
 		}
 	})
 	st.wake()
@@ -189,10 +167,7 @@ func (s *Store) troubled(why error) (all []news) {
 		s.since, s.told = time.Now(), true
 		e.Lost = fmt.Errorf("kafkalog: topic %s cannot be read: %w", s.wire.topic, why)
 	}
-	for _, watches := range s.watches {
-		all = append(all, news{watches, e})
-	}
-	return all
+	return []news{{s.watches.All(), e}}
 }
 
 // changing is called under the lock.

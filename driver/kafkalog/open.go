@@ -57,7 +57,6 @@ func newStore(client *kgo.Client, topic string, set settings) *Store {
 		wire:    &wire{client: client, topic: topic, timeout: set.timeout},
 		client:  client,
 		changed: make(chan struct{}),
-		watches: map[string][]*watch{},
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -34,7 +35,7 @@ type Store struct {
 	told      bool          // the watches know of it
 	changed   chan struct{} // closed at the next change of now or trouble
 	interrupt context.CancelCauseFunc
-	watches   map[string][]*watch
+	watches   watches.Set
 	queue     []*draft
 	batches   []*batch // on their way
 	senders   int
@@ -127,12 +128,7 @@ func admit(ctx context.Context, key string, value []byte) error {
 // It may be called more than once, but not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	for _, watches := range s.watches {
-		for _, w := range watches {
-			w.stopped.Store(true)
-		}
-	}
-	clear(s.watches)
+	s.watches.StopAll()
 	s.mu.Unlock()
 	s.stop()
 	s.lose(errClosed) // from here on no call begins anything

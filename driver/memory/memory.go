@@ -27,6 +27,7 @@ import (
 	"sync"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 // never is the version of a cell that was never written. It is not a number, so no write has it.
@@ -36,11 +37,12 @@ const never driver.Version = "never"
 // many goroutines. It implements driver.Store, driver.Bounded, driver.Inspector, driver.Lister and
 // driver.Presence.
 type Polled struct {
-	mu    sync.Mutex
-	seq   uint64
-	era   uint64 // 1, and one more each time the store is recreated
-	cells map[string]cell
-	feeds map[string]*feed // by key; stays empty unless the Polled is part of a Store
+	mu      sync.Mutex
+	seq     uint64
+	era     uint64 // 1, and one more each time the store is recreated
+	cells   map[string]cell
+	watches watches.Set
+	feeds   map[string]*feed // by key; stays empty unless the Polled is part of a Store
 
 	present []*announced // never changed in place
 }

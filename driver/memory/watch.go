@@ -1,12 +1,10 @@
 package memory
 
 import (
-	"bytes"
 	"context"
-	"slices"
-	"sync/atomic"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 // feed carries the changes of one key to its watches. All fields are guarded by the store's lock.
@@ -14,14 +12,9 @@ import (
 // on this feed, which then pushes the new entry, too. That keeps the entries of a key in the order
 // of its writes.
 type feed struct {
-	watches []*watch // replaced, never changed in place: a push iterates over it without the lock
+	key     string
 	queued  []driver.Entry
 	pushing bool
-}
-
-type watch struct {
-	see     func(driver.Entry)
-	stopped atomic.Bool
 }
 
 // Watch calls see for every later change of the cell, in order, until stop is called. It does not
@@ -33,28 +26,24 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 	if err := s.admit(ctx, key); err != nil {
 		return nil, err
 	}
-	w := &watch{see: see}
+	w := watches.New(key, see)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.feeds[key]
-	if f == nil {
-		f = &feed{}
-		s.feeds[key] = f
+	s.watches.Put(w)
+	if s.feeds[key] == nil {
+		s.feeds[key] = &feed{key: key}
 	}
-	f.watches = append(slices.Clone(f.watches), w)
-	return func() { s.unwatch(key, f, w) }, nil
-}
-
-func (s *Store) unwatch(key string, f *feed, w *watch) {
-	if w.stopped.Swap(true) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.watches = slices.DeleteFunc(slices.Clone(f.watches), func(other *watch) bool { return other == w })
-	if len(f.watches) == 0 {
-		delete(s.feeds, key)
-	}
+	return func() {
+		if !w.Stop() {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.watches.Remove(w) {
+			s.feeds[key].queued = nil // a push that is under way ends, and leaves later watches alone
+			delete(s.feeds, key)
+		}
+	}, nil
 }
 
 // queue adds the entry of a write and returns the feed to push, nil if there is no watch. It is
@@ -73,13 +62,11 @@ func (p *Polled) push(f *feed) {
 		return
 	}
 	for {
-		e, watches, more := p.next(f)
+		e, to, more := p.next(f)
 		if !more {
 			return
 		}
-		for _, w := range watches {
-			w.push(e)
-		}
+		watches.Push(to, e)
 	}
 }
 
@@ -97,7 +84,7 @@ func (p *Polled) mustPush(f *feed) bool {
 
 // next removes and returns the oldest entry. If there is none, it clears pushing under the same
 // lock, so a writer that queues an entry later pushes itself.
-func (p *Polled) next(f *feed) (e driver.Entry, watches []*watch, more bool) {
+func (p *Polled) next(f *feed) (e driver.Entry, to []*watches.Watch, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(f.queued) == 0 {
@@ -105,13 +92,5 @@ func (p *Polled) next(f *feed) (e driver.Entry, watches []*watch, more bool) {
 		return driver.Entry{}, nil, false
 	}
 	e, f.queued = f.queued[0], f.queued[1:]
-	return e, f.watches, true
-}
-
-func (w *watch) push(e driver.Entry) {
-	if w.stopped.Load() {
-		return
-	}
-	e.Value = bytes.Clone(e.Value)
-	w.see(e)
+	return e, p.watches.Of(f.key), true
 }

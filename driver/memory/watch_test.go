@@ -109,6 +109,23 @@ func TestCallbackMayStopAnotherWatch(t *testing.T) {
 	}
 }
 
+// A push that goes on after its last watch has stopped must not reach a watch that began later.
+func TestWatchSeesLaterChangesAlone(t *testing.T) {
+	s := New()
+	var stop func()
+	var later collector
+	stop = mustWatch(t, s, "k", func(driver.Entry) {
+		s.Put("k", []byte("before"))
+		stop()
+		mustWatch(t, s, "k", later.see)
+		s.Put("k", []byte("after"))
+	})
+	s.Put("k", []byte("first"))
+	if len(later.entries) != 1 || string(later.entries[0].Value) != "after" {
+		t.Errorf("pushed %+v", later.entries)
+	}
+}
+
 func TestWatchesLeaveNothing(t *testing.T) {
 	s := New()
 	before := runtime.NumGoroutine()

@@ -1,16 +1,13 @@
 package pgxstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 // hub gives what one connection hears to the watches of each key.
@@ -22,29 +19,21 @@ type hub struct {
 	tried   chan struct{}      // is closed when the feed has opened a connection, or failed to
 	opened  bool               // the feed has opened a connection
 	lost    error              // why no notifications come; nil: they come, or tried is not closed
-	watches map[string][]*watch
+	watches watches.Set
+	began   watches.Set // those that hear why no notifications come
 }
-
-// watch is one watch of a key.
-type watch struct {
-	see     func(driver.Entry)
-	began   bool // it hears why no notifications come
-	stopped atomic.Bool
-}
-
-func newHub(l *listener) *hub { return &hub{listener: l, watches: map[string][]*watch{}} }
 
 // watch waits for the first attempt to connect. If the deadline of ctx comes before, as on an
 // overloaded server, the attempt goes on, and the watch begins without notifications.
 func (h *hub) watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-	w := &watch{see: see}
+	w := watches.New(key, see)
 	stop = func() {
-		if !w.stopped.Swap(true) {
-			h.remove(key, w)
+		if w.Stop() {
+			h.remove(w)
 		}
 	}
 	select {
-	case <-h.add(key, w):
+	case <-h.add(w):
 	case <-ctx.Done():
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			stop()
@@ -66,10 +55,10 @@ func (h *hub) watch(ctx context.Context, key string, see func(driver.Entry)) (st
 }
 
 // add starts a feed with the first watch.
-func (h *hub) add(key string, w *watch) (tried <-chan struct{}) {
+func (h *hub) add(w *watches.Watch) (tried <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.watches[key] = append(h.watches[key], w)
+	h.watches.Put(w)
 	if h.halt == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		h.halt, h.tried, h.opened, h.lost = cancel, make(chan struct{}), false, nil
@@ -79,7 +68,7 @@ func (h *hub) add(key string, w *watch) (tried <-chan struct{}) {
 }
 
 // begin returns why no notifications come, or the error of a first attempt to connect that failed.
-func (h *hub) begin(w *watch) (lost, err error) {
+func (h *hub) begin(w *watches.Watch) (lost, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -90,7 +79,7 @@ func (h *hub) begin(w *watch) (lost, err error) {
 	default:
 		h.lost = driver.ErrConnecting
 	}
-	w.began = true
+	h.began.Put(w)
 	return h.lost, nil
 }
 
@@ -133,59 +122,34 @@ func (h *hub) hears() bool {
 
 // tellAll pushes an entry to all elections whose watch has begun.
 func (h *hub) tellAll(e driver.Entry) {
-	for _, w := range h.began() {
-		w.push(e)
-	}
+	h.mu.Lock()
+	all := h.began.All()
+	h.mu.Unlock()
+	watches.Push(all, e)
 }
 
 // remove ends the feed with the last watch.
-func (h *hub) remove(key string, w *watch) {
+func (h *hub) remove(w *watches.Watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rest := slices.DeleteFunc(slices.Clone(h.watches[key]), func(o *watch) bool { return o == w })
-	if len(rest) > 0 {
-		h.watches[key] = rest
-		return
-	}
-	delete(h.watches, key)
-	if len(h.watches) == 0 && h.halt != nil {
+	h.began.Remove(w)
+	if h.watches.Remove(w); h.watches.Empty() && h.halt != nil {
 		h.halt()
 		h.halt = nil
 	}
-}
-
-func (h *hub) began() (all []*watch) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, w := range slices.Concat(slices.Collect(maps.Values(h.watches))...) {
-		if w.began {
-			all = append(all, w)
-		}
-	}
-	return all
 }
 
 // watched reports whether somebody watches the key.
 func (h *hub) watched(key string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.watches[key]) > 0
+	return len(h.watches.Of(key)) > 0
 }
 
-// deliver calls the watches without the lock, so that they may use the store, and gives each a
-// value of its own.
+// deliver calls the watches of a key without the lock, so that they may use the store.
 func (h *hub) deliver(key string, e driver.Entry) {
 	h.mu.Lock()
-	all := h.watches[key]
+	all := h.watches.Of(key)
 	h.mu.Unlock()
-	for _, w := range all {
-		w.push(e)
-	}
-}
-
-func (w *watch) push(e driver.Entry) {
-	if !w.stopped.Load() {
-		e.Value = bytes.Clone(e.Value)
-		w.see(e)
-	}
+	watches.Push(all, e)
 }

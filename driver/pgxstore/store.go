@@ -37,7 +37,7 @@ func New(db *sql.DB, listen *pgx.ConnConfig, opts ...sqlstore.Option) (*Store, e
 		config: listenerConfig(listen), query: s.ChannelQuery(), db: db,
 		before: func(context.Context, *pgx.ConnConfig) error { return nil },
 	}
-	return &Store{Store: s, hub: newHub(l)}, nil
+	return &Store{Store: s, hub: &hub{listener: l}}, nil
 }
 
 // BeforeConnect sets a function that is called before each connection that listens, with a copy of

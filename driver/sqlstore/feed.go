@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 const (
@@ -55,7 +56,7 @@ type feed struct {
 	asked        int64  // the last answer about the version of the data; negative: none
 
 	known   map[string]driver.Version // what was pushed last, by key
-	fresh   []*watch                  // have not been told anything
+	fresh   []*watches.Watch          // have not been told anything
 	failing time.Time                 // the first failure in a row; zero: none
 	lost    bool                      // the elections poll
 }
@@ -168,8 +169,8 @@ func (f *feed) read(ctx context.Context) error {
 	f.fresh = append(f.fresh, f.hub.takeFresh(ctx)...)
 	var keys []string
 	for _, w := range f.fresh {
-		delete(f.known, w.key)
-		keys = append(keys, w.key)
+		delete(f.known, w.Key())
+		keys = append(keys, w.Key())
 	}
 	if now != f.asked {
 		keys = f.hub.keys()
@@ -260,9 +261,7 @@ func (f *feed) tell(ctx context.Context, err error) {
 	f.fresh = append(f.fresh, f.hub.takeFresh(ctx)...)
 	untold := f.fresh
 	if f.fresh = nil; f.lost {
-		for _, w := range untold {
-			w.push(silence)
-		}
+		watches.Push(untold, silence)
 		return
 	}
 	f.lost = true

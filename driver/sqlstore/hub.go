@@ -1,15 +1,12 @@
 package sqlstore
 
 import (
-	"bytes"
 	"context"
-	"maps"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 // hub gives the changes that one feed finds to the watches of each key.
@@ -20,23 +17,16 @@ type hub struct {
 	mu      sync.Mutex
 	halt    context.CancelFunc // ends the feed that is running; nil: none is
 	woken   chan struct{}      // tells that feed of new watches
-	watches map[string][]*watch
-	fresh   []*watch // have not been told anything
-}
-
-// watch is one watch of a key.
-type watch struct {
-	key     string
-	see     func(driver.Entry)
-	stopped atomic.Bool
+	watches watches.Set
+	fresh   []*watches.Watch // have not been told anything
 }
 
 // watch starts a feed with the first watch.
 func (h *hub) watch(key string, see func(driver.Entry)) (stop func()) {
-	w := &watch{key: key, see: see}
+	w := watches.New(key, see)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.watches[key] = append(h.watches[key], w)
+	h.watches.Put(w)
 	h.fresh = append(h.fresh, w)
 	if h.halt == nil {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -48,23 +38,17 @@ func (h *hub) watch(key string, see func(driver.Entry)) (stop func()) {
 	default:
 	}
 	return func() {
-		if !w.stopped.Swap(true) {
+		if w.Stop() {
 			h.remove(w)
 		}
 	}
 }
 
 // remove ends the feed with the last watch.
-func (h *hub) remove(w *watch) {
+func (h *hub) remove(w *watches.Watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rest := slices.DeleteFunc(slices.Clone(h.watches[w.key]), func(o *watch) bool { return o == w })
-	if len(rest) > 0 {
-		h.watches[w.key] = rest
-		return
-	}
-	delete(h.watches, w.key)
-	if len(h.watches) == 0 && h.halt != nil {
+	if h.watches.Remove(w); h.watches.Empty() && h.halt != nil {
 		h.halt()
 		h.halt, h.fresh = nil, nil
 	}
@@ -72,7 +56,7 @@ func (h *hub) remove(w *watch) {
 
 // takeFresh returns the watches that have not been told anything, once. The context is that of the
 // feed: another one may be running.
-func (h *hub) takeFresh(ctx context.Context) []*watch {
+func (h *hub) takeFresh(ctx context.Context) []*watches.Watch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil {
@@ -87,25 +71,15 @@ func (h *hub) takeFresh(ctx context.Context) []*watch {
 func (h *hub) keys() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(h.watches))
+	return h.watches.Keys()
 }
 
 // deliver calls the watches of a key without the lock, so that they may use the store.
 func (h *hub) deliver(ctx context.Context, key string, e driver.Entry) {
 	h.mu.Lock()
-	all := h.watches[key]
+	all := h.watches.Of(key)
 	h.mu.Unlock()
 	if ctx.Err() == nil {
-		for _, w := range all {
-			w.push(e)
-		}
-	}
-}
-
-// push gives the watch a value of its own.
-func (w *watch) push(e driver.Entry) {
-	if !w.stopped.Load() {
-		e.Value = bytes.Clone(e.Value)
-		w.see(e)
+		watches.Push(all, e)
 	}
 }

@@ -42,7 +42,7 @@ func NewSQLite(db *sql.DB, opts ...Option) (*SQLiteStore, error) {
 	for _, opt := range opts {
 		opt(&set)
 	}
-	return &SQLiteStore{s, &hub{store: s, every: set.every, watches: map[string][]*watch{}}}, nil
+	return &SQLiteStore{s, &hub{store: s, every: set.every}}, nil
 }
 
 // WithInterval makes the store of [NewSQLite] ask for changes at this interval, and not when the
