@@ -2,8 +2,14 @@ package peer
 
 import (
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"sync"
+
+	"github.com/tenure-go/tenure/driver"
 )
 
 // identities holds the incarnations that this process made. Each is a public key. The private keys,
@@ -50,3 +56,70 @@ func publicKey(incarnation string) (ed25519.PublicKey, bool) {
 var text = base64.RawURLEncoding.Strict()
 
 func newIdentities() *identities { return &identities{keys: map[string]ed25519.PrivateKey{}} }
+
+const (
+	// domain begins every signed message, so that no signature means anything elsewhere.
+	domain = "tenure peer proof 1\n"
+
+	challengeHeader = "Tenure-Challenge"
+	proofHeader     = "Tenure-Proof"
+	challengeSize   = 32
+)
+
+var errProof = errors.New("the peer does not prove that it holds the record's incarnation")
+
+// statement is the text that a leader signs. It says to the client that drew the challenge that
+// this is the record of the election.
+type statement struct {
+	challenge []byte
+	// place is the number of the event in its stream, from 1; 0 without a stream. So a client
+	// accepts each event only once.
+	place   uint64
+	key     string
+	version driver.Version
+	value   []byte
+}
+
+// message returns the signed bytes. Each part follows its length, so the message is unambiguous.
+func (s statement) message() []byte {
+	m := []byte(domain)
+	for _, part := range [][]byte{
+		s.challenge, binary.BigEndian.AppendUint64(nil, s.place), []byte(s.key), []byte(s.version), s.value,
+	} {
+		m = binary.BigEndian.AppendUint64(m, uint64(len(part)))
+		m = append(m, part...)
+	}
+	return m
+}
+
+// check returns errProof unless the proof is a signature of the statement by this incarnation.
+func (s statement) check(incarnation, proof string) error {
+	key, ok := publicKey(incarnation)
+	if !ok {
+		return errProof
+	}
+	signature, err := text.DecodeString(proof)
+	if err != nil || !ed25519.Verify(key, s.message(), signature) {
+		return errProof
+	}
+	return nil
+}
+
+func newChallenge() []byte {
+	c := make([]byte, challengeSize)
+	_, _ = rand.Read(c) // it never fails
+	return c
+}
+
+// parseChallenge reads the challenge of a request. It is nil without the header: that client wants
+// no proof.
+func parseChallenge(header string) ([]byte, error) {
+	if header == "" {
+		return nil, nil
+	}
+	c, err := text.DecodeString(header)
+	if err != nil || len(c) != challengeSize {
+		return nil, fmt.Errorf("%s is not %d bytes in unpadded base64url", challengeHeader, challengeSize)
+	}
+	return c, nil
+}

@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -155,4 +156,147 @@ func (c *core) CompareAndSwap(ctx context.Context, key string, prev driver.Versi
 		return "", err
 	}
 	return v, nil
+}
+
+// Abilities returns those of the store inside. Watches and pushes are under faults, and a partition
+// cuts off all other calls that would reach a server.
+func (c *core) Abilities() driver.Abilities {
+	a := driver.AbilitiesOf(c.inner)
+	cut := severed{c, a}
+	if a.Watcher != nil {
+		a.Watcher = watcher{c, a.Watcher}
+	}
+	if a.Inspector != nil {
+		a.Inspector = cut
+	}
+	if a.RightsChecker != nil {
+		a.RightsChecker = cut
+	}
+	if a.Lister != nil {
+		a.Lister = cut
+	}
+	if a.Presence != nil {
+		a.Presence = cut
+	}
+	return a
+}
+
+// severed has the abilities of the store inside whose calls hang in a partition.
+type severed struct {
+	c     *core
+	inner driver.Abilities
+}
+
+// reach hangs in a partition until the context ends.
+func (s severed) reach(ctx context.Context) error {
+	if s.c.partitioned.Load() {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func (s severed) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
+	if err := s.reach(ctx); err != nil {
+		return nil, err
+	}
+	return s.inner.Inspector.Inspect(ctx, lease)
+}
+
+func (s severed) CheckRights(ctx context.Context, key string) error {
+	if err := s.reach(ctx); err != nil {
+		return err
+	}
+	return s.inner.RightsChecker.CheckRights(ctx, key)
+}
+
+func (s severed) Keys(ctx context.Context) ([]string, error) {
+	if err := s.reach(ctx); err != nil {
+		return nil, err
+	}
+	return s.inner.Lister.Keys(ctx)
+}
+
+// Announce passes in a partition, as without a connection. No question arrives then.
+func (s severed) Announce(ctx context.Context, key string, who func() []byte) (stop func(), err error) {
+	return s.inner.Presence.Announce(ctx, key, func() []byte {
+		if s.c.partitioned.Load() {
+			return nil
+		}
+		return who()
+	})
+}
+
+func (s severed) Candidates(ctx context.Context, key string) ([][]byte, error) {
+	if err := s.reach(ctx); err != nil {
+		return nil, err
+	}
+	return s.inner.Presence.Candidates(ctx, key)
+}
+
+// logLength bounds the kept events: enough to explain a failure, and few enough for a long run.
+const logLength = 1000
+
+// Event is a fault that struck, the landing of a late write, or the beginning or end of a
+// partition.
+type Event struct {
+	At    time.Duration // since New
+	Op    Op
+	N     uint64 // number of the operation within its kind, from 1; 0 for a partition
+	Key   string
+	Fault Fault
+	Note  string // the outcome of a late write; "partition" or "heal"
+	text  string
+}
+
+// String returns one line.
+func (e Event) String() string {
+	switch {
+	case e.N == 0:
+		return fmt.Sprintf("+%v %s", e.At, e.Note)
+	case e.Note == "":
+		return fmt.Sprintf("+%v %s", e.At, e.text)
+	}
+	return fmt.Sprintf("+%v %s: %s", e.At, e.text, e.Note)
+}
+
+// log keeps the latest events.
+type log struct {
+	start   time.Time
+	events  []Event
+	dropped int
+}
+
+func (l *log) add(o operation, note string) {
+	if len(l.events) == logLength {
+		l.events = l.events[1:]
+		l.dropped++
+	}
+	e := Event{At: time.Since(l.start), Op: o.op, N: o.n, Key: o.key, Fault: o.fault, Note: note, text: o.String()}
+	l.events = append(l.events, e)
+}
+
+func (c *core) note(o operation, note string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log.add(o, note)
+}
+
+func (c *core) Log() []Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Event(nil), c.log.events...)
+}
+
+func (c *core) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "faults: seed %d, plan: %v\n", c.seed, c.plan)
+	if c.log.dropped > 0 {
+		fmt.Fprintf(&b, "(%d earlier events)\n", c.log.dropped)
+	}
+	for _, e := range c.log.events {
+		fmt.Fprintln(&b, e)
+	}
+	return b.String()
 }

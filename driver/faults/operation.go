@@ -1,11 +1,14 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -162,4 +165,187 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return ctx.Err() == nil
 	}
+}
+
+// maxSeenStates is how many states of a key are kept for stale reads.
+const maxSeenStates = 8
+
+// seenStates holds the latest states of each key that were seen, oldest first. No two of them have
+// the same version.
+type seenStates map[string][]driver.Entry
+
+func (c *core) remember(key string, e driver.Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seenStates.add(key, e)
+}
+
+func (p seenStates) add(key string, e driver.Entry) {
+	seen := p[key]
+	for _, old := range seen {
+		if old.Version == e.Version {
+			return
+		}
+	}
+	if len(seen) == maxSeenStates {
+		seen = seen[1:]
+	}
+	e.Value = bytes.Clone(e.Value)
+	p[key] = append(seen, e)
+}
+
+// older sets the answer of a stale read: a state that was seen before the last one. It reports
+// whether there is one.
+func (p seenStates) older(o *operation, r *rand.Rand) bool {
+	seen := p[o.key]
+	if len(seen) < 2 {
+		return false
+	}
+	o.older = seen[r.IntN(len(seen)-1)]
+	o.older.Value = bytes.Clone(o.older.Value)
+	return true
+}
+
+// lateTimeout bounds a late write, because the context of its caller has ended.
+const lateTimeout = 10 * time.Second
+
+// landLate blocks the caller as if the request was lost, and sends the request afterwards. Only
+// here may work of a driver outlive its call, because networks do the same.
+func (c *core) landLate(ctx context.Context, o operation, prev driver.Version, value []byte) error {
+	value = bytes.Clone(value)
+	err := o.lose(ctx)
+	c.lateActions.after(o.delay, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
+		defer cancel()
+		v, err := c.inner.CompareAndSwap(ctx, o.key, prev, value)
+		c.note(o, landing(v, err))
+	})
+	return err
+}
+
+func landing(v driver.Version, err error) string {
+	if err != nil {
+		return "landed: " + err.Error()
+	}
+	return "landed: version " + string(v)
+}
+
+// pending counts the late writes and delayed pushes. It needs no goroutine for them.
+type pending struct {
+	mu    sync.Mutex
+	count int
+	idle  chan struct{} // closed when count falls to 0; made by wait
+}
+
+func (p *pending) after(d time.Duration, do func()) {
+	p.mu.Lock()
+	p.count++
+	p.mu.Unlock()
+	time.AfterFunc(d, func() {
+		defer p.done()
+		do()
+	})
+}
+
+func (p *pending) done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.count--; p.count == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
+	}
+}
+
+func (p *pending) wait() {
+	p.mu.Lock()
+	if p.count == 0 {
+		p.mu.Unlock()
+		return
+	}
+	if p.idle == nil {
+		p.idle = make(chan struct{})
+	}
+	idle := p.idle
+	p.mu.Unlock()
+	<-idle
+}
+
+// watcher is the inner Watcher, under faults.
+type watcher struct {
+	c     *core
+	inner driver.Watcher
+}
+
+func (w watcher) Watch(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t := &faultyWatch{c: w.c, key: key, see: see}
+	stop := func() {}
+	err := w.c.call(ctx, w.c.begin(Watch, key), func() error {
+		inner, err := w.inner.Watch(ctx, key, t.push)
+		if err == nil {
+			stop = inner
+		}
+		return err
+	})
+	if err != nil {
+		stop() // set up, but the answer was lost in a partition
+		return nil, err
+	}
+	return func() {
+		t.stopped.Store(true)
+		stop()
+	}, nil
+}
+
+// faultyWatch is one watch, under faults.
+type faultyWatch struct {
+	c       *core
+	key     string
+	see     func(driver.Entry)
+	stopped atomic.Bool
+
+	mu   sync.Mutex
+	held *driver.Entry // held back by Reorder until the next push is delivered
+}
+
+func (t *faultyWatch) push(e driver.Entry) {
+	if t.stopped.Load() {
+		return
+	}
+	t.c.remember(t.key, e)
+	o := t.c.begin(Push, t.key)
+	switch o.fault {
+	case Drop:
+	case Delay:
+		t.c.lateActions.after(o.delay, func() { t.deliver(e) })
+	case Reorder:
+		t.deliverHeld(&e)
+	case Double:
+		t.deliver(e)
+		fallthrough
+	default:
+		t.deliver(e)
+		t.deliverHeld(nil)
+	}
+}
+
+// deliverHeld delivers the held entry, if there is one, and holds next instead.
+func (t *faultyWatch) deliverHeld(next *driver.Entry) {
+	t.mu.Lock()
+	held := t.held
+	t.held = next
+	t.mu.Unlock()
+	if held != nil {
+		t.deliver(*held)
+	}
+}
+
+func (t *faultyWatch) deliver(e driver.Entry) {
+	if t.stopped.Load() || t.c.partitioned.Load() {
+		return
+	}
+	e.Value = bytes.Clone(e.Value)
+	t.see(e)
 }

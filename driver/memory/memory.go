@@ -22,9 +22,14 @@ package memory
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
+	"unicode/utf8"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/watches"
@@ -151,4 +156,168 @@ func (p *Polled) write(key string, value []byte) (driver.Version, *feed) {
 	c := cell{value: bytes.Clone(value), seq: p.seq}
 	p.cells[key] = c
 	return c.version(), p.queue(key, c)
+}
+
+const (
+	// minLease allows for timers that fire late, the only delay of this store.
+	minLease = 50 * time.Millisecond
+	maxKey   = 512
+)
+
+// MinLease returns 50 ms.
+func (p *Polled) MinLease() time.Duration { return minLease }
+
+// CheckKey returns an error unless the key is valid UTF-8 of 1 to 512 bytes.
+func (p *Polled) CheckKey(key string) error {
+	switch {
+	case key == "":
+		return errors.New("memory: the key is empty")
+	case len(key) > maxKey:
+		return fmt.Errorf("memory: a key of %d bytes is longer than %d", len(key), maxKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("memory: key %q is not valid UTF-8", key)
+	}
+	return nil
+}
+
+// Inspect returns one piece of advice: that the store lives in one process. The lease makes no
+// difference. The error is the context's, if it has ended.
+func (p *Polled) Inspect(ctx context.Context, _ time.Duration) ([]driver.Finding, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return []driver.Finding{{
+		Severity: driver.Advice,
+		Setting:  "process",
+		Problem:  "only candidates in this process take part, and everything is forgotten when it ends",
+		Remedy:   "use a store that all candidates reach",
+	}}, nil
+}
+
+// Keys returns the keys of all cells that hold a value. The error is the context's if it has ended.
+func (p *Polled) Keys(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for key, c := range p.cells {
+		if len(c.value) > 0 {
+			all = append(all, key)
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+var _ driver.Presence = (*Polled)(nil)
+
+// announced is a candidate that answers.
+type announced struct {
+	key string
+	who func() []byte
+}
+
+// Announce answers questions about the key until stop is called. The errors are those of CheckKey
+// and, if the context has ended, the context's.
+func (p *Polled) Announce(ctx context.Context, key string, who func() []byte) (stop func(), err error) {
+	if err := p.admit(ctx, key); err != nil {
+		return nil, err
+	}
+	a := &announced{key, who}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.present = append(p.present, a)
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.present = slices.DeleteFunc(slices.Clone(p.present), func(one *announced) bool { return one == a })
+	}), nil
+}
+
+// Candidates returns the answers of the candidates of a key, or of all if it is empty. The error is
+// the context's if it has ended.
+func (p *Polled) Candidates(ctx context.Context, key string) ([][]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	present := p.present
+	p.mu.Unlock()
+	var all [][]byte
+	for _, a := range present {
+		if key != "" && a.key != key {
+			continue
+		}
+		if one := a.who(); len(one) > 0 {
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// This file has the actions of an operator, a backup or a foreign program on a store.
+
+// Put writes a copy of value whatever the version of the cell, as a foreign program might: it
+// checks neither the key nor the length. It returns the version of the new state.
+func (p *Polled) Put(key string, value []byte) driver.Version {
+	p.mu.Lock()
+	version, f := p.write(key, value)
+	p.mu.Unlock()
+	p.push(f)
+	return version
+}
+
+// Delete leaves a delete marker in the cell, whether or not it held anything, and returns the
+// marker's version.
+func (p *Polled) Delete(key string) driver.Version { return p.Put(key, nil) }
+
+// Purge removes the cell with its marker and version. The store still knows that the key was
+// written before. A purge does not raise the store's sequence. On a cell that is absent without a
+// marker it does nothing.
+func (p *Polled) Purge(key string) {
+	p.mu.Lock()
+	var f *feed
+	if p.cells[key].seq != 0 {
+		p.cells[key] = cell{}
+		f = p.queue(key, cell{})
+	}
+	p.mu.Unlock()
+	p.push(f)
+}
+
+// Snapshot is the contents of a store at one moment, sequence included. The zero Snapshot is that
+// of an empty store.
+type Snapshot struct {
+	seq   uint64
+	cells map[string]cell
+}
+
+// Snapshot returns the present contents. It changes nothing, and later writes do not change it.
+func (p *Polled) Snapshot() Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Snapshot{seq: p.seq, cells: maps.Clone(p.cells)}
+}
+
+// Restore puts the contents of a snapshot back, as a restored backup does: versions and sequences
+// recur, which breaks the contract of driver.Store. Watches stay, but are not notified. A snapshot
+// may be restored many times, into any store.
+func (p *Polled) Restore(s Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq = s.seq
+	p.cells = map[string]cell{}
+	maps.Copy(p.cells, s.cells)
+}
+
+// Recreate removes all cells and begins the sequence again, as when an operator deletes a bucket
+// and recreates it. Versions and sequences recur, in another era, and no cell is pristine. Watches
+// stay, but are not notified.
+func (p *Polled) Recreate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq, p.cells = 0, map[string]cell{}
+	p.era++
 }
