@@ -1,6 +1,120 @@
 package kafkalog
 
-import "container/list"
+import (
+	"bytes"
+	"container/list"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// mark names one post: where it stands, and the number that its writer drew for it. The number
+// makes a mark unique where an offset is not, after a truncation or in a topic that was recreated.
+type mark struct {
+	offset int64
+	id     uint64
+}
+
+func (m mark) String() string { return fmt.Sprintf("%d.%016x", m.offset, m.id) }
+
+var errMark = errors.New("no version of this store")
+
+// parseMark accepts only the form that String gives.
+func parseMark(s string) (mark, error) {
+	offset, id, _ := strings.Cut(s, ".")
+	var m mark
+	var err, err2 error
+	m.offset, err = strconv.ParseInt(offset, 10, 64)
+	m.id, err2 = strconv.ParseUint(id, 16, 64)
+	if err != nil || err2 != nil || m.offset < 0 || m.String() != s {
+		return mark{}, fmt.Errorf("%q is %w", s, errMark)
+	}
+	return m, nil
+}
+
+// post is one write to a cell as it stands in the log, whether it takes effect or not.
+type post struct {
+	mark
+	key string
+	// at is the end of the log as the writer had read it: the post's statements about the cell are
+	// true there.
+	at int64
+	// base is the oldest post in force at that point, or that point itself where there is none: a
+	// new reader may begin there.
+	base int64
+	// prev is the post that this one replaces, unless the writer saw none: then it is first.
+	prev  mark
+	first bool
+	value []byte
+}
+
+func (p post) version() driver.Version { return driver.Version(p.mark.String()) }
+
+// headerKey is the one header of a record of ours. The election's record is the value as it is, so
+// that any consumer shows it; the Kafka key stays empty, so that a broker refuses the record if the
+// topic becomes compacted.
+const headerKey = "tenure"
+
+// format is the first field, for a change of the others.
+const format = "1"
+
+// maxHeader is longer than any header with a key that CheckKey accepts.
+const maxHeader = 512
+
+// encode returns the header of a post in the topic of that tag. The key comes last, since it may
+// hold spaces.
+func (p post) encode(tag string) []byte {
+	prev := "-"
+	if !p.first {
+		prev = p.prev.String()
+	}
+	return fmt.Appendf(nil, "%s %s %016x %d %d %s %s", format, tag, p.id, p.at, p.base, prev, p.key)
+}
+
+// decode reads the header of the record at this offset. It returns false for a record that is not a
+// post of this topic: the format of a later release, a record meant for an earlier topic of that
+// name, or a foreign one.
+func decode(header []byte, tag string, offset int64) (post, bool) {
+	fields := strings.SplitN(string(header[:min(len(header), maxHeader+1)]), " ", 7)
+	if len(header) > maxHeader || len(fields) != 7 {
+		return post{}, false
+	}
+	p := post{mark: mark{offset: offset}, key: fields[6]}
+	var bad [3]error
+	p.id, bad[0] = strconv.ParseUint(fields[2], 16, 64)
+	p.at, bad[1] = strconv.ParseInt(fields[3], 10, 64)
+	p.base, bad[2] = strconv.ParseInt(fields[4], 10, 64)
+	for _, err := range bad {
+		if err != nil {
+			return post{}, false
+		}
+	}
+	if p.first = fields[5] == "-"; !p.first {
+		var err error
+		if p.prev, err = parseMark(fields[5]); err != nil {
+			return post{}, false
+		}
+	}
+	// The comparison also checks the format, the topic's tag and the spelling of the numbers.
+	return p, p.honest() && bytes.Equal(p.encode(tag), header)
+}
+
+// isLater reports whether a header, of the topic of that tag, is in another format. Then a rule
+// that is not known here decides which writes take effect, so that two readers would see two
+// leaders.
+func isLater(header []byte, tag string) bool {
+	fields := strings.SplitN(string(header[:min(len(header), maxHeader)]), " ", 3)
+	return len(fields) == 3 && fields[0] != format && fields[1] == tag
+}
+
+// honest reports whether the numbers can be those that a writer saw: none of them lies in its
+// future.
+func (p post) honest() bool {
+	return 0 <= p.base && p.base <= p.at && p.at <= p.offset && (p.first || p.prev.offset < p.at) && checkKey(p.key) == nil
+}
 
 // window is how many records a writer may be behind where its record lands. It is part of the
 // protocol: all readers must have the same. It bounds the part of the log that decides about a

@@ -130,3 +130,107 @@ func (s *Store) surveyNew(ctx context.Context) (survey, error) {
 		}
 	}
 }
+
+const (
+	// defaultTimeout is how long a broker may take for an answer.
+	defaultTimeout = 2 * time.Second
+	shortTimeout   = 200 * time.Millisecond
+	longTimeout    = time.Minute
+)
+
+// Option changes how Open makes a store.
+type Option func(*settings)
+
+type settings struct {
+	timeout  time.Duration
+	replicas int
+	create   bool
+}
+
+// WithTimeout sets how long a broker may take for an answer before the store gives up its
+// connection: 200 ms to 1 min; the default is 2 s. Half of it is for the replicas to store a write.
+// A lease should be at least twice as long. Calls still end with their contexts.
+func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
+
+// WithReplicas sets how many brokers keep a topic that Open creates. The default, also for 0, is
+// three, or all brokers if there are fewer. With fewer than three, one broker suffices to store a
+// write, so its loss may take writes back. A negative number makes Open fail.
+func WithReplicas(n int) Option { return func(s *settings) { s.replicas = n } }
+
+// WithoutCreate makes Open fail if the topic does not exist.
+func WithoutCreate() Option { return func(s *settings) { s.create = false } }
+
+func settle(opts []Option) (settings, error) {
+	s := settings{timeout: defaultTimeout, create: true}
+	for _, o := range opts {
+		o(&s)
+	}
+	var bad []error
+	if s.timeout < shortTimeout || s.timeout > longTimeout {
+		bad = append(bad, fmt.Errorf("a timeout of %v is not between %v and %v", s.timeout, shortTimeout, longTimeout))
+	}
+	if s.replicas < 0 {
+		bad = append(bad, fmt.Errorf("%d replicas: the number must not be negative", s.replicas))
+	}
+	return s, errors.Join(bad...)
+}
+
+// Settings of a new topic of elections.
+const (
+	retentionBytes = 64 << 20
+	segmentBytes   = 16 << 20
+)
+
+// safely returns the settings of a topic with so many replicas.
+func safely(replicas int) map[string]string {
+	inSync := "1"
+	if replicas >= broker.UsualReplicas {
+		inSync = "2"
+	}
+	return map[string]string{
+		"cleanup.policy":                 "delete",
+		"retention.ms":                   "-1",
+		"retention.bytes":                fmt.Sprint(retentionBytes),
+		"segment.bytes":                  fmt.Sprint(segmentBytes),
+		"min.insync.replicas":            inSync,
+		"unclean.leader.election.enable": "false",
+		"message.timestamp.type":         "LogAppendTime",
+	}
+}
+
+// create makes the topic: one partition, on three brokers if there are so many, and two of them
+// must have a write. Another process may be doing the same.
+func (s *Store) create(ctx context.Context, replicas int) error {
+	t := topicOf(s.wire.topic)
+	t.Replicas = replicas
+	if err := t.Create(ctx, s.client, s.wire.timeout); err != nil {
+		return err
+	}
+	return s.appear(ctx)
+}
+
+// topicOf returns the settings that elections need of a topic.
+func topicOf(name string) broker.Topic { return broker.Topic{Name: name, Settings: safely} }
+
+// CreateCommand returns the command line of Kafka's own tools that makes a topic with the settings
+// that Open gives it. The parameter at, if not empty, is put before the other options. It says how
+// to reach the brokers, such as "--bootstrap-server kafka-1:9092".
+func CreateCommand(topic, at string) string { return topicOf(topic).Recipe(at) }
+
+// appear waits until the brokers know the topic.
+func (s *Store) appear(ctx context.Context) error {
+	var p pause
+	for {
+		at, err := s.wire.locate(ctx)
+		if err == nil && at.leader >= 0 {
+			return nil
+		}
+		p.sleep(ctx, lastPause)
+		if cause := context.Cause(ctx); cause != nil {
+			return because(cause, err)
+		}
+		if p.next > time.Second/2 && err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) && !kerr.IsRetriable(err) {
+			return err
+		}
+	}
+}

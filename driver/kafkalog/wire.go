@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
@@ -134,4 +136,224 @@ func (w *wire) produce(ctx context.Context, at place, batch []byte) error {
 		return broker.ErrAnswer
 	}
 	return kerr.ErrorForCode(topics[0].Partitions[0].ErrorCode)
+}
+
+// haul is the result of a fetch.
+type haul struct {
+	records []*kgo.Record
+	next    int64 // where to go on
+	start   int64 // where the log begins
+	epoch   int32 // of the last record, -1 if nothing came
+}
+
+// errDiverged reports that the log no longer holds the records that were read.
+var errDiverged = errors.New("the log was truncated: what was read of it is no longer there")
+
+// fetch reads from an offset on and waits for so long if there is nothing yet. It names the epoch
+// of the last record that was read, -1 if there is none, so that the leader can detect that its own
+// record there is another one.
+func (w *wire) fetch(ctx context.Context, at place, offset int64, epoch int32, wait time.Duration) (haul, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+w.timeout)
+	defer cancel()
+	answer, err := w.ask(ctx, at, w.fetchRequest(at, offset, epoch, wait))
+	if err != nil {
+		return haul{}, err
+	}
+	resp := answer.(*kmsg.FetchResponse)
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return haul{}, err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return haul{}, broker.ErrAnswer
+	}
+	return w.parse(&resp.Topics[0].Partitions[0], offset)
+}
+
+func (w *wire) fetchRequest(at place, offset int64, epoch int32, wait time.Duration) *kmsg.FetchRequest {
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.CurrentLeaderEpoch, p.FetchOffset = partition, at.epoch, offset
+	p.LastFetchedEpoch, p.PartitionMaxBytes = epoch, maxFetch
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic, topic.TopicID, topic.Partitions = w.topic, at.id, append(topic.Partitions, p)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(wait.Milliseconds()), 1, maxFetch
+	req.Topics = append(req.Topics, topic)
+	return req
+}
+
+func (w *wire) parse(p *kmsg.FetchResponseTopicPartition, offset int64) (haul, error) {
+	if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+		return haul{}, err
+	}
+	if p.DivergingEpoch.EndOffset >= 0 {
+		return haul{}, errDiverged
+	}
+	opts := kgo.ProcessFetchPartitionOpts{Offset: offset, Topic: w.topic, Partition: partition, KeepControlRecords: true}
+	got, next := kgo.ProcessFetchPartition(opts, p, kgo.DefaultDecompressor(), nil)
+	h := haul{got.Records, max(next, offset), max(p.LogStartOffset, 0), -1}
+	if n := len(h.records); n > 0 {
+		h.epoch = h.records[n-1].LeaderEpoch
+	}
+	h.records = slices.DeleteFunc(h.records, isControl)
+	return h, got.Err
+}
+
+// isControl finds the ends of others' transactions. They are not records to any reader, but where
+// one is the last of the log, its epoch is the log's: with the epoch of the record before, it would
+// look as if the log had been cut there.
+func isControl(r *kgo.Record) bool { return r.Attrs.IsControl() }
+
+// posts returns the records that are ours.
+func (h haul) posts(tag string) []post {
+	var all []post
+	for _, r := range h.records {
+		if p, ok := postOf(r, tag); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func postOf(r *kgo.Record, tag string) (post, bool) {
+	if !headed(r) {
+		return post{}, false
+	}
+	p, ok := decode(r.Headers[0].Value, tag, r.Offset)
+	p.value = r.Value
+	return p, ok
+}
+
+func headed(r *kgo.Record) bool { return len(r.Headers) == 1 && r.Headers[0].Key == headerKey }
+
+// verify asks a new leader whether its log holds the records that were read from the one before. A
+// broker that became leader without the latest records has another end for the epoch in which the
+// last one was written.
+func (s *Store) verify(ctx context.Context, at place, st *stretch) error {
+	if at.epoch == st.at.epoch || st.epoch < 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.wire.timeout)
+	defer cancel()
+	end, err := s.wire.endOf(ctx, at, st.epoch)
+	if err == nil && end < st.fold.next {
+		return errDiverged
+	}
+	return err
+}
+
+// endOf returns where the log of an epoch ends, as the leader has it.
+func (w *wire) endOf(ctx context.Context, at place, epoch int32) (int64, error) {
+	p := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
+	p.Partition, p.CurrentLeaderEpoch, p.LeaderEpoch = partition, at.epoch, epoch
+	topic := kmsg.NewOffsetForLeaderEpochRequestTopic()
+	topic.Topic, topic.Partitions = w.topic, append(topic.Partitions, p)
+	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
+	req.Topics = append(req.Topics, topic)
+	answer, err := w.ask(ctx, at, req)
+	if err != nil {
+		return 0, err
+	}
+	topics := answer.(*kmsg.OffsetForLeaderEpochResponse).Topics
+	if len(topics) != 1 || len(topics[0].Partitions) != 1 {
+		return 0, broker.ErrAnswer
+	}
+	got := topics[0].Partitions[0]
+	return got.EndOffset, kerr.ErrorForCode(got.ErrorCode)
+}
+
+const (
+	// maxAsked is how many times brokers are asked the same at a time: two silent ones may come up
+	// again as seeds.
+	maxAsked = 6
+	// mostPatience is longer than a healthy broker takes.
+	mostPatience = 250 * time.Millisecond
+)
+
+// reply is the answer of one broker.
+type reply struct {
+	answer kmsg.Response
+	err    error
+}
+
+// anyone asks one broker a question that all of them can answer, and another one while there is no
+// answer: a frozen broker keeps its connections and sends nothing, and the client gives it up much
+// later. The client chooses the brokers in turn.
+func (w *wire) anyone(ctx context.Context, question func() kmsg.Request) (kmsg.Response, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	replies := make(chan reply, maxAsked)
+	ask := func() {
+		answer, err := w.client.Request(ctx, question())
+		replies <- reply{answer, err}
+	}
+	another := time.NewTicker(w.patience())
+	defer another.Stop()
+	asked, failed := 0, 0
+	for {
+		if asked == failed { // no broker is being asked
+			asked++
+			go ask()
+		}
+		select {
+		case r := <-replies:
+			failed++
+			if r.err == nil || broker.IsRefusal(r.err) || failed == maxAsked || ctx.Err() != nil {
+				return r.answer, r.err
+			}
+		case <-another.C:
+			if asked < maxAsked {
+				asked++
+				go ask()
+			}
+		}
+	}
+}
+
+// patience is how long a broker may take before it is doubted, which costs little.
+func (w *wire) patience() time.Duration { return min(w.timeout/8, mostPatience) }
+
+// Parts of a record batch in the present format.
+const (
+	batchMagic    = 2
+	beforeLength  = 12 // first offset and length
+	beforeChecked = 21 // up to and with the checksum
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encodeBatch makes one record batch of posts, uncompressed, without a producer that the broker
+// would know. So the broker never takes one for the repetition of another; the rule of the log
+// does.
+func encodeBatch(posts []post, tag string, now time.Time) []byte {
+	b := kmsg.RecordBatch{
+		PartitionLeaderEpoch: -1,
+		Magic:                batchMagic,
+		LastOffsetDelta:      int32(len(posts) - 1),
+		FirstTimestamp:       now.UnixMilli(),
+		MaxTimestamp:         now.UnixMilli(),
+		ProducerID:           -1,
+		ProducerEpoch:        -1,
+		FirstSequence:        -1,
+		NumRecords:           int32(len(posts)),
+	}
+	for i, p := range posts {
+		b.Records = append(b.Records, encodeRecord(p, tag, int32(i))...)
+	}
+	raw := b.AppendTo(nil)
+	b.Length = int32(len(raw) - beforeLength)
+	raw = b.AppendTo(nil)
+	b.CRC = int32(crc32.Checksum(raw[beforeChecked:], castagnoli))
+	return b.AppendTo(nil)
+}
+
+// encodeRecord makes one record of a batch. Its length counts the bytes after it.
+func encodeRecord(p post, tag string, at int32) []byte {
+	r := kmsg.Record{
+		OffsetDelta: at,
+		Value:       p.value,
+		Headers:     []kmsg.Header{{Key: headerKey, Value: p.encode(tag)}},
+	}
+	const lengthOfZero = 1
+	r.Length = int32(len(r.AppendTo(nil)) - lengthOfZero)
+	return r.AppendTo(nil)
 }

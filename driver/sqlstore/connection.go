@@ -6,10 +6,14 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/abandon"
 )
 
 // connections is how the calls of a store take connections of a pool. If no connection is idle, one
@@ -153,3 +157,195 @@ func (p *progress) explain(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("%w within %v: %w", driver.ErrNoAnswer, took, err)
 }
+
+// session is the connection of one call, or the transaction that the call began on it.
+type session struct {
+	conn  *sql.Conn
+	tx    *sql.Tx      // nil: there is none
+	file  string       // the history of the file of SQLite
+	ended func() error // why the call has ended, if it has
+}
+
+// on makes one call on one connection. sql.DB itself would send a statement again if the driver
+// reports a bad connection, which some do after they have sent it.
+//
+// When ctx ends, on returns, and a statement that was sent goes on for a while in a context of its
+// own: a driver closes the connection of a statement that it gives up. On an overloaded server the
+// next attempt would have to open one, which takes longer than a statement, and so would time out
+// as well. But if the pool has no more connections, the statement is given up, for the next one.
+// Connecting goes on in the same way, for longer. No call begins a statement after ctx has ended,
+// other than those that confirm or commit the one that it sent before.
+func on[T any](ctx context.Context, s *Store, call func(context.Context, session) (T, error)) (T, error) {
+	at := progress{began: time.Now()}
+	v, err := abandon.Run(ctx, &s.calls, func() (v T, err error) {
+		late, cancel := outlive(ctx, 0)
+		defer cancel()
+		defer context.AfterFunc(ctx, func() {
+			if full(s.db.Stats()) {
+				cancel()
+			}
+		})()
+		conn, done, err := s.connection(ctx, &at)
+		if err != nil {
+			return v, err
+		}
+		defer func() { done(err) }()
+		c := session{conn: conn, ended: ctx.Err}
+		if s.dialect.files {
+			if c.file, err = s.files.identify(late, conn); err != nil {
+				return v, err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return v, err
+		}
+		at.step.Store(sent)
+		return call(late, c)
+	}, abandon.NoUndo)
+	return v, at.explain(ctx, err)
+}
+
+// afterCancel is how long a call without a deadline goes on after it was canceled.
+const afterCancel = 5 * time.Second
+
+// outlive returns a context that lasts three times as long as ctx, but at least the time least. An
+// election makes one call at a time, so at most three of its calls that were given up hold a
+// connection.
+func outlive(ctx context.Context, least time.Duration) (context.Context, context.CancelFunc) {
+	alive := context.WithoutCancel(ctx)
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(alive, max(3*time.Until(end), least))
+	}
+	late, cancel := context.WithCancel(alive)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(afterCancel, cancel) })
+	return late, func() { stop(); cancel() }
+}
+
+// commit runs a write, and returns its error. If begin is true, it runs in a transaction of its
+// own, which is committed unless there is an error.
+func (c session) commit(ctx context.Context, begin bool, write func(session) error) error {
+	if !begin {
+		return write(c)
+	}
+	tx, err := c.conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	c.tx = tx
+	if err := write(c); err != nil {
+		_ = tx.Rollback()
+		return err
+	}
+	err = tx.Commit()
+	if err != nil { // the transaction may still be open, and must not meet the next call
+		_ = c.conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+	}
+	return err
+}
+
+func (c session) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	query = c.fill(query)
+	if c.tx != nil {
+		return c.tx.ExecContext(ctx, query, args...)
+	}
+	return c.conn.ExecContext(ctx, query, args...)
+}
+
+func (c session) queryRow(ctx context.Context, query string, args ...any) Row {
+	query = c.fill(query)
+	if c.tx != nil {
+		return c.tx.QueryRowContext(ctx, query, args...)
+	}
+	return c.conn.QueryRowContext(ctx, query, args...)
+}
+
+// fill puts the history of the file into a statement.
+func (c session) fill(query string) string { return strings.ReplaceAll(query, "{file}", c.file) }
+
+// ErrNoTable reports that the table or its schema does not exist.
+var ErrNoTable = errors.New("there is no such table")
+
+// meaning is what an error of the database means for a call.
+type meaning int
+
+const (
+	unknown       meaning = iota // the outcome is not known
+	conflict                     // the statement was undone, or the row is there already
+	denied                       // a right is missing
+	refused                      // the server lets this user in not at all
+	noTLS                        // the server offers no TLS
+	noDatabase                   // there is no such database
+	noTable                      // there is no such table
+	otherLayout                  // the table has other columns
+	readOnly                     // the server takes no writes
+	noEra                        // the expression of the era cannot be evaluated
+	inTransaction                // a transaction is open on the connection
+)
+
+// explain turns an error of the database into one of the contract, with the remedy for an operator.
+func (s *Store) explain(err error) error {
+	var sent *unconfirmedError
+	if errors.As(err, &sent) {
+		return err // no code of the database makes its outcome certain
+	}
+	m := s.dialect.means(s.code(err), err.Error())
+	remedy := s.dialect.remedies[m]
+	switch m {
+	case unknown:
+		return err
+	case inTransaction:
+		remedy = "a transaction is open on this connection, so nothing was written; " + s.dialect.unfit
+	case conflict:
+		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
+	case denied, refused:
+		return fmt.Errorf("%w: %s: %w", driver.ErrDenied, remedy, err)
+	case noTable:
+		return fmt.Errorf("%w in this database%s; make it with tenure run --create, Store.Create, or this "+
+			"statement:\n%s;\n%w", ErrNoTable, remedy, s.text.create, err)
+	case otherLayout:
+		return fmt.Errorf("the table has other columns than elections need; name another one, or recreate it "+
+			"with this statement:\n%s;\n%w", s.text.create, err)
+	case noEra:
+		remedy = "this database lacks the functions by which " + s.dialect.name + " identifies a restored or recreated database; set an expression for that with " +
+			"sqlstore.WithEra"
+	}
+	return fmt.Errorf("%s: %w", remedy, err)
+}
+
+// code returns the database's code of an error of the drivers that WithCode names.
+func code(err error) string {
+	var state interface{ SQLState() string } // pgx, lib/pq
+	if errors.As(err, &state) {
+		return state.SQLState()
+	}
+	var result interface{ Code() int } // modernc.org/sqlite
+	if errors.As(err, &result) {
+		return strconv.Itoa(result.Code() & 0xff)
+	}
+	return codeInField(err)
+}
+
+// codeInField finds the codes that go-sql-driver/mysql and mattn/go-sqlite3 have in a field.
+func codeInField(err error) string {
+	for ; err != nil; err = errors.Unwrap(err) {
+		v := reflect.Indirect(reflect.ValueOf(err))
+		if v.Kind() != reflect.Struct {
+			continue
+		}
+		if f := v.FieldByName("Number"); f.IsValid() && f.CanUint() {
+			return strconv.FormatUint(f.Uint(), 10)
+		}
+		if f := v.FieldByName("Code"); f.IsValid() && f.CanInt() {
+			return strconv.FormatInt(f.Int()&0xff, 10)
+		}
+	}
+	return ""
+}
+
+// unconfirmedError reports that the database acknowledged a write, and that it is not certain that
+// the write is committed as it was sent.
+type unconfirmedError struct{ cause error }
+
+func (e *unconfirmedError) Error() string { return "the write is not confirmed: " + e.cause.Error() }
+
+func (e *unconfirmedError) Unwrap() error { return e.cause }

@@ -1,13 +1,18 @@
 package sqlstore
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -138,4 +143,158 @@ func sealed(stamp, key string, value []byte) bool {
 		return false
 	}
 	return hex.EncodeToString(seal(b[:randomSize:randomSize], key, value)) == stamp
+}
+
+// arrival is the first state that a Store read of a key since the era changed: the server may be a
+// former primary that took over again and lacks later writes. The version is "" if there was no
+// row, or if this Store has written the key since.
+type arrival struct {
+	era     string
+	version driver.Version
+}
+
+// lastArrival returns nil if the Store does not know the key. A call asks for it before it sends a
+// statement.
+func (s *Store) lastArrival(key string) *arrival {
+	last, _ := s.met.Load(key)
+	a, _ := last.(*arrival)
+	return a
+}
+
+// arrive records an arrival, unless another call has recorded one after last. The answer to that
+// call may be the later one.
+func (s *Store) arrive(key string, last *arrival, now arrival) {
+	if last == nil {
+		s.met.LoadOrStore(key, &now)
+		return
+	}
+	s.met.CompareAndSwap(key, last, &now)
+}
+
+// arrives reports whether a version that was just read is still that of the arrival.
+func (s *Store) arrives(key string, last *arrival, era string, v driver.Version) bool {
+	if last != nil && last.era == era {
+		return last.version == v && v != ""
+	}
+	s.arrive(key, last, arrival{era, v})
+	return v != ""
+}
+
+// table is the name of a table, perhaps with its schema, without quotes.
+type table struct{ schema, name string }
+
+func parseTable(text string) (table, error) {
+	t := table{name: text}
+	if schema, name, found := strings.Cut(text, "."); found {
+		t = table{schema, name}
+		if schema == "" {
+			return table{}, fmt.Errorf("table %q: the schema before the dot is empty", text)
+		}
+	}
+	switch {
+	case t.name == "":
+		return table{}, fmt.Errorf("table %q: the name is empty", text)
+	case strings.Contains(t.name, "."):
+		return table{}, fmt.Errorf("table %q: more than one dot", text)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return table{}, fmt.Errorf("table %q: not plain text", text)
+	}
+	return t, nil
+}
+
+func (t table) String() string {
+	if t.schema == "" {
+		return t.name
+	}
+	return t.schema + "." + t.name
+}
+
+// quoted returns the name as part of a statement.
+func (t table) quoted(quote string) string {
+	name := quote + strings.ReplaceAll(t.name, quote, quote+quote) + quote
+	if t.schema == "" {
+		return name
+	}
+	return t.in(quote) + name
+}
+
+// in returns the schema as the beginning of a name in a statement; empty if there is none.
+func (t table) in(quote string) string {
+	if t.schema == "" {
+		return ""
+	}
+	return quote + strings.ReplaceAll(t.schema, quote, quote+quote) + quote + "."
+}
+
+// insert reads the row first: the answer to an INSERT does not tell the era in every database.
+func (s *Store) insert(ctx context.Context, c session, key string, value []byte) (version, error) {
+	r, err := s.row(ctx, c, key)
+	if err := cmp.Or(err, c.ended()); err != nil {
+		return version{}, err
+	}
+	next := version{newStamp(key, value), r.era}
+	return next, s.write(ctx, c, key, value, next, s.text.insert, key, value, next.stamp, next.era)
+}
+
+// insertFirst writes only if nothing was ever written to the table.
+func (s *Store) insertFirst(ctx context.Context, c session, key, era string, value []byte) (version, error) {
+	next := version{newStamp(key, value), era}
+	return next, s.write(ctx, c, key, value, next, s.text.first, key, value, next.stamp, next.era)
+}
+
+// untouched reports whether the database proves that nothing was ever written to the table.
+func (s *Store) untouched(ctx context.Context, c session) (proven bool, err error) {
+	err = c.queryRow(ctx, s.text.untouched).Scan(&proven)
+	if err != nil && s.dialect.means(s.code(err), err.Error()) == noTable {
+		return false, nil // an older version made the table, without the sequence
+	}
+	return proven, err
+}
+
+func (s *Store) update(ctx context.Context, c session, key string, was version, value []byte) (version, error) {
+	next := version{newStamp(key, value), was.era}
+	return next, s.write(ctx, c, key, value, next, s.text.update, value, next.stamp, key, was.stamp, was.era)
+}
+
+// write runs one statement and reads the row back on the same connection. A session in which a
+// transaction was left open acknowledges a write that is not committed, and a trigger, a rule or a
+// view may acknowledge one that changes nothing. write returns driver.ErrConflict if the statement
+// writes no row, and an unconfirmedError if the row is not as written.
+func (s *Store) write(ctx context.Context, c session, key string, value []byte, next version, query string, args ...any) error {
+	return c.commit(ctx, s.dialect.transaction, func(c session) error {
+		result, err := c.exec(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		if rows, err := result.RowsAffected(); err != nil || rows == 0 {
+			return cmp.Or(err, driver.ErrConflict)
+		}
+		if err := s.readBack(ctx, c, key, value, next); err != nil {
+			return &unconfirmedError{err}
+		}
+		return nil
+	})
+}
+
+var errChanged = errors.New("the row is not as it was written a moment ago: another member wrote in between, " +
+	"or a trigger, a rule or a view of the database changes writes to this table (tenure run --inspect names it)")
+
+func (s *Store) readBack(ctx context.Context, c session, key string, value []byte, next version) error {
+	r, err := s.row(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	if r.version.String != next.stamp || r.wroteIn.String != next.era || !bytes.Equal(r.value, value) {
+		return errChanged
+	}
+	return nil
+}
+
+// known returns an error if the database names no era.
+func (s *Store) known(now sql.NullString) error {
+	if now.Valid {
+		return nil
+	}
+	return errors.New("the database does not name its era (or WithEra gives null), which it refuses to a session that is not fit " +
+		"for elections: " + s.dialect.unfit)
 }

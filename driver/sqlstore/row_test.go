@@ -2,6 +2,9 @@ package sqlstore
 
 import (
 	"database/sql"
+	"encoding/base64"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -119,6 +122,205 @@ func TestCheckKey(t *testing.T) {
 		err := s.CheckKey(key)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.20q, %d bytes: got %v, want %q", key, len(key), err, want)
+		}
+	}
+}
+
+// The first state of each era is unproven until it changes, also when an era comes back: the former
+// primary may lack what was written in between.
+func TestFirstStateOfAnEraIsUnproven(t *testing.T) {
+	db := sql.OpenDB(&server{})
+	t.Cleanup(func() { _ = db.Close() })
+	s := newStore(t, db, MySQL())
+	for i, c := range []struct {
+		era     string
+		version driver.Version
+		wrote   bool // this Store, not another member
+		want    bool
+		why     string
+	}{
+		{"P", "", false, false, "nothing is there"},
+		{"P", "1", false, false, "the row is new"},
+		{"Q", "1", false, true, "another server took over"},
+		{"Q", "1", false, true, "nobody has written since"},
+		{"Q", "2", false, false, "a member has renewed"},
+		{"P", "1", false, true, "the former primary took over again, and lacks that"},
+		{"P", "3", true, false, "it was written here"},
+		{"P", "3", false, false, "it is what was written"},
+		{"Q", "2", false, true, "the same once more"},
+	} {
+		if c.wrote {
+			s.arrive("k", s.lastArrival("k"), arrival{c.era, ""})
+		}
+		if got := s.arrives("k", s.lastArrival("k"), c.era, c.version); got != c.want {
+			t.Errorf("step %d, version %s in era %s: got %v; %s", i, c.version, c.era, got, c.why)
+		}
+	}
+}
+
+// An answer that comes late does not make the Store forget an era that another call has seen since.
+func TestLateAnswerHidesNoEra(t *testing.T) {
+	db := sql.OpenDB(&server{})
+	t.Cleanup(func() { _ = db.Close() })
+	s := newStore(t, db, MySQL())
+	before := s.lastArrival("k") // of a read and a write in era P whose answers are late
+	s.arrives("k", before, "Q", "6")
+	s.arrives("k", before, "P", "5")
+	s.arrive("k", before, arrival{"P", ""})
+	if !s.arrives("k", s.lastArrival("k"), "P", "6") {
+		t.Error("the former primary took over again, and its first state is believed")
+	}
+}
+
+func TestParseTable(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want table
+		bad  string // part of the error
+	}{
+		{text: "tenure", want: table{name: "tenure"}},
+		{text: "app.tenure", want: table{"app", "tenure"}},
+		{text: `o"dd Näme`, want: table{name: `o"dd Näme`}},
+		{text: "", bad: "name is empty"},
+		{text: "app.", bad: "name is empty"},
+		{text: ".tenure", bad: "schema before the dot is empty"},
+		{text: "a.b.c", bad: "more than one dot"},
+		{text: "a\nb", bad: "not plain text"},
+		{text: "a\x00", bad: "not plain text"},
+		{text: "a\x7f", bad: "not plain text"},
+		{text: "a\xff", bad: "not plain text"},
+	} {
+		got, err := parseTable(c.text)
+		switch {
+		case c.bad == "" && (err != nil || got != c.want || got.String() != c.text):
+			t.Errorf("%q: got %+v (%s), %v", c.text, got, got, err)
+		case c.bad != "" && (err == nil || !strings.Contains(err.Error(), c.bad)):
+			t.Errorf("%q: got %v, want an error with %q", c.text, err, c.bad)
+		}
+	}
+}
+
+// TestQuotedName: a name can end neither its quotes nor a literal, so it cannot change a statement.
+func TestQuotedName(t *testing.T) {
+	for _, c := range []struct {
+		dialect Dialect
+		name    string
+		want    string
+	}{
+		{Postgres(), "tenure", `"tenure"`},
+		{Postgres(), `app.Ten"ure`, `"app"."Ten""ure"`},
+		{SQLite(), `x"; DROP TABLE y; --`, `"x""; DROP TABLE y; --"`},
+		{MySQL(), "app.ten`ure", "`app`.`ten``ure`"},
+		{MySQL(), "it's", "`it's`"},
+	} {
+		s := newStore(t, &sql.DB{}, c.dialect, WithTable(c.name))
+		for _, statement := range []string{s.text.create, s.text.read, s.text.insert, s.text.update, s.text.rights} {
+			if !strings.Contains(statement, c.want) || strings.Contains(strings.ReplaceAll(statement, "{file}", ""), "{") {
+				t.Errorf("%s: want the table as %s in:\n%s", c.name, c.want, statement)
+			}
+		}
+	}
+	s := newStore(t, &sql.DB{}, Postgres(), WithTable(`it's"`))
+	if want := `to_regclass('"it''s"""')`; !strings.Contains(s.text.era, want) {
+		t.Errorf("the era has no %s: %s", want, s.text.era)
+	}
+}
+
+func newStore(t testing.TB, db *sql.DB, dialect Dialect, opts ...Option) *Store {
+	t.Helper()
+	s, err := New(db, dialect, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestNewRefusesInvalidSettings(t *testing.T) {
+	for _, c := range []struct {
+		db      *sql.DB
+		dialect Dialect
+		table   string
+		want    string
+	}{
+		{nil, SQLite(), "tenure", "database is nil"},
+		{&sql.DB{}, Dialect{}, "tenure", "use Postgres, MySQL or SQLite"},
+		{&sql.DB{}, SQLite(), "a.b.c", "more than one dot"},
+	} {
+		if _, err := New(c.db, c.dialect, WithTable(c.table)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want an error with %q", err, c.want)
+		}
+	}
+}
+
+// The hint names an option, so it is empty where the option is set or refused.
+func TestPristineHint(t *testing.T) {
+	for what, c := range map[string]struct {
+		dialect Dialect
+		opts    []Option
+		hints   bool
+	}{
+		"SQLite":               {SQLite(), nil, true},
+		"SQLite with Pristine": {SQLite(), []Option{WithPristine()}, false},
+		"PostgreSQL":           {Postgres(), nil, false},
+	} {
+		s, err := New(new(sql.DB), c.dialect, c.opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hint := s.PristineHint(); (hint != "") != c.hints {
+			t.Errorf("the hint of %s is %q", what, hint)
+		}
+	}
+}
+
+func TestParseNotification(t *testing.T) {
+	value := []byte(`{"a": "record"}`)
+	stamp := newStamp("billing", value)
+	good := []string{"billing", stamp, "42", "7/1/9", base64.StdEncoding.EncodeToString(value)}
+	key, e, err := ParseNotification(strings.Join(good, "\n"))
+	if err != nil || key != "billing" || string(e.Value) != string(value) || e.Floor != 42 || !e.Unverified {
+		t.Errorf("got %q, %+v, %v", key, e, err)
+	}
+	r := written(stamp, string(value), "7/1/9", "7/1/9")
+	if read := r.entry("billing"); read.Version != e.Version || read.Era != e.Era {
+		t.Errorf("pushed is %+v, read is %+v", e, read)
+	}
+	for field, bad := range map[int][]string{
+		0: {"another", ""}, 1: {"", "x", newStamp("billing", nil)}, 2: {"", "-1", "x"}, 4: {"", "?", "bm90"},
+	} {
+		for _, text := range bad {
+			fields := append([]string{}, good...)
+			fields[field] = text
+			if key, e, err := ParseNotification(strings.Join(fields, "\n")); err == nil || key != fields[0] {
+				t.Errorf("field %d is %q: got %q, %+v", field, text, key, e)
+			}
+		}
+	}
+	for n := range good {
+		if _, _, err := ParseNotification(strings.Join(good[:n], "\n")); err == nil {
+			t.Errorf("%d fields are enough", n)
+		}
+	}
+}
+
+func TestOnlyPostgresNotifies(t *testing.T) {
+	for _, dialect := range []Dialect{MySQL(), SQLite()} {
+		if _, err := New(&sql.DB{}, dialect, WithNotifications()); err == nil || !strings.Contains(err.Error(), "has no notifications") {
+			t.Errorf("%s: got %v", dialect.name, err)
+		}
+	}
+}
+
+// TestPageShowsTheTables: docs/sql.md has the statements that Create sends.
+func TestPageShowsTheTables(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sql.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []Dialect{Postgres(), MySQL(), SQLite()} {
+		want := "\n\n" + newStore(t, &sql.DB{}, d).CreateStatement() + ";"
+		if want = strings.ReplaceAll(want, "\n", "\n    "); !strings.Contains(string(page), strings.Replace(want, "\n    \n", "\n\n", 1)+"\n") {
+			t.Errorf("docs/sql.md lacks, for %s:%s", d.name, want)
 		}
 	}
 }

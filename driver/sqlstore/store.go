@@ -1,3 +1,45 @@
+// Package sqlstore holds elections in a table of PostgreSQL, MySQL, MariaDB or SQLite. Use it where
+// a service has such a database anyway. It works over database/sql with the driver that you choose:
+//
+//	db, err := sql.Open("pgx", "postgres://user@host/db")
+//	store, err := sqlstore.New(db, sqlstore.Postgres())
+//
+// # What it relies on
+//
+// A cell is one row. A read is one statement. A compare-and-swap is one statement that commits by
+// itself, an UPDATE that names the key and the expected version, and a read of the row on the same
+// connection. Only if that read shows the row as it was written, with no transaction open, does the
+// write count. The first write of an election is an INSERT, after a read. The writer draws a
+// random version of 128 bits for each write. So versions never recur, not even if a standby lost
+// writes or a dump was restored. The store never repeats a write whose outcome is unknown.
+//
+// The row holds the floor of the terms. Each write sets it to one above the larger of its last
+// value and the server's clock in microseconds, so terms also grow after the row was removed or
+// writes were lost. If the server's clock goes back, the row's floor still rises. Terms can fall
+// only if the row is also removed, or replaced by an older one, before the clock has caught up.
+//
+// # Histories
+//
+// Each write stores the era, which names the database's history, in the row. If a row is of another
+// era than the server, for example after a standby was promoted, every member waits one lease
+// before it claims, also one that has just started. A write from a version that was read in another
+// era is a conflict. So there is no second leader even if the new primary lacks some writes. No
+// lease protects against an old primary that still accepts writes beside the new one: stop the old
+// one before the promotion.
+//
+// Members also wait one lease after a value was changed by hand, without this package.
+//
+// # Rights
+//
+// A candidate needs SELECT, INSERT and UPDATE on the table, an observer SELECT alone. In PostgreSQL
+// both need USAGE on the schema.
+//
+// # Limits
+//
+// The shortest lease is 1 s, and the longest key has 255 bytes. Members poll for changes.
+// [NewSQLite] pushes those of SQLite, package pgxstore those of PostgreSQL, and package peer those
+// of any database. docs/sql.md has the schema, poolers, replication, tested versions
+// and times.
 package sqlstore
 
 import (
@@ -5,9 +47,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -236,3 +281,194 @@ var (
 
 	_ driver.PristineHinter = (*Store)(nil)
 )
+
+// Option changes the behavior of New.
+type Option func(*settings)
+
+type settings struct {
+	table string
+	era   string
+	code  func(error) string
+	// notify: each write notifies.
+	notify   bool
+	reserved bool
+	file     string
+	pristine bool
+	every    time.Duration
+}
+
+// WithTable names the table, as "table" or "schema.table". All statements quote the names, so upper
+// case and special characters are kept; a dot always separates. Default: tenure, in the session's
+// default schema or search path.
+func WithTable(name string) Option {
+	return func(set *settings) { set.table = name }
+}
+
+// WithReservedConnection keeps one connection of the pool for the elections, so that other code
+// that uses the whole pool cannot delay a renewal. The store takes it with its first call, and
+// holds one until [Store.Close]. After a minute or an error, unless the pool is full, it gives it
+// back and takes one again, so that the pool's limits on the age of connections hold. Calls that
+// come while it is in use take other connections of the pool.
+func WithReservedConnection() Option {
+	return func(set *settings) { set.reserved = true }
+}
+
+// WithFile names the file of SQLite by the path that the program was given. If a symbolic link in
+// it is changed, calls return an error and close their connections, and the next ones open the file
+// to which it leads by then. Without the option, the store goes on in the file that it opened
+// first, and a candidate that starts later may lead in the other one. A relative path is resolved
+// when New is called. Other databases ignore it.
+func WithFile(path string) Option {
+	return func(set *settings) { set.file = path }
+}
+
+// WithPristine lets the first election in a new table of SQLite begin at once, and not after one
+// lease. The caller vouches that no living candidate knew an earlier file of this path, or an
+// earlier table in it: a leader of the old one trusts its lease until it notices. The store itself
+// proves the rest: the write of the first claim fails if anything was ever written to this table.
+// So while candidates may be alive, do not reset sqlite_sequence, as scripts that empty a table do.
+// It needs a table that [Store.Create] of this version made; in an older one the option has no
+// effect. New returns an error with any other dialect.
+func WithPristine() Option {
+	return func(set *settings) { set.pristine = true }
+}
+
+// WithCode sets the function that returns the database's code from an error of a driver: the
+// SQLSTATE for PostgreSQL, the error number for MySQL and MariaDB, the primary result code for
+// SQLite, and an empty string for any other error. Without it a store knows the errors of pgx,
+// lib/pq, go-sql-driver/mysql, modernc.org/sqlite and mattn/go-sqlite3. After an error without a
+// known code the outcome is unknown: that is safe but slower, and the error does not name a missing
+// right.
+func WithCode(code func(err error) string) Option {
+	return func(set *settings) { set.code = code }
+}
+
+// WithEra replaces the SQL expression that names the history of the database. Its value must be
+// text without spaces, of at most 200 bytes. It must be the same for all writes of one history, and
+// differ after the promotion of a standby that may lack the last writes. Every role must be able to
+// evaluate it. Use it where the dialect's expression does not work, as in a database that only
+// resembles PostgreSQL. Use it also if the era changes too often, since each change costs a wait of
+// one lease: for example, where each server of a cluster has its own history. If the expression is
+// an empty string in quotes, the store does not distinguish histories.
+func WithEra(expression string) Option {
+	return func(set *settings) { set.era = expression }
+}
+
+// CreateStatement returns the statement that makes the table, for migrations.
+func (s *Store) CreateStatement() string { return s.text.create }
+
+// Create makes the table if there is none. For that it needs the right to create tables in the
+// schema, which a candidate does not need otherwise. Several processes may call it at once.
+//
+// It returns an error that wraps driver.ErrDenied if there is no table and rights are missing, and
+// any other error if it is not known whether the table exists.
+func (s *Store) Create(ctx context.Context) error {
+	// PostgreSQL looks in the first schema of the search path alone before it makes a table, but
+	// uses one in any of them.
+	if _, unreadable := s.read(ctx, "tenure"); unreadable == nil {
+		return nil
+	}
+	_, err := on(ctx, s, func(ctx context.Context, c session) (sql.Result, error) {
+		return c.exec(ctx, s.text.create)
+	})
+	if err == nil {
+		return nil
+	}
+	// The table may be there: another process may have made it at the same moment, or without the
+	// right to create one this statement fails in any case.
+	if _, unreadable := s.read(ctx, "tenure"); unreadable == nil {
+		return nil
+	}
+	if s.dialect.means(s.code(err), err.Error()) == denied {
+		return fmt.Errorf("sqlstore: create table %s: %w: let this user create tables there, or another user run this "+
+			"statement:\n%s;\n%w", s.table, driver.ErrDenied, s.text.create, err)
+	}
+	return fmt.Errorf("sqlstore: create table %s: %w", s.table, s.explain(err))
+}
+
+// WithNotifications makes each write notify PostgreSQL's listeners of the new row (NOTIFY), in the
+// same statement. Package pgxstore listens for that. Without listeners it costs nothing, but
+// PostgreSQL commits such writes one at a time. Set it in all members if any uses pgxstore: a
+// listener notices a write without a notification late, by a read after it has heard nothing for a
+// while. New returns an error with any other dialect.
+func WithNotifications() Option {
+	return func(set *settings) { set.notify = true }
+}
+
+// ChannelQuery returns the query for the name of the channel of this table's notifications in
+// PostgreSQL. Its answer is one row of one text. The name differs between eras, and between
+// databases.
+func (s *Store) ChannelQuery() string {
+	return "SELECT " + postgresChannel + " FROM (" + s.text.era + ") AS now (era)"
+}
+
+var errNotification = errors.New("not a notification of sqlstore")
+
+// ParseNotification returns the key in a notification, and the state of the cell according to it.
+// The state is Unverified, because every user that may connect to the database can send
+// notifications. An error means that only the key can be used.
+func ParseNotification(payload string) (key string, e driver.Entry, err error) {
+	key, rest, _ := strings.Cut(payload, "\n")
+	fields := strings.SplitN(rest, "\n", 4)
+	if len(fields) < 4 {
+		return key, driver.Entry{}, errNotification
+	}
+	stamp, wroteIn := fields[0], fields[2]
+	floor, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return key, driver.Entry{}, errNotification
+	}
+	value, err := base64.StdEncoding.DecodeString(fields[3])
+	if err != nil || !sealed(stamp, key, value) {
+		return key, driver.Entry{}, errNotification
+	}
+	return key, driver.Entry{
+		Value: value, Version: version{stamp, wroteIn}.version(), Floor: floor, Ceiling: latest,
+		Era: era(wroteIn), Unverified: true,
+	}, nil
+}
+
+// Keys returns the sorted keys of all rows, by one statement. It leaves out names that CheckKey
+// refuses. It needs the same right as Read. Errors are as for Read.
+func (s *Store) Keys(ctx context.Context) ([]string, error) {
+	all, err := on(ctx, s, func(ctx context.Context, c session) ([]string, error) { return s.keys(ctx, c.conn) })
+	if err != nil {
+		return nil, fmt.Errorf("sqlstore: list the keys in table %s: %w", s.table, s.explain(err))
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+func (s *Store) keys(ctx context.Context, conn *sql.Conn) (all []string, err error) {
+	rows, err := conn.QueryContext(ctx, s.text.keys)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return nil, err
+		}
+		if s.CheckKey(key) == nil {
+			all = append(all, key)
+		}
+	}
+	return all, rows.Err()
+}
+
+// CheckRights returns an error that wraps driver.ErrDenied if the right to update the table is
+// missing, and any other error if there was no answer or the server is read-only. It sends an
+// update of no row. It does not check the right to insert: only the first member of an election
+// needs that right, or a member that finds the row removed.
+func (s *Store) CheckRights(ctx context.Context, key string) error {
+	if err := s.ready(ctx, key); err != nil {
+		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), err)
+	}
+	if _, err := on(ctx, s, func(ctx context.Context, c session) (sql.Result, error) {
+		return c.exec(ctx, s.text.rights, key)
+	}); err != nil {
+		return fmt.Errorf("sqlstore: check the right to write %s: %w", s.place(key), s.explain(err))
+	}
+	return nil
+}

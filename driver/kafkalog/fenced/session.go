@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -157,3 +160,102 @@ func (c *commits) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ tim
 		c.sent.Add(1)
 	}
 }
+
+// Errors that callers branch on.
+var (
+	// ErrFenced: the brokers refused the writes, because another producer was obtained under the
+	// transactional id since, or the transaction outlasted its timeout. With tenure.ErrLost this
+	// leader is deposed. Without it the id was taken from a leader whose lease is valid, again and
+	// again: another program uses it.
+	ErrFenced = errors.New("fenced: another producer has taken over")
+	// ErrUnknown: the commit was sent and its outcome is not known. It is decided at the latest
+	// when a later Produce or Open under the same transactional id has returned nil; readers see
+	// then whether the records are there.
+	ErrUnknown = errors.New("fenced: it is not known whether the records were committed")
+	// ErrClosed: the Producer was closed.
+	ErrClosed = errors.New("fenced: the producer is closed")
+)
+
+// errOften ends the attempts of a leader that is fenced although it leads.
+var errOften = fmt.Errorf("%w %d times within %v, though the lease is valid: find the other program that uses the transactional id",
+	ErrFenced, renewals, renewalSpan)
+
+// fencings are the answers to a producer after which another one was obtained. The third means that
+// the transactional id has another producer id by now. The last one means that the transaction was
+// already aborted by then, and no producer was obtained yet.
+var fencings = []error{kerr.InvalidProducerEpoch, kerr.ProducerFenced, kerr.InvalidProducerIDMapping, kerr.InvalidTxnState}
+
+// refusals are the answers that an operator must act on, with the missing right.
+var refusals = []struct {
+	err     error
+	missing string
+}{
+	{kerr.TransactionalIDAuthorizationFailed, "Write on the transactional id"},
+	{kerr.TopicAuthorizationFailed, "Write on the topic"},
+	{kerr.ClusterAuthorizationFailed, "IdempotentWrite on the cluster"},
+	{kerr.SaslAuthenticationFailed, "a user name and password that the brokers know"},
+	{kerr.UnsupportedSaslMechanism, "a SASL mechanism that the brokers speak"},
+	{kerr.IllegalSaslState, "a SASL mechanism that the brokers speak"},
+}
+
+// classify turns an answer of the brokers into an error of this package.
+func classify(err error) error {
+	if slices.ContainsFunc(fencings, func(f error) bool { return errors.Is(err, f) }) {
+		return fmt.Errorf("%w (%w)", ErrFenced, err)
+	}
+	for _, r := range refusals {
+		if errors.Is(err, r.err) {
+			return fmt.Errorf("%w: missing is %s (%w)", driver.ErrDenied, r.missing, err)
+		}
+	}
+	return err
+}
+
+// ended replaces the client's error about the end of a context by its cause.
+func ended(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// explain adds that the term is over, if it is and err does not include that yet.
+func explain(t driver.Term, err error) error {
+	if err == nil || errors.Is(err, driver.ErrLost) {
+		return err
+	}
+	if lost := t.Err(); lost != nil {
+		return fmt.Errorf("%w (%w)", err, lost)
+	}
+	return err
+}
+
+// Header is the name of the record header that carries the fencing token of the term, in decimal
+// digits.
+const Header = "tenure-token"
+
+// Token returns the fencing token of the term that wrote the record, and false if the record
+// carries none.
+func Token(r *kgo.Record) (token uint64, ok bool) {
+	i := slices.IndexFunc(r.Headers, isToken)
+	if i < 0 {
+		return 0, false
+	}
+	token, err := strconv.ParseUint(string(r.Headers[i].Value), 10, 64)
+	return token, err == nil
+}
+
+// stamped returns copies that carry the token. The client sets others of their fields, and may do
+// so a second time.
+func stamped(records []*kgo.Record, token uint64) []*kgo.Record {
+	mark := kgo.RecordHeader{Key: Header, Value: strconv.AppendUint(nil, token, 10)}
+	copies := make([]*kgo.Record, len(records))
+	for i, r := range records {
+		c := *r
+		c.Headers = append(slices.DeleteFunc(slices.Clone(r.Headers), isToken), mark)
+		copies[i] = &c
+	}
+	return copies
+}
+
+func isToken(h kgo.RecordHeader) bool { return h.Key == Header }

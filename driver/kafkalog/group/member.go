@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -178,4 +181,212 @@ func (g *Group) leave() error {
 		return nil
 	}
 	return fmt.Errorf("group %s: leave: it failed, so the group names the next owner only %v later: %w", g.cfg.Name, g.cfg.SessionTimeout, remedy(g.cfg, err))
+}
+
+const (
+	// firstHurriedPause is the first pause between heartbeats when the leader is gone. Each later
+	// pause is twice as long.
+	firstHurriedPause = 5 * time.Millisecond
+	// hurriedPauses: while there is no leader, the pauses grow to an eighth of Heartbeat at most.
+	hurriedPauses = 8
+)
+
+// beat reports to the coordinator that this member is alive, and learns from it that the group must
+// be shared out again. It goes on while a join waits for other members: otherwise a slow member
+// would cost the nominee its nomination.
+func (g *Group) beat() {
+	timer := time.NewTimer(g.cfg.Heartbeat)
+	defer timer.Stop()
+	hurried := g.cfg.Heartbeat // the next pause, unless longest is shorter
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-g.hurry:
+			hurried = firstHurriedPause
+		case <-timer.C:
+		}
+		err := g.heartbeat()
+		wait := min(hurried, g.longest())
+		if err != nil {
+			wait = g.cfg.pause()
+		}
+		hurried = 2 * wait
+		timer.Reset(wait)
+	}
+}
+
+// longest returns the longest pause at present. After two sessions the group has dealt with any
+// member that ended.
+func (g *Group) longest() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.vacant.IsZero() && time.Since(g.vacant) < 2*g.cfg.SessionTimeout {
+		return g.cfg.Heartbeat / hurriedPauses
+	}
+	return g.cfg.Heartbeat
+}
+
+// heartbeat returns an error if the coordinator was not reached.
+func (g *Group) heartbeat() error {
+	m := g.now()
+	if m.generation < 0 {
+		return nil
+	}
+	req := kmsg.NewPtrHeartbeatRequest()
+	req.Group, req.MemberID, req.Generation, req.InstanceID = g.cfg.Name, m.id, m.generation, g.instance()
+	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.timeout())
+	defer cancel()
+	sent := time.Now()
+	_, err := g.coordinator.ask(ctx, req)
+	return g.judge(m, sent, err)
+}
+
+// judge handles the answer to a heartbeat of m.
+func (g *Group) judge(m identity, sent time.Time, err error) error {
+	switch {
+	case err == nil:
+		g.nomination.answered(sent, true)
+		g.note("heartbeat", nil)
+	case errors.Is(err, kerr.RebalanceInProgress):
+		g.nomination.answered(sent, false)
+		if g.current(m) {
+			raise(g.rejoin)
+		}
+	case errors.Is(err, kerr.UnknownMemberID), errors.Is(err, kerr.IllegalGeneration), errors.Is(err, kerr.FencedInstanceID):
+		if g.current(m) {
+			g.nomination.lose()
+			raise(g.rejoin)
+		}
+	default:
+		err = remedy(g.cfg, err)
+		g.note("heartbeat", err)
+		return err
+	}
+	return nil
+}
+
+// current reports whether m still is this member, and no join is under way. Another join after that
+// one would make the group share out again for nothing.
+func (g *Group) current(m identity) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.member == m && !g.joining
+}
+
+// Join becomes a member of a consumer group, over a client of its own that has the connection
+// options given: kgo.SeedBrokers, kgo.DialTLSConfig, kgo.SASL, kgo.ClientID, a logger, hooks. The
+// member sets all other options itself or does without them; options of consumer groups and
+// transactions are refused. A topic that does not exist is created.
+//
+// It returns when the group's coordinator has accepted this process as a future member, or after a
+// third of SessionTimeout if the coordinator does not answer. Then the member goes on trying, and
+// Err returns the reason. In this time there is no nominee, and the election goes on without one,
+// unless its Config is NomineeOnly.
+//
+// It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is
+// missing, and any other error if the Config is wrong, no broker answers, the topic does not exist
+// and cannot be created, the group has members of another kind, or ctx ends. The caller closes the
+// group.
+func Join(ctx context.Context, connection []kgo.Opt, cfg Config) (*Group, error) {
+	cfg, err := cfg.settle()
+	if err != nil {
+		return nil, fmt.Errorf("group: %w", err)
+	}
+	client, err := connect(connection, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("group %s: the client's options: %w", cfg.Name, err)
+	}
+	g := newGroup(client, cfg)
+	if err := g.enter(ctx); err != nil {
+		_ = g.Close()
+		return nil, fmt.Errorf("group %s: %w", cfg.Name, err)
+	}
+	return g, nil
+}
+
+// connect sets the options that decide how long the client keeps a broker that does not answer.
+func connect(connection []kgo.Opt, cfg Config) (*kgo.Client, error) {
+	timeout := cfg.timeout()
+	held := []kgo.Opt{
+		kgo.DialTimeout(timeout),
+		kgo.RequestTimeoutOverhead(timeout),
+		kgo.RetryTimeout(timeout),
+		kgo.RequestRetries(2),
+		kgo.RetryBackoffFn(func(int) time.Duration { return timeout / 20 }),
+		kgo.MetadataMinAge(timeout / 20),
+	}
+	return broker.Connect(connection, held...)
+}
+
+func (g *Group) enter(ctx context.Context) error {
+	if err := within(ctx, g.client.Ping); err != nil {
+		return remedy(g.cfg, err)
+	}
+	if err := within(ctx, g.seeTopic); err != nil {
+		return fmt.Errorf("topic %s: %w", g.cfg.Topic, remedy(g.cfg, err))
+	}
+	g.work.Go(g.follow)
+	g.work.Go(g.beat)
+	go g.nomination.tell()
+	return g.await(ctx)
+}
+
+// within ends with the context, which not all of the library's calls do. An abandoned call ends
+// with the client.
+func within(ctx context.Context, call func(context.Context) error) error {
+	var calls abandon.Calls
+	_, err := abandon.Run(ctx, &calls, func() (struct{}, error) { return struct{}{}, call(ctx) }, abandon.NoUndo)
+	return err
+}
+
+// await waits for the coordinator's first answer.
+func (g *Group) await(ctx context.Context) error {
+	enough := time.NewTimer(g.cfg.SessionTimeout / 3)
+	defer enough.Stop()
+	look := time.NewTicker(g.cfg.pause())
+	defer look.Stop()
+	for {
+		select {
+		case <-g.met:
+			return nil
+		case <-enough.C:
+			return nil
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), g.Err())
+		case <-look.C:
+			if err := g.Err(); hopeless(err) || errors.Is(err, driver.ErrDenied) {
+				return err
+			}
+		}
+	}
+}
+
+// faults are the errors that waiting does not repair.
+var faults = []*kerr.Error{
+	kerr.InconsistentGroupProtocol,
+	kerr.InvalidSessionTimeout,
+	kerr.InvalidGroupID,
+	kerr.GroupMaxSizeReached,
+	kerr.FencedInstanceID,
+	kerr.UnsupportedVersion,
+}
+
+// hopeless reports whether an operator must act before the group can be joined.
+func hopeless(err error) bool { return broker.IsRefusal(err) || broker.IsAny(err, faults) }
+
+// remedy adds the remedy to an answer of the coordinator, and driver.ErrDenied where that applies.
+func remedy(c Config, err error) error {
+	switch {
+	case errors.Is(err, kerr.GroupAuthorizationFailed):
+		err = fmt.Errorf("grant Read on the group %s: %w", c.Name, err)
+	case errors.Is(err, kerr.InconsistentGroupProtocol):
+		err = fmt.Errorf("group %s has members of another kind, such as ordinary consumers or goNELI's: stop them, or take another group: %w", c.Name, err)
+	case errors.Is(err, kerr.InvalidSessionTimeout):
+		err = fmt.Errorf("a SessionTimeout of %v is not between group.min.session.timeout.ms and group.max.session.timeout.ms of the brokers, "+
+			"which are 6 s and 30 min unless they are set: %w", c.SessionTimeout, err)
+	case errors.Is(err, kerr.FencedInstanceID):
+		err = fmt.Errorf("another process has joined group %s as instance %s, and this one is out for good: give each its own name: %w", c.Name, c.Instance, err)
+	}
+	return broker.Denied(err)
 }

@@ -1,3 +1,4 @@
+// Package broker has the code for brokers that the packages on Kafka share.
 package broker
 
 import (
@@ -8,10 +9,70 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
+
+// errOthers names the options that would change the kind of a client.
+var errOthers = errors.New("leave out kgo.ConsumerGroup and kgo.TransactionalID: this package sets them itself where it needs them")
+
+// Connect makes a client with a user's options of a connection, and with others that the user
+// cannot change.
+func Connect(connection []kgo.Opt, held ...kgo.Opt) (*kgo.Client, error) {
+	opts := append([]kgo.Opt{}, connection...)
+	client, err := kgo.NewClient(append(append(opts, held...), kgo.DisableClientMetrics())...)
+	if err != nil {
+		return nil, err
+	}
+	if err := plain(client); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+func plain(client *kgo.Client) error {
+	group, _ := client.OptValue(kgo.ConsumerGroup).(string)
+	transaction, _ := client.OptValue(kgo.TransactionalID).(string)
+	if group != "" || transaction != "" {
+		return errOthers
+	}
+	return nil
+}
+
+// ErrAnswer reports that a broker violates the protocol.
+var ErrAnswer = errors.New("the broker answered something else than it was asked")
+
+// refusals are the answers that mean that a right is missing. A broker gives them before it does
+// anything.
+var refusals = []*kerr.Error{
+	kerr.TopicAuthorizationFailed,
+	kerr.GroupAuthorizationFailed,
+	kerr.TransactionalIDAuthorizationFailed,
+	kerr.ClusterAuthorizationFailed,
+	kerr.SaslAuthenticationFailed,
+	kerr.UnsupportedSaslMechanism,
+	kerr.IllegalSaslState,
+}
+
+// IsAny reports whether an error is one of several.
+func IsAny[E error](err error, of []E) bool {
+	return slices.ContainsFunc(of, func(e E) bool { return errors.Is(err, e) })
+}
+
+// IsRefusal reports whether an error is an answer that an operator must act on, by granting a right
+// or a log-in.
+func IsRefusal(err error) bool { return IsAny(err, refusals) }
+
+// Denied adds driver.ErrDenied to errors that mean it.
+func Denied(err error) error {
+	if IsRefusal(err) && !errors.Is(err, driver.ErrDenied) {
+		return fmt.Errorf("%w (%w)", driver.ErrDenied, err)
+	}
+	return err
+}
 
 // UsualReplicas is how many brokers keep a topic, if there are so many.
 const UsualReplicas = 3

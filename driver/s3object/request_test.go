@@ -1,14 +1,19 @@
 package s3object
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	"github.com/tenure-go/tenure/driver"
 )
@@ -299,5 +304,161 @@ func hanging(t *testing.T, begin string) func(*stub) {
 			<-over
 			return true
 		}
+	}
+}
+
+// TestReplacedSecret: one access key gets another secret.
+func TestReplacedSecret(t *testing.T) {
+	store, err := New(s3.New(s3.Options{Region: "eu-test-1"}), "bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	signed := func(by s3.HTTPSignerV4, secret string) string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://host/bucket/a%20b", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := aws.Credentials{AccessKeyID: "key", SecretAccessKey: secret}
+		if err := by.SignHTTP(t.Context(), key, r, "hash", "s3", "eu-test-1", at); err != nil {
+			t.Fatal(err)
+		}
+		return r.Header.Get("Authorization")
+	}
+	for _, secret := range []string{"one", "one", "two", "one"} {
+		fresh := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+		if got, want := signed(store.client.Options().HTTPSignerV4, secret), signed(fresh, secret); got != want {
+			t.Errorf("secret %s: got %s, want %s", secret, got, want)
+		}
+	}
+}
+
+func withoutCredentials(o *s3.Options) {
+	o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("there are none")
+	})
+}
+
+func at(date string) func(*stub) {
+	return func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if date == "" {
+				w.Header()["Date"] = nil
+			} else {
+				w.Header().Set("Date", date)
+			}
+			return false
+		}
+	}
+}
+
+func TestFloorComesFromTheServersClock(t *testing.T) {
+	const date = "Fri, 20 Nov 2026 10:00:07 GMT"
+	want := uint64(time.Date(2026, 11, 20, 10, 0, 7, 0, time.UTC).UnixMilli())
+	s := startStub(t, at(date))
+	store := s.open(t)
+	if e := s.read(t, store, "key"); e.Floor != want || !e.Absent() || e.Version != "" {
+		t.Errorf("a missing object: %+v; want floor %d", e, want)
+	}
+	v := s.swap(t, store, "key", "", "value")
+	if e := s.read(t, store, "key"); e.Floor != want || e.Version != v || string(e.Value) != "value" {
+		t.Errorf("an object: %+v; want floor %d", e, want)
+	}
+	s = startStub(t, at(""))
+	if e := s.read(t, s.open(t), "key"); e.Floor != 0 {
+		t.Errorf("without a Date the floor is %d", e.Floor)
+	}
+}
+
+func TestDeleteMarkerIsAbsence(t *testing.T) {
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("X-Amz-Delete-Marker", "true")
+			w.WriteHeader(http.StatusNotFound)
+			return true
+		}
+	})
+	if e := s.read(t, s.open(t), "key"); !e.Absent() || e.Version != "" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestLongObjectIsCutOffBeyondTheLimit(t *testing.T) {
+	s := startStub(t)
+	long := strings.Repeat("x", 10<<20)
+	v := s.set("key", long)
+	e := s.read(t, s.open(t), "key")
+	if len(e.Value) != driver.MaxValue+1 || e.Version != v {
+		t.Errorf("%d bytes in version %q", len(e.Value), e.Version)
+	}
+}
+
+func TestEmptyObjectHasAVersion(t *testing.T) {
+	s := startStub(t)
+	v := s.set("key", "")
+	store := s.open(t)
+	if e := s.read(t, store, "key"); !e.Absent() || e.Version != v {
+		t.Errorf("%+v", e)
+	}
+	s.swap(t, store, "key", v, "value")
+}
+
+func TestObjectKeyAndHeaders(t *testing.T) {
+	var got http.Header
+	s := startStub(t, func(s *stub) {
+		s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPut {
+				got = r.Header.Clone()
+			}
+			return false
+		}
+	})
+	value := bytes.Repeat([]byte{0, 0xff}, driver.MaxValue/2)
+	for _, prefix := range []string{"", "a/b", "a/b/", "/a/b"} {
+		store := s.open(t, WithPrefix(prefix))
+		v := s.swap(t, store, "x/y", "", string(value))
+		if got.Get("Content-Type") != "application/json" || got.Get("If-None-Match") != "*" || got.Get("If-Match") != "" {
+			t.Errorf("a creation is sent with %v", got)
+		}
+		where := strings.TrimPrefix(store.prefix, "/") + "x/y"
+		if s.value(where) != string(value) {
+			t.Errorf("prefix %q: nothing at %s", prefix, where)
+		}
+		s.swap(t, store, "x/y", v, "next")
+		if got.Get("If-Match") != `"`+string(v)+`"` || got.Get("If-None-Match") != "" {
+			t.Errorf("a swap is sent with %v", got)
+		}
+		for name := range got {
+			if strings.Contains(strings.ToLower(name), "checksum") || strings.Contains(strings.ToLower(name), "md5") {
+				t.Errorf("a write has a %s, which some servers refuse", name)
+			}
+		}
+		s.mu.Lock()
+		clear(s.objects)
+		s.mu.Unlock()
+	}
+}
+
+// hasty is a client that returns early from a request and still holds it.
+type hasty struct{ held *http.Request }
+
+func (h *hasty) Do(r *http.Request) (*http.Response, error) {
+	h.held = r
+	return nil, context.DeadlineExceeded
+}
+
+func TestCallerMayReuseTheValue(t *testing.T) {
+	h := &hasty{}
+	store, err := New(startStub(t).client(func(o *s3.Options) { o.HTTPClient = h }), "bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := []byte("value")
+	if _, err := store.CompareAndSwap(t.Context(), "key", "", value); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	copy(value, "XXXXX")
+	if late, _ := io.ReadAll(h.held.Body); bytes.Contains(late, []byte("X")) {
+		t.Errorf("what is sent late is %q", late)
 	}
 }

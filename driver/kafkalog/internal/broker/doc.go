@@ -1,2 +1,0 @@
-// Package broker has the code for brokers that the packages on Kafka share.
-package broker
