@@ -49,10 +49,6 @@ type watchedKey struct {
 	trouble string    // the last report, for any leader
 }
 
-func newHub(d *dialler, cfg Config) *hub {
-	return &hub{cfg: cfg, dial: d, subject: map[string]*watchedKey{}, heard: map[string]target{}}
-}
-
 func (h *hub) watch(key string, see func(driver.Entry)) (stop func(), err error) {
 	w := watches.New(key, see)
 	h.mu.Lock()

@@ -48,10 +48,6 @@ type leaderWrite struct {
 	budget  time.Duration
 }
 
-func newLedger(c clock.Clock, margin time.Duration, own func(string) bool) *ledger {
-	return &ledger{clock: c, margin: margin, isOwn: own, seats: map[string]*keyState{}}
-}
-
 // left returns how much longer the write keeps the lease valid. Like the leader's own deadline, it
 // counts from before the write was sent.
 func (p *leaderWrite) left(now clock.Reading) time.Duration {

@@ -30,8 +30,6 @@ type requestGate struct {
 	streams sync.WaitGroup // of streams
 }
 
-func newRequestGate() *requestGate { return &requestGate{closing: make(chan struct{})} }
-
 // enter counts a request. It returns false once the gate is closed.
 func (e *requestGate) enter() bool {
 	e.mu.Lock()

@@ -113,9 +113,12 @@ func New(store driver.Store, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	keys := newIdentities()
-	s := &Store{inner: store, cfg: cfg, keys: keys, books: newLedger(cfg.Clock, cfg.Margin, keys.isOwn), certs: certs}
-	s.hub = newHub(newDialler(cfg, certs), cfg)
-	s.gate = newRequestGate()
+	s := &Store{
+		inner: store, cfg: cfg, keys: keys, certs: certs,
+		books: &ledger{clock: cfg.Clock, margin: cfg.Margin, isOwn: keys.isOwn, seats: map[string]*keyState{}},
+	}
+	s.hub = &hub{cfg: cfg, dial: newDialler(cfg, certs), subject: map[string]*watchedKey{}, heard: map[string]target{}}
+	s.gate = &requestGate{closing: make(chan struct{})}
 	return s, nil
 }
 

@@ -35,7 +35,9 @@ func (c *core) begin(op Op, key string) operation {
 	r := rand.New(rand.NewPCG(c.seed, uint64(op)<<56|o.n))
 	o.fault, o.delay = c.plan.draw(op, r), c.plan.delay(r)
 	if c.partitioned.Load() {
-		o.fault = partitionFault(op)
+		if o.fault = HangBefore; op == Push {
+			o.fault = Drop
+		}
 		return o
 	}
 	o.fault = c.scripted(op, o.fault)
@@ -46,14 +48,6 @@ func (c *core) begin(op Op, key string) operation {
 		c.log.add(o, "")
 	}
 	return o
-}
-
-// partitionFault returns the fault of every operation of a kind in a partition.
-func partitionFault(op Op) Fault {
-	if op == Push {
-		return Drop
-	}
-	return HangBefore
 }
 
 // scripted takes the next fault of the script, if there is one, in place of the drawn one. It is

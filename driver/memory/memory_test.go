@@ -154,7 +154,10 @@ func TestErrorWrapsTheEndOfTheContext(t *testing.T) {
 	_, read := s.Read(ctx, "k")
 	_, inspect := s.Inspect(ctx, time.Second)
 	_, watch := s.Watch(ctx, "k", func(driver.Entry) {})
-	for _, err := range []error{read, inspect, watch} {
+	_, keys := s.Keys(ctx)
+	_, announce := s.Announce(ctx, "k", nil)
+	_, ask := s.Candidates(ctx, "k")
+	for _, err := range []error{read, inspect, watch, keys, announce, ask} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}

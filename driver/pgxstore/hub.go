@@ -66,7 +66,8 @@ func (h *hub) add(w *watches.Watch) (tried <-chan struct{}) {
 	if h.halt == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		h.halt, h.tried, h.opened, h.lost = cancel, make(chan struct{}), false, nil
-		go newFeed(h).run(ctx)
+		f := &feed{hub: h, taken: map[string]count{}}
+		go f.run(ctx)
 	}
 	return h.tried
 }
@@ -190,8 +191,6 @@ type count struct {
 	last string
 }
 
-func newFeed(h *hub) *feed { return &feed{hub: h, taken: map[string]count{}} }
-
 func (f *feed) run(ctx context.Context) {
 	for f.open(ctx) {
 		f.listen(ctx)
@@ -216,7 +215,9 @@ func (f *feed) listen(ctx context.Context) {
 			f.endPeriod()
 		}
 		if ok {
-			ping = earlier(time.Now().Add(pingAfter), last.Add(pingEvery))
+			if ping = time.Now().Add(pingAfter); ping.After(last.Add(pingEvery)) {
+				ping = last.Add(pingEvery)
+			}
 			f.take(payload)
 		}
 		if !time.Now().Before(ping) {
@@ -227,13 +228,6 @@ func (f *feed) listen(ctx context.Context) {
 			ping = last.Add(pingAfter)
 		}
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // take gives a notification to the watches of its key, or keeps it where there are too many.

@@ -24,10 +24,6 @@ type connections struct {
 	freed chan struct{} // tells a call that waits for its turn that a connection may be idle
 }
 
-func newConnections() connections {
-	return connections{turn: make(chan struct{}, 1), freed: make(chan struct{}, 1)}
-}
-
 // connectWithin is how long an attempt to connect takes at least before it is given up, even if the
 // call has ended before: an overloaded server needs seconds for a new connection. The next calls
 // use the connection.

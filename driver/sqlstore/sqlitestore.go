@@ -91,7 +91,8 @@ func (h *hub) watch(key string, see func(driver.Entry)) (stop func()) {
 	if h.halt == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		h.halt, h.woken = cancel, make(chan struct{}, 1)
-		go newFeed(h).run(ctx, h.woken)
+		f := &feed{hub: h, store: h.store, known: map[string]driver.Version{}}
+		go f.run(ctx, h.woken)
 	}
 	select {
 	case h.woken <- struct{}{}:
@@ -191,10 +192,6 @@ type feed struct {
 	fresh   []*watches.Watch          // have not been told anything
 	failing time.Time                 // the first failure in a row; zero: none
 	lost    bool                      // the elections poll
-}
-
-func newFeed(h *hub) *feed {
-	return &feed{hub: h, store: h.store, known: map[string]driver.Version{}}
 }
 
 // run looks again and again until the context ends or the pool is closed.

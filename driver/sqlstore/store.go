@@ -110,7 +110,7 @@ func New(db *sql.DB, dialect Dialect, opts ...Option) (*Store, error) {
 	}
 	s := &Store{
 		db: db, dialect: dialect, table: name, text: dialect.render(name, set.era, set.notify), code: set.code,
-		wary: dialect.recurs && set.era == dialect.era, pool: newConnections(),
+		wary: dialect.recurs && set.era == dialect.era, pool: connections{turn: make(chan struct{}, 1), freed: make(chan struct{}, 1)},
 		pristine: set.pristine,
 	}
 	if set.file != "" {
