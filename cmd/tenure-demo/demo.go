@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
+	"github.com/tenure-go/tenure/internal/crew"
 )
 
 const aboutDemo = `Starts candidates as separate processes, lets them elect a leader, and every few seconds kills the
@@ -77,7 +78,8 @@ func newRoot() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.Command, o.In, o.Out = reexecute, c.InOrStdin(), c.OutOrStdout()
+			command := func(id string) *exec.Cmd { return crew.Self("candidate", id) }
+			o.Command, o.In, o.Out = command, c.InOrStdin(), c.OutOrStdout()
 			o.Await.Told = d.where.Waiting(c.ErrOrStderr())
 			o.Colour = output.Colours(o.Out)
 			o.Live = !o.JSON && !o.Plain && !o.Verbose && output.Screen(o.Out)
@@ -93,11 +95,16 @@ func newRoot() *cobra.Command {
 
 func main() { cli.Main(newRoot()) }
 
-// reexecute runs this very program as a candidate.
-func reexecute(id string) *exec.Cmd {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
+// newCandidate returns the hidden command that the demo runs for each candidate. The argument is
+// only shown in the list of processes.
+func newCandidate() *cobra.Command {
+	return &cobra.Command{
+		Use:    "candidate NAME",
+		Short:  "One candidate of the demo",
+		Hidden: true,
+		Args:   cli.OneArg,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return demo.RunCandidate(c.Context(), c.InOrStdin(), c.OutOrStdout())
+		},
 	}
-	return exec.Command(self, "candidate", id)
 }

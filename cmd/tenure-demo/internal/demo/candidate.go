@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,38 +9,90 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/crew"
 )
+
+// spec is the first line of a candidate's standard input. It holds credentials, so it is not an
+// argument of the command line, which all users of the machine can read.
+type spec struct {
+	Place    stores.Place  `json:"place"`
+	Election string        `json:"election"`
+	ID       string        `json:"id"`
+	Lease    time.Duration `json:"lease"`
+	Renew    time.Duration `json:"renew"`
+	Splay    time.Duration `json:"splay"`
+	// Peer is nil if followers do not use peers.
+	Peer *peers.Settings `json:"peer,omitempty"`
+}
+
+func (s spec) config() tenure.Config {
+	return tenure.Config{ID: s.ID, Lease: s.Lease, Tuning: tenure.Tuning{Renew: s.Renew, Splay: s.Splay}}
+}
+
+// report is one line from a candidate to the demo: an act, an event, or why it cannot take part.
+type report struct {
+	At stamp.Time `json:"at"`
+	// Act is the token of the term under which the candidate acted at that moment.
+	Act uint64 `json:"act,omitempty"`
+	// Event is an event of the library, as the library encodes it.
+	Event json.RawMessage `json:"event,omitempty"`
+	// Wrote is the record that the candidate has written, if the store does not push it to the
+	// demo.
+	Wrote json.RawMessage `json:"wrote,omitempty"`
+	// Peer is the reason why reports of the leader do not arrive.
+	Peer string `json:"peer,omitempty"`
+	// Fault is the reason why the candidate cannot take part.
+	Fault string `json:"fault,omitempty"`
+	// Denied reports that the fault is a missing right.
+	Denied bool `json:"denied,omitempty"`
+}
+
+// event is the part of a library's event that the demo reads.
+type event struct {
+	Time   time.Time        `json:"time"`
+	Kind   tenure.EventKind `json:"event"`
+	ID     string           `json:"id"`
+	Term   uint64           `json:"term"`
+	Leader string           `json:"leader"`
+	Cause  string           `json:"cause"`
+	Missed int              `json:"missed"`
+
+	raw json.RawMessage
+}
+
+func (r report) event() (*event, error) {
+	e := event{raw: r.Event}
+	if err := json.Unmarshal(r.Event, &e); err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
 
 // RunCandidate takes part in the election that the first line of in describes, and reports to out.
 // It ends when ctx ends. It also ends when in ends: then the demo has died, and the candidate must
 // not stay behind.
 func RunCandidate(ctx context.Context, in io.Reader, out io.Writer) error {
-	lines := bufio.NewReader(in)
-	line, err := lines.ReadBytes('\n')
-	if err != nil {
+	c := candidate{reports: crew.NewReporter(out)}
+	rest, err := crew.Settings(in, &c.spec)
+	switch {
+	case errors.Is(err, io.EOF):
 		return errors.New("this command is for the demo itself: run tenure-demo")
-	}
-	var s spec
-	if err := json.Unmarshal(line, &s); err != nil {
+	case err != nil:
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := crew.Until(ctx, rest)
 	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, lines)
-		cancel()
-	}()
-	c := candidate{spec: s, reports: newReporter(out)}
 	return c.run(ctx)
 }
 
 // candidate is one member of the election.
 type candidate struct {
 	spec       spec
-	reports    *reporter
+	reports    *crew.Reporter
 	nomination *stores.Nomination // nil where no candidate has precedence
 }
 
@@ -116,13 +167,13 @@ func (c *candidate) join(ctx context.Context, store driver.Store, cfg *tenure.Co
 // again.
 func (c *candidate) tellPeer(_ string, err error) {
 	if err != nil {
-		c.reports.send(report{At: stamp.Now(), Peer: err.Error()})
+		c.reports.Send(report{At: stamp.Now(), Peer: err.Error()})
 	}
 }
 
 // refuse reports the reason why this candidate cannot take part.
 func (c *candidate) refuse(err error) {
-	c.reports.send(report{At: stamp.Now(), Fault: err.Error(), Denied: errors.Is(err, driver.ErrDenied)})
+	c.reports.Send(report{At: stamp.Now(), Fault: err.Error(), Denied: errors.Is(err, driver.ErrDenied)})
 }
 
 // open waits for the store, since a candidate may be started while the server is down.
@@ -165,5 +216,50 @@ func (c *candidate) tell(e tenure.Event) {
 		c.refuse(fmt.Errorf("event %s: %w", e.Kind, err))
 		return
 	}
-	c.reports.send(report{At: at, Event: text})
+	c.reports.Send(report{At: at, Event: text})
+}
+
+// reportingStore is a store that does not push. It reports the candidate's writes, so that the demo
+// need not poll.
+type reportingStore struct {
+	driver.Store
+	reports *crew.Reporter
+}
+
+// Abilities returns those of the store. Only writes pass through this one.
+func (t *reportingStore) Abilities() driver.Abilities { return driver.AbilitiesOf(t.Store) }
+
+// CompareAndSwap calls the store, and reports a successful write. The stamp is the time of the
+// answer: other processes may have read the record a little earlier, but not before the write.
+func (t *reportingStore) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	version, err := t.Store.CompareAndSwap(ctx, key, prev, value)
+	if err == nil {
+		t.reports.Send(report{At: stamp.Now(), Wrote: value})
+	}
+	return version, err
+}
+
+// actEvery is the time from one act of a leader to the next.
+const actEvery = 20 * time.Millisecond
+
+// lead is the work: many small acts. Each is reported at once, so that none is lost when the leader
+// is killed.
+//
+// The order in an act matters. It reads the clock first, and then checks the term: if the term is
+// valid after the reading, it was valid at the reading too. If the leader is frozen between the
+// two, the check fails when it wakes.
+func (c *candidate) lead(ctx context.Context, term *tenure.Term) error {
+	pace := time.NewTicker(actEvery)
+	defer pace.Stop()
+	for {
+		at := stamp.Now()
+		if term.Err() == nil {
+			c.reports.Send(report{At: at, Act: term.Token()})
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pace.C:
+		}
+	}
 }

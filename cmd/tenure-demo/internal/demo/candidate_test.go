@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -140,7 +141,7 @@ func TestCandidateOfAGroupPublishesIt(t *testing.T) {
 	if err != nil || !strings.Contains(string(e.Value), `"kafka.group":"demo"`) {
 		t.Errorf("the record is %s, %v", e.Value, err)
 	}
-	c := candidate{reports: newReporter(out), nomination: n}
+	c := candidate{reports: crew.NewReporter(out), nomination: n}
 	c.hear(tenure.Event{Kind: tenure.EventLeader, Term: 7, Leader: tenure.Leader{ID: "x", Metadata: map[string]string{"kafka.group": "other"}}})
 	c.hear(tenure.Event{Kind: tenure.EventLeader, Term: 8, Leader: tenure.Leader{ID: "x", Metadata: n.Metadata}})
 	_ = input.Close()

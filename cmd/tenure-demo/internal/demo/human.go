@@ -4,14 +4,87 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/units"
 	"github.com/tenure-go/tenure/internal/witness"
 )
+
+// printer reports the entries, as text or as JSON.
+type printer interface {
+	begin(at time.Time, o Options)
+	// show reports one entry, and the failover that it completes, if any.
+	show(e entry, f *failover)
+	// see is called for a sight of the record, for which there is no line, with the number of
+	// checked acts.
+	see(e entry, acts int)
+	overlap(at time.Time, o witness.Overlap)
+	// leave restores the terminal, and is the last call before end. It returns an error if the view
+	// failed. It may be called again.
+	leave() error
+	end(at time.Time, s summary)
+}
+
+// lineByLine holds the methods that printers without a terminal share.
+type lineByLine struct{}
+
+func (lineByLine) see(entry, int) {}
+func (lineByLine) leave() error   { return nil }
+
+// summary is the result of a demo.
+type summary struct {
+	lasted      time.Duration
+	elections   int
+	first, last uint64 // terms
+	rows        []row
+	failovers   int
+	acts        int
+	overlaps    int
+}
+
+// style is the style of a text, as the parameters of the terminal's escape sequence.
+type style string
+
+const (
+	plain  style = ""
+	dim    style = "2"
+	good   style = "1;32"
+	bad    style = "31"
+	alarm  style = "1;97;41"
+	action style = "1;36"
+	waning style = "33"
+	store  style = "35"
+)
+
+// palette is true if there are colors.
+type palette bool
+
+func (p palette) with(s style, text string) string {
+	if !p || s == plain {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+var styles = map[tenure.EventKind]style{
+	tenure.EventCandidate: dim, tenure.EventLeader: dim, tenure.EventWaiting: dim,
+	tenure.EventElected: good,
+	tenure.EventLeaving: waning, tenure.EventReleased: waning,
+	tenure.EventLost: bad, tenure.EventFailed: bad,
+	tenure.EventTrouble: store,
+	tenure.EventOverdue: alarm, tenure.EventAlarm: alarm,
+}
+
+var deedStyles = map[do]style{
+	doStart: dim, doKill: action, doPause: action, doResume: action, doStop: action,
+	doDied: bad, doOutput: bad, doStore: store, doPeer: store, doAdvise: waning, doUnseen: waning,
+}
 
 // human writes lines of text: time, candidate, event, term, and reason.
 type human struct {
@@ -97,7 +170,7 @@ func plan(o Options) string {
 	switch {
 	case o.CrashEvery == 0:
 		return "The leader is not disturbed"
-	case canPause:
+	case crew.CanFreeze:
 		return fmt.Sprintf("Every %v the leader is killed, frozen or asked to end, in turn", o.CrashEvery)
 	}
 	return fmt.Sprintf("Every %v the leader is killed or asked to end, in turn", o.CrashEvery)
@@ -187,4 +260,129 @@ func (f *failover) String() string {
 		text += ", maximum " + units.Seconds(f.most)
 	}
 	return text + ")"
+}
+
+// deed prints an action of the demo, in capitals if it is on the leader.
+func (h *human) deed(d *deed) {
+	who := d.id
+	if who == "" {
+		who = "-"
+	}
+	what := string(d.do)
+	switch d.do {
+	case doKill, doPause, doResume, doStop:
+		what = strings.ToUpper(what)
+	}
+	h.line(deedStyles[d.do], clock(d.time), who, what, h.terms.name(d.term), d.tell(h.lease))
+}
+
+func (d *deed) tell(lease time.Duration) string {
+	switch d.do {
+	case doStart:
+		return fmt.Sprintf("process %d", d.pid)
+	case doKill:
+		return "the demo kills the leader (SIGKILL)"
+	case doPause:
+		return fmt.Sprintf("the demo freezes the leader for two leases, %v (SIGSTOP)", 2*lease)
+	case doResume:
+		return "the demo wakes it (SIGCONT)"
+	case doStop:
+		return "the demo asks the leader to end (SIGTERM)"
+	case doDied:
+		return fmt.Sprintf("process %d ended: %s", d.pid, d.text)
+	case doPeer:
+		return "cannot follow the leader directly: " + brief(d.text)
+	case doUnseen:
+		return "renewals cannot be seen, so minimum times are unknown: " + d.text
+	}
+	return d.text
+}
+
+// end prints a table of the times of failovers, and the number of overlaps.
+func (h *human) end(_ time.Time, s summary) {
+	fmt.Fprintf(h.out, "\nAfter %v: %s, %s, %s.\n",
+		s.lasted.Round(100*time.Millisecond), count(s.elections, "election"), s.terms(), count(s.failovers, "failover"))
+	if s.failovers > 0 {
+		h.table(s.rows)
+		fmt.Fprintf(h.out, "%s\n", h.paint.with(dim, s.footnote()))
+	}
+	verdict, how := fmt.Sprintf("overlaps found: %d", s.overlaps), good
+	if s.overlaps > 0 {
+		how = alarm
+	}
+	fmt.Fprintf(h.out, "Acts checked: %d; %s\n", s.acts, h.paint.with(how, verdict))
+}
+
+func (s summary) footnote() string {
+	if bounded(s.rows) {
+		return footnote + "\n" + footnoteMost
+	}
+	return footnote
+}
+
+const footnoteMost = "most: least plus the longest time between two reads of a candidate that polls; the store's own time to answer is not included"
+
+const footnote = "least: after a crash or pause until the lease ends, counted from the last renewal that the store saw; " +
+	"after a release 0"
+
+func (s summary) terms() string {
+	switch s.elections {
+	case 0:
+		return "no term"
+	case 1:
+		return fmt.Sprintf("term #1 (%d)", s.first)
+	}
+	return fmt.Sprintf("terms #1 to #%d (%d to %d)", s.elections, s.first, s.last)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (h *human) table(rows []row) {
+	var text strings.Builder
+	t := tabwriter.NewWriter(&text, 0, 0, 3, ' ', tabwriter.AlignRight)
+	bounded := bounded(rows)
+	head := "  failover\tn\tmedian\tmax\tleast: median\tmax\t"
+	if bounded {
+		head += "most: median\tmax\t"
+	}
+	fmt.Fprintln(t, head)
+	for _, r := range rows {
+		fmt.Fprintf(t, "  %s\t%d\t", r.kind, r.n)
+		cells := r.cells()
+		if !bounded {
+			cells = cells[:4]
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
+	}
+	_ = t.Flush()
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintln(h.out, strings.TrimRight(line, " \n"))
+	}
+}
+
+// bounded reports whether there is an upper bound for some failovers, as with a polled store.
+func bounded(rows []row) bool {
+	return slices.ContainsFunc(rows, func(r row) bool { return r.mostMax > 0 })
+}
+
+// cells returns the median and the maximum of the times that failovers took, of the least possible
+// times, and of the longest possible times.
+func (r row) cells() []string {
+	c := make([]string, 6)
+	if r.n == 0 {
+		return c
+	}
+	c[0], c[1], c[2] = units.Seconds(r.median), units.Seconds(r.max), "unknown"
+	if r.known {
+		c[2], c[3] = units.Seconds(r.leastMedian), units.Seconds(r.leastMax)
+	}
+	if r.mostMax > 0 {
+		c[4], c[5] = units.Seconds(r.mostMedian), units.Seconds(r.mostMax)
+	}
+	return c
 }

@@ -199,3 +199,130 @@ func TestLedgerCountsElectionsAndTerms(t *testing.T) {
 		t.Errorf("got %d elections, terms %d to %d, leader %s", l.elections, l.first, l.term, l.leader)
 	}
 }
+
+func TestTallySummarizesEachKind(t *testing.T) {
+	var l = tally{}
+	for _, f := range []failover{
+		{kind: kindCrash, took: 900, least: 800, known: true},
+		{kind: kindCrash, took: 500, least: 490, known: true},
+		{kind: kindCrash, took: 700, least: 650, known: true},
+		{kind: kindGraceful, took: 4, known: true, most: 20},
+		{kind: kindGraceful, took: 8, known: true, most: 10},
+		{kind: kindPause, took: 900, least: 800, known: true, most: 990},
+		{kind: kindPause, took: 950},
+	} {
+		l.add(f)
+	}
+	want := []row{
+		{kind: kindCrash, n: 3, median: 700, max: 900, leastMedian: 650, leastMax: 800, known: true},
+		// One minimum is unknown, so none is shown.
+		{kind: kindPause, n: 2, median: 925, max: 950, leastMedian: 400, leastMax: 800},
+		{kind: kindGraceful, n: 2, median: 6, max: 8, known: true, mostMedian: 15, mostMax: 20},
+		{kind: kindForced},
+		{kind: kindOther},
+	}
+	for i, got := range l.rows() {
+		if got != want[i] {
+			t.Errorf("got  %+v\nwant %+v", got, want[i])
+		}
+	}
+	if l.total() != 7 {
+		t.Errorf("%d in all", l.total())
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		ds   []time.Duration
+		want time.Duration
+	}{
+		{[]time.Duration{5}, 5}, {[]time.Duration{9, 1}, 5}, {[]time.Duration{9, 1, 2}, 2}, {[]time.Duration{4, 1, 3, 2}, 2},
+	} {
+		if got := median(c.ds); got != c.want {
+			t.Errorf("median of %v is %d, want %d", c.ds, got, c.want)
+		}
+	}
+}
+
+func TestOverlappingActsAreReported(t *testing.T) {
+	a := acts{last: map[uint64]stamp.Time{}}
+	for _, c := range []struct {
+		token uint64
+		id    string
+		pid   int
+		at    int
+		want  string
+	}{
+		{1, "c1", 101, 10, ""},
+		{2, "c2", 102, 20, ""},
+		{1, "c1", 101, 25, "c1 (process 101) acts in term 1 5ms after c2 (process 102) first acted in term 2"},
+		{1, "c1", 101, 26, ""}, // the same terms
+		{3, "c2", 102, 40, ""},
+		{3, "c2", 103, 41, "c2 (process 102) and c2 (process 103) both act in term 3"},
+		{2, "c2", 102, 15, ""}, // late, and before the last one
+	} {
+		got := ""
+		for _, o := range a.add(c.token, c.id, c.pid, at(c.at)) {
+			got += o.String()
+			if idOf(o.Newer) != "c2" {
+				t.Errorf("%q is the newer candidate", idOf(o.Newer))
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+	if a.n != 7 || a.overlaps != 2 {
+		t.Errorf("counted %d acts and %d overlaps", a.n, a.overlaps)
+	}
+	if last, ok := a.lastOf(2); !ok || last != at(20) {
+		t.Errorf("got %v, %v", last, ok)
+	}
+	if last, ok := a.lastOf(4); ok || last != stamp.Time(0) {
+		t.Errorf("got %v of a term that there was not", last)
+	}
+}
+
+func stamps(entries []entry) []stamp.Time {
+	var all []stamp.Time
+	for _, e := range entries {
+		all = append(all, e.at)
+	}
+	return all
+}
+
+func TestSorterReleasesEntriesInOrderAfterADelay(t *testing.T) {
+	var s sorter
+	for _, ms := range []int{30, 10, 20, 10} {
+		s.add(entry{at: at(ms)})
+	}
+	if got := s.due(at(59)); len(got) != 0 {
+		t.Errorf("let through too soon: %v", stamps(got))
+	}
+	if wait, ok := s.next(at(59)); !ok || wait != time.Millisecond {
+		t.Errorf("next in %v, %v", wait, ok)
+	}
+	if got, want := stamps(s.due(at(75))), []stamp.Time{at(10), at(10), at(20)}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	s.add(entry{at: at(5)}) // from a process that was frozen
+	if wait, ok := s.next(at(75)); !ok || wait != 0 {
+		t.Errorf("a late entry waits for %v, %v", wait, ok)
+	}
+	if got, want := stamps(s.due(at(80))), []stamp.Time{at(5), at(30)}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if _, ok := s.next(at(80)); ok {
+		t.Error("something waits")
+	}
+}
+
+func TestSorterKeepsTheOrderOfEqualStamps(t *testing.T) {
+	var s sorter
+	first, second := &deed{}, &deed{}
+	s.add(entry{at: at(1), deed: first})
+	s.add(entry{at: at(1), deed: second})
+	if got := s.due(at(1000)); got[0].deed != first || got[1].deed != second {
+		t.Error("swapped")
+	}
+}

@@ -3,9 +3,7 @@
 package demo
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -41,28 +40,21 @@ func TestMain(m *testing.M) {
 // reckless is a candidate that elects itself and acts beside other leaders. The number in its name
 // is its term.
 func reckless(ctx context.Context, in io.Reader, out io.Writer) error {
-	lines := bufio.NewReader(in)
-	line, err := lines.ReadBytes('\n')
-	if err != nil {
-		return err
-	}
 	var s spec
-	if err := json.Unmarshal(line, &s); err != nil {
+	rest, err := crew.Settings(in, &s)
+	if err != nil {
 		return err
 	}
 	term, err := strconv.ParseUint(s.ID[1:], 10, 64)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, lines)
-		cancel()
-	}()
-	r := newReporter(out)
+	ctx, cancel := crew.Until(ctx, rest)
+	defer cancel()
+	r := crew.NewReporter(out)
 	(&candidate{spec: s, reports: r}).tell(tenure.Event{Kind: tenure.EventElected, ID: s.ID, Term: term})
 	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		r.send(report{At: stamp.Now(), Act: term})
+		r.Send(report{At: stamp.Now(), Act: term})
 	}
 	return nil
 }
@@ -75,7 +67,7 @@ func TestDemoFailsLoudlyWhenTwoLead(t *testing.T) {
 	err := Run(ctx, Options{
 		Election: "demo", Candidates: 2, Lease: time.Second, Out: out,
 		Command: func(string) *exec.Cmd {
-			cmd := exec.Command(os.Args[0])
+			cmd := crew.Self()
 			cmd.Env = append(os.Environ(), recklessEnv+"=1")
 			return cmd
 		},
