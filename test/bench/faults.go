@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
@@ -37,9 +38,9 @@ type placement struct {
 	home             int // the server that leads the bucket while it is up
 }
 
-// faultsCrew is a crew with elections in buckets of all servers.
-type faultsCrew struct {
-	*crew
+// faultsTeam is a team with elections in buckets of all servers.
+type faultsTeam struct {
+	*team
 	on         breakable
 	placements []placement
 }
@@ -55,7 +56,7 @@ func (x faults) measure(t *trial) {
 	if t.quick {
 		leases, kinds = leases[:1], kinds[:2]
 	}
-	f := newFaultsCrew(t, on, leases)
+	f := newFaultsTeam(t, on, leases)
 	found := map[string][]effect{}
 	note := func(fault string, victim, controller int, began int64) {
 		for _, h := range f.effectsSince(began) {
@@ -96,9 +97,9 @@ func role(home, victim, controller int) string {
 	return "another server "
 }
 
-// newFaultsCrew starts a crew whose members campaign in all elections, and each lead some.
-func newFaultsCrew(t *trial, on breakable, leases []time.Duration) *faultsCrew {
-	f := &faultsCrew{crew: t.crew(plan{name: "faults", members: 3, ask: asking.ByTerm}), on: on}
+// newFaultsTeam starts a team whose members campaign in all elections, and each lead some.
+func newFaultsTeam(t *trial, on breakable, leases []time.Duration) *faultsTeam {
+	f := &faultsTeam{team: t.team(plan{name: "faults", members: 3, ask: asking.ByTerm}), on: on}
 	for home := range on.addresses() {
 		bucket := t.unique("faults")
 		on.createAt(t.ctx, bucket, home)
@@ -114,7 +115,7 @@ func newFaultsCrew(t *trial, on breakable, leases []time.Duration) *faultsCrew {
 }
 
 // injectFault lets one server fail and return. It returns the time when the fault began.
-func (f *faultsCrew) injectFault(fault serverFault, victim int, least time.Duration) int64 {
+func (f *faultsTeam) injectFault(fault serverFault, victim int, least time.Duration) int64 {
 	began, end := machine.Now(), time.Now().Add(least)
 	check(fault.begin(victim))
 	f.renewed(began)
@@ -126,7 +127,7 @@ func (f *faultsCrew) injectFault(fault serverFault, victim int, least time.Durat
 
 // restartAll restarts all servers in order, each when all copies are complete. It returns the time
 // when that began.
-func (f *faultsCrew) restartAll(restart serverFault) int64 {
+func (f *faultsTeam) restartAll(restart serverFault) int64 {
 	began := machine.Now()
 	for server := range f.on.addresses() {
 		check(restart.begin(server))
@@ -139,14 +140,14 @@ func (f *faultsCrew) restartAll(restart serverFault) int64 {
 
 // repair waits until all copies are complete, gives each bucket back to its own server, and waits
 // for a write of each election after that.
-func (f *faultsCrew) repair() {
+func (f *faultsTeam) repair() {
 	f.on.whole(f.ctx)
 	f.on.restore(f.ctx)
 	f.renewed(machine.Now())
 }
 
 // renewed waits for each election until a write was applied that was sent after a moment.
-func (f *faultsCrew) renewed(after int64) {
+func (f *faultsTeam) renewed(after int64) {
 	for _, p := range f.placements {
 		f.await(0, "a write of "+p.election, func(e entry) bool {
 			return e.Election == p.election && e.What == wrote && e.At > after
@@ -162,10 +163,10 @@ type effect struct {
 	back time.Duration // from the moment to the answer to the first write sent after it
 }
 
-func (f *faultsCrew) effectsSince(since int64) (found []effect) {
+func (f *faultsTeam) effectsSince(since int64) (found []effect) {
 	for _, p := range f.placements {
 		h, last := effect{placement: p, kept: true}, int64(0)
-		for _, e := range f.journal.since(0) {
+		for _, e := range f.journal.Since(0) {
 			switch {
 			case e.Election != p.election:
 			case e.What == leads && e.At > since:
@@ -203,9 +204,125 @@ func kept(name string, effects []effect) []measure {
 }
 
 // control pauses leaders whose work asks a flag.
-func (f *faultsCrew) control() measure {
+func (f *faultsTeam) control() measure {
 	x := pause(strike{groups: always(1)})
 	return controlled(x.control, func() witness.Verdict {
 		return x.strikes(f.trial, mode{}, x.beginControl, 1)
 	})
+}
+
+// failing measures elections on servers that fail some requests.
+type failing struct {
+	mode    mode
+	leases  choice[[]time.Duration]
+	servers func() []failingServers
+}
+
+// failingServers is implemented by servers that inject faults, from the creation of a bucket on.
+type failingServers interface {
+	servers
+	struck() int // the number of faults so far
+}
+
+func (x failing) about() about {
+	return about{"failing", fmt.Sprintf("30 %% of the requests fail: four servers have one fault "+
+		"each (lost answers, 409, 429, 500), and a fifth has each of them for a quarter of that; three "+
+		"candidates, four elections on each server, a member leaves and returns every three leases; "+
+		"leases of %v", x.leases),
+		"The servers are in the process of the bench and keep objects in memory. Only writes get 409. " +
+			"A term is lost before its deadline if it ended without being resigned, for another cause " +
+			"than its deadline, or earlier than the last renewal allowed that was confirmed in time"}
+}
+
+// losses counts the lost terms on failing servers.
+type losses struct {
+	verdict         witness.Verdict
+	struck          int
+	lost, early, of int // terms
+	writes          int
+}
+
+func (x failing) measure(t *trial) {
+	leases := pick(t.bench, x.leases)
+	sideBySide(t, len(leases), func(t *trial, i int) losses {
+		sum := x.losses(t, leases[i])
+		label := "lease " + leases[i].String() + ": "
+		t.report(judgedLine(label, sum.verdict, ""),
+			none(label+"terms lost before their deadline", sum.early, sum.of),
+			measure{what: label + "terms lost at their deadline", value: fmt.Sprintf(
+				"%d of %d, in %d applied writes", sum.lost-sum.early, sum.of, sum.writes)},
+			measure{what: label + "control: faults injected", value: fmt.Sprint(sum.struck),
+				bound: "more than 100", verdict: figures.Within(sum.struck > 100)})
+		return sum
+	})
+}
+
+// losses adds up the losses on all servers.
+func (x failing) losses(t *trial, lease time.Duration) (sum losses) {
+	all := x.servers()
+	for _, s := range sideBySide(t, len(all), func(t *trial, i int) losses {
+		c := t.team(plan{name: "failing", members: 3, elections: 4, lease: lease,
+			mode: x.mode, ask: asking.ByTerm, servers: all[i]})
+		c.churn(pick(t.bench, choice[time.Duration]{12 * time.Second, 2 * time.Minute}))
+		found := c.losses()
+		found.struck = all[i].struck()
+		return found
+	}) {
+		sum.verdict = sum.verdict.Plus(s.verdict)
+		sum.struck, sum.lost, sum.early = sum.struck+s.struck, sum.lost+s.lost, sum.early+s.early
+		sum.of, sum.writes = sum.of+s.of, sum.writes+s.writes
+	}
+	return sum
+}
+
+// churn makes one member after another leave and return.
+func (c *team) churn(window time.Duration) {
+	c.join(c.members...)
+	c.heardForAll(0, nil, leads)
+	end := time.Now().Add(window)
+	for i := 0; time.Now().Before(end); i++ {
+		c.sleep(3 * c.lease)
+		m := c.members[i%len(c.members)]
+		mark := c.journal.Mark()
+		c.tell(command{Do: stop}, m)
+		c.rejoin(mark, m)
+	}
+}
+
+// losses counts the losses in all reports.
+func (c *team) losses() losses {
+	s := losses{verdict: c.book.Judge()}
+	s.of = s.verdict.Terms
+	all := c.journal.Since(0)
+	for _, e := range all {
+		switch e.What {
+		case wrote:
+			s.writes++
+		case lost:
+			s.lost++
+			deadline := c.deadline(all, e)
+			if !e.Expired || e.At < deadline {
+				s.early++
+				fmt.Fprintf(c.log, "  %s lost term %d of %s %s before its deadline: %s\n", e.who, e.Token,
+					e.Election, figures.Show(time.Duration(deadline-e.At)), e.Error)
+			}
+		}
+	}
+	return s
+}
+
+// deadline returns the deadline of a lost term, as far as the reports show. A write does not count
+// if it was sent before the deadline of that time and confirmed after it. A write that was sent
+// after that deadline shows that the leader found an earlier write by reading. The leader counts
+// the faster of its clocks and this process counts another one, so a thousandth of the lease is
+// allowed.
+func (c *team) deadline(all []entry, of entry) (at int64) {
+	usable := c.role.Lease - tenure.Config{Lease: c.role.Lease}.Margin() - c.role.Lease/1000
+	for _, e := range all {
+		same := e.who == of.who && e.Election == of.Election && e.Token == of.Token
+		if same && e.What == wrote && !e.Released && (e.Until < at || e.At > at) {
+			at = e.At + int64(usable)
+		}
+	}
+	return at
 }

@@ -32,35 +32,35 @@ func (fleets) measure(t *trial) {
 	newFleet(t, pick(t.bench, choice[int]{1000, 10_000}), lease).measure()
 }
 
-// fleetCrew is a crew that runs a fleet.
-type fleetCrew struct{ *crew }
+// fleetTeam is a team that runs a fleet.
+type fleetTeam struct{ *team }
 
 // newFleet hires three members and starts nothing yet.
-func newFleet(t *trial, elections int, lease time.Duration) fleetCrew {
-	c := t.crew(plan{name: "fleet", members: 3, elections: elections, lease: lease, quiet: true})
+func newFleet(t *trial, elections int, lease time.Duration) fleetTeam {
+	c := t.team(plan{name: "fleet", members: 3, elections: elections, lease: lease, quiet: true})
 	c.role.Do = joinFleet
-	return fleetCrew{c}
+	return fleetTeam{c}
 }
 
-func (f fleetCrew) measure() {
+func (f fleetTeam) measure() {
 	f.begin()
 	f.hire(1)
 	f.moves("a fourth joins", f.change(func() { f.tell(f.role, f.members[len(f.members)-1]) }))
 	f.crash()
 	f.moves("one ends", f.change(func() {
-		m, mark := f.members[0], f.journal.mark()
+		m, mark := f.members[0], f.journal.Mark()
 		f.tell(command{Do: stop}, m)
 		f.heard(mark, m, stopped)
 		f.kill(m)
 	}))
-	v := judge(terms(f.journal.since(0)), tenure.Config{Lease: f.lease}.Margin(), machine.Now(),
+	v := judge(terms(f.journal.Since(0)), tenure.Config{Lease: f.lease}.Margin(), machine.Now(),
 		func(who string) bool { return f.member(who) != nil })
 	f.report(measure{what: "led by two at once, or elected before the lease's end",
 		value: overlap(v), bound: "0", verdict: figures.Safe(v.Safe())})
 }
 
 // begin starts the first three and measures what they cost.
-func (f fleetCrew) begin() {
+func (f fleetTeam) begin() {
 	before := f.usages(weigh)
 	started := f.change(func() { f.tell(f.role) })
 	f.report(measure{what: "started together on an empty bucket: all led after",
@@ -91,7 +91,7 @@ func (f fleetCrew) begin() {
 
 // crash kills a member. The bench reports in its place that its terms end with their leases, which
 // its last records show.
-func (f fleetCrew) crash() {
+func (f fleetTeam) crash() {
 	m := f.members[0]
 	c := f.change(func() {
 		f.kill(m)
@@ -103,7 +103,7 @@ func (f fleetCrew) crash() {
 				continue
 			}
 			end := now - int64(wall.Sub(r.LastUpdated)) + int64(f.lease)
-			f.journal.add(entry{m.id,
+			f.journal.Add(entry{m.id,
 				report{What: left, Election: name, Token: r.Term, At: end, Killed: true}})
 		}
 	})
@@ -114,7 +114,7 @@ func (f fleetCrew) crash() {
 	f.spread("after it")
 }
 
-func (f fleetCrew) moves(what string, c change) {
+func (f fleetTeam) moves(what string, c change) {
 	f.report(measure{what: what + ": the last move after", value: figures.Show(c.whole)},
 		measure{what: what + ": elections moved",
 			value: fmt.Sprintf("%d of %d", c.begun, len(f.role.Elections))},
@@ -122,7 +122,7 @@ func (f fleetCrew) moves(what string, c change) {
 	f.spread("after it")
 }
 
-func (f fleetCrew) spread(when string) {
+func (f fleetTeam) spread(when string) {
 	loads := f.loads()
 	share := float64(len(f.role.Elections)) / float64(len(f.members))
 	least, most := float64(slices.Min(loads)), float64(slices.Max(loads))
@@ -133,15 +133,13 @@ func (f fleetCrew) spread(when string) {
 
 // change calls cause, and waits until all elections have leaders, no member leads more than its
 // share allows, and no election moves any more.
-func (f fleetCrew) change(cause func()) change {
+func (f fleetTeam) change(cause func()) change {
 	began := machine.Now()
 	cause()
 	for balanced := int64(0); ; f.sleep(5 * settle) {
 		check(f.ctx.Err())
-		entries := f.journal.since(0)
-		if e, bad := last(entries, func(e entry) bool { return e.What == failed }); bad {
-			check(fmt.Errorf("%s: %s", e.who, e.Error))
-		}
+		entries := f.journal.Since(0)
+		check(f.journal.Failed())
 		c, now := changesSince(terms(entries), began), machine.Now()
 		if balanced == 0 && f.fair() {
 			balanced = now
@@ -237,9 +235,9 @@ func changesSince(all map[string][]span, moment int64) (c change) {
 }
 
 // loads counts how many elections each member leads.
-func (f fleetCrew) loads() (all []int) {
+func (f fleetTeam) loads() (all []int) {
 	led := map[string]int{}
-	for _, of := range terms(f.journal.since(0)) {
+	for _, of := range terms(f.journal.Since(0)) {
 		if now := of[len(of)-1]; now.end == 0 {
 			led[now.who]++
 		}
@@ -252,7 +250,7 @@ func (f fleetCrew) loads() (all []int) {
 
 // fair reports whether all elections have leaders, and no member leads more than 10 % above its
 // share. A fleet aims at 5 %, but a member may win a few elections of the others in addition.
-func (f fleetCrew) fair() bool {
+func (f fleetTeam) fair() bool {
 	sum, elections := 0, len(f.role.Elections)
 	for _, n := range f.loads() {
 		sum += n

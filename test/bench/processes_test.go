@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
@@ -46,7 +47,7 @@ func try(t *testing.T, s *site, do func(*trial)) {
 }
 
 // life cuts, stops and kills leaders, and checks the results.
-func life(t *testing.T, c *crew) {
+func life(t *testing.T, c *team) {
 	c.electFirst()
 	count := c.counter()
 	cut(strike{}).strike(c, 0)
@@ -64,7 +65,7 @@ func life(t *testing.T, c *crew) {
 	if sum == 0 {
 		t.Error("no request was counted")
 	}
-	_, old := last(c.journal.since(0), func(e entry) bool {
+	_, old := crew.Last(c.journal.Since(0), func(e entry) bool {
 		return e.What == judged && e.Age.Abs() > 10*time.Second
 	})
 	if old != (len(c.wall) > 0) {
@@ -97,7 +98,7 @@ func TestEachSiteInEachMode(t *testing.T) {
 				p := c.plan
 				p.name, p.members, p.ask, p.relayed = "life", 3, asking.ByTerm, true
 				p.elections, p.lease = 2, 2*time.Second
-				life(t, trial.crew(p))
+				life(t, trial.team(p))
 			})
 		})
 	}

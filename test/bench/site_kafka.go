@@ -229,13 +229,13 @@ func cutCoordinator(x strike) strike {
 	x.note = "The coordinator never leads the log's partition. The control has no election: of " +
 		"three consumers of franz-go, the one to which the group last gave partition 0 acts as the " +
 		"leader, until the group takes the partition back"
-	x.hold = func(c *crew) time.Duration { return 5 * c.role.Session / 2 }
-	x.hit = func(c *crew, leader *member, round int) func() {
+	x.hold = func(c *team) time.Duration { return 5 * c.role.Session / 2 }
+	x.hit = func(c *team, leader *member, round int) func() {
 		k := kafkaOf(c)
 		coordinator := k.seeds[k.coordinator(c.ctx, c.role.Elections[0])]
 		return relay.Set{coordinator: leader.relays[coordinator]}.Cut(round%2 == 0)
 	}
-	x.begin = func(c *crew) {
+	x.begin = func(c *team) {
 		separateCoordinator(c)
 		c.electFirst()
 	}
@@ -244,11 +244,11 @@ func cutCoordinator(x strike) strike {
 }
 
 // kafkaOf returns the brokers, real or not.
-func kafkaOf(c *crew) *brokers { return c.servers.(interface{ self() *brokers }).self() }
+func kafkaOf(c *team) *brokers { return c.servers.(interface{ self() *brokers }).self() }
 
 // separateCoordinator renames the election until the coordinator of the group with that name does
 // not lead the log.
-func separateCoordinator(c *crew) {
+func separateCoordinator(c *team) {
 	k := kafkaOf(c)
 	log := k.leader(c.ctx, c.role.Bucket)
 	for range 100 {
@@ -262,7 +262,7 @@ func separateCoordinator(c *crew) {
 
 // consumers makes all members consume, and waits until one owns the partition and the group is
 // stable.
-func consumers(c *crew) {
+func consumers(c *team) {
 	separateCoordinator(c)
 	what := c.role
 	what.Do = consume

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/figures"
@@ -175,7 +174,7 @@ func (*natsServers) controller(context.Context) int { return -1 }
 
 // counter counts the messages of the members' connections, and apart from them the messages to the
 // bucket and to the API.
-func (n *natsServers) counter(c *crew) func() []counts {
+func (n *natsServers) counter(c *team) func() []counts {
 	taps := map[string]*nats.Subscription{}
 	for kind, subject := range map[string]string{
 		"writes": "$KV.>", "API requests": "$JS.API.>", "flow control": "$JS.FC.>"} {
@@ -239,8 +238,6 @@ func (n *natsClient) open(c command) (driver.Store, error) {
 	}
 	return natsObserved{store, n.observer}, nil
 }
-
-func (*natsClient) configure(context.Context, command, string, *tenure.Config) error { return nil }
 
 type natsObserved struct {
 	*natskv.Store

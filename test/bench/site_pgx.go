@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/driver/sqlstore"
@@ -64,8 +63,6 @@ func (c pushedClient) open(cmd command) (driver.Store, error) {
 	s, err := pgxstore.New(c.db, c.listen, sqlstore.WithTable(cmd.Bucket))
 	return pushedObserved{s, c.observer}, err
 }
-
-func (pushedClient) configure(context.Context, command, string, *tenure.Config) error { return nil }
 
 // statementCounter counts statements by their purpose.
 type statementCounter observer

@@ -9,7 +9,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/test/internal/figures"
@@ -121,8 +120,6 @@ func (c sqlClient) open(cmd command) (driver.Store, error) {
 	s, err := sqlstore.New(c.db, c.dialect, sqlstore.WithTable(cmd.Bucket))
 	return sqlObserved{s, c.observer}, err
 }
-
-func (sqlClient) configure(context.Context, command, string, *tenure.Config) error { return nil }
 
 type sqlObserved struct {
 	*sqlstore.Store

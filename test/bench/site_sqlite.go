@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/test/internal/figures"
@@ -69,8 +68,6 @@ func (c fileClient) open(cmd command) (driver.Store, error) {
 	s, err := sqlstore.NewSQLite(db, sqlstore.WithPristine())
 	return fileObserved{s, c.observer, db}, err
 }
-
-func (fileClient) configure(context.Context, command, string, *tenure.Config) error { return nil }
 
 type fileObserved struct {
 	*sqlstore.SQLiteStore

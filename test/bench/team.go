@@ -1,20 +1,18 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
-// plan holds the number and the settings of the members of a crew.
+// plan holds the number and the settings of the members of a team.
 type plan struct {
 	name               string
 	members, elections int
@@ -27,20 +25,20 @@ type plan struct {
 	servers            servers         // stopped with the trial; nil for the site's servers
 }
 
-// crew holds the members of a plan, and their reports.
-type crew struct {
+// team holds the members of a plan, and their reports.
+type team struct {
 	*trial
 	plan
-	journal *journal
+	journal crew.Journal[entry]
 	book    witness.Book
 	members []*member
 	hired   int
 	role    command // how they campaign
 }
 
-// crew starts members for a plan, and creates their bucket. The end of the trial kills them.
-func (t *trial) crew(p plan) *crew {
-	c := &crew{trial: t, plan: p, journal: newJournal()}
+// team starts members for a plan, and creates their bucket. The end of the trial kills them.
+func (t *trial) team(p plan) *team {
+	c := &team{trial: t, plan: p}
 	c.name = t.unique(p.name)
 	if c.servers == nil {
 		c.servers = t.shared()
@@ -61,7 +59,7 @@ func (t *trial) crew(p plan) *crew {
 }
 
 // hire adds members and waits until they are connected.
-func (c *crew) hire(n int) {
+func (c *team) hire(n int) {
 	for range n {
 		addresses := c.servers.addresses()
 		first := c.hired % len(addresses)
@@ -82,56 +80,59 @@ func (c *crew) hire(n int) {
 }
 
 // hear adds a report to the journal, or to the book if it has answers: there are very many.
-func (c *crew) hear(who string, r report) {
+func (c *team) hear(who string, r report) {
 	if r.What == acted {
 		c.book.Add(r.Election, who, r.Token, r.Acts...)
 		return
 	}
-	c.journal.add(entry{who, r})
+	c.journal.Add(entry{who, r})
+	if r.What == failed {
+		c.journal.Fail(fmt.Errorf("%s: %s", who, r.Error))
+	}
 }
 
-func (c *crew) dismiss() {
+func (c *team) dismiss() {
 	for _, m := range c.members {
 		m.kill()
 	}
 	c.members = nil
 }
 
-// kill kills a member and removes it from the crew.
-func (c *crew) kill(m *member) {
+// kill kills a member and removes it from the team.
+func (c *team) kill(m *member) {
 	c.members = slices.DeleteFunc(c.members, func(o *member) bool { return o == m })
 	m.kill()
 }
 
 // tell sends a command to all members, or to those given.
-func (c *crew) tell(what command, to ...*member) {
+func (c *team) tell(what command, to ...*member) {
 	if len(to) == 0 {
 		to = c.members
 	}
 	for _, m := range to {
-		check(m.commands.Encode(what))
+		check(m.Send(what))
 	}
 }
 
 // join makes members campaign, and waits until each has read the record of every election.
-func (c *crew) join(who ...*member) {
-	mark := c.journal.mark()
+func (c *team) join(who ...*member) {
+	mark := c.journal.Mark()
 	c.tell(c.role, who...)
 	for _, m := range who {
 		c.heardForAll(mark, m, following)
 	}
 }
 
-// lead makes a member lead the crew's elections. No other member may campaign yet.
-func (c *crew) lead(m *member) {
-	mark := c.journal.mark()
+// lead makes a member lead the team's elections. No other member may campaign yet.
+func (c *team) lead(m *member) {
+	mark := c.journal.Mark()
 	c.role.Spread = c.role.Lease / 3
 	c.join(m)
 	c.heardForAll(mark, m, leads)
 }
 
 // follow makes members join at random times within a lease.
-func (c *crew) follow(who ...*member) {
+func (c *team) follow(who ...*member) {
 	c.role.Spread = c.role.Lease
 	c.join(who...)
 	c.sleep(settle)
@@ -139,7 +140,7 @@ func (c *crew) follow(who ...*member) {
 
 // electFirst makes the first member lead all elections, and the others follow. The elections are
 // renewed and polled at different times.
-func (c *crew) electFirst() *member {
+func (c *team) electFirst() *member {
 	c.lead(c.members[0])
 	c.follow(c.members[1:]...)
 	c.role.Spread = 0
@@ -148,27 +149,27 @@ func (c *crew) electFirst() *member {
 }
 
 // rest waits until watches are set up: then members that have just joined learn of changes at once.
-func (c *crew) rest() { c.sleep(watchSetUp + c.mode.rest + c.role.Session/5) }
+func (c *team) rest() { c.sleep(watchSetUp + c.mode.rest + c.role.Session/5) }
 
 // rejoin waits until a member has stopped, and makes it campaign again.
-func (c *crew) rejoin(mark int, m *member) {
+func (c *team) rejoin(mark int, m *member) {
 	c.heard(mark, m, stopped)
 	c.join(m)
 	c.rest()
 }
 
 // await waits for an entry after the mark that matches.
-func (c *crew) await(mark int, what string, match func(entry) bool) entry {
-	return must(c.journal.await(c.ctx, mark, what+" in "+c.name, match))
+func (c *team) await(mark int, what string, match func(entry) bool) entry {
+	return must(c.journal.Await(c.ctx, mark, what+" in "+c.name, match))
 }
 
 // heard waits for a report of one member, or of any member if m is nil.
-func (c *crew) heard(mark int, m *member, w what) entry {
+func (c *team) heard(mark int, m *member, w what) entry {
 	return c.await(mark, string(w), by(m, w))
 }
 
 // heardForAll waits for such a report for every election.
-func (c *crew) heardForAll(mark int, m *member, w what) {
+func (c *team) heardForAll(mark int, m *member, w what) {
 	c.firsts(mark, c.role.Elections, by(m, w))
 }
 
@@ -177,14 +178,14 @@ func by(m *member, w what) func(entry) bool {
 }
 
 // successors waits until members other than these lead the elections.
-func (c *crew) successors(mark int, elections []string, of ...*member) []entry {
+func (c *team) successors(mark int, elections []string, of ...*member) []entry {
 	return c.firsts(mark, elections, func(e entry) bool {
 		return e.What == leads && !slices.ContainsFunc(of, func(m *member) bool { return m.id == e.who })
 	})
 }
 
 // firsts waits for the first entry of each election that matches.
-func (c *crew) firsts(mark int, elections []string, match func(entry) bool) (found []entry) {
+func (c *team) firsts(mark int, elections []string, match func(entry) bool) (found []entry) {
 	missing := map[string]bool{}
 	for _, name := range elections {
 		missing[name] = true
@@ -202,7 +203,7 @@ func (c *crew) firsts(mark int, elections []string, match func(entry) bool) (fou
 	return found
 }
 
-func (c *crew) member(id string) *member {
+func (c *team) member(id string) *member {
 	for _, m := range c.members {
 		if m.id == id {
 			return m
@@ -212,15 +213,15 @@ func (c *crew) member(id string) *member {
 }
 
 // lastElected returns the member that was elected last.
-func (c *crew) lastElected() *member {
-	e, _ := last(c.journal.since(0), func(e entry) bool { return e.What == leads })
+func (c *team) lastElected() *member {
+	e, _ := crew.Last(c.journal.Since(0), func(e entry) bool { return e.What == leads })
 	return c.member(e.who)
 }
 
-// ledBy returns those of the crew's elections for which one of these members was elected last.
-func (c *crew) ledBy(who ...*member) (led []string) {
+// ledBy returns those of the team's elections for which one of these members was elected last.
+func (c *team) ledBy(who ...*member) (led []string) {
 	leaders := map[string]string{}
-	for _, e := range c.journal.since(0) {
+	for _, e := range c.journal.Since(0) {
 		if e.What == leads {
 			leaders[e.Election] = e.who
 		}
@@ -234,7 +235,7 @@ func (c *crew) ledBy(who ...*member) (led []string) {
 }
 
 // counter begins to count the requests of the members.
-func (c *crew) counter() func() []counts {
+func (c *team) counter() func() []counts {
 	if s, ok := c.servers.(counting); ok {
 		return s.counter(c)
 	}
@@ -247,8 +248,8 @@ func (c *crew) counter() func() []counts {
 }
 
 // usages asks all members at once.
-func (c *crew) usages(how do) (all []usage) {
-	mark := c.journal.mark()
+func (c *team) usages(how do) (all []usage) {
+	mark := c.journal.Mark()
 	c.tell(command{Do: how})
 	for _, m := range c.members {
 		all = append(all, *c.heard(mark, m, used).Usage)
@@ -265,47 +266,33 @@ const (
 
 // member is a candidate's process, as the bench sees it.
 type member struct {
-	id       string
-	relays   relay.Set // empty if it is connected directly
-	cmd      *exec.Cmd
-	commands *json.Encoder
-	gone     chan struct{} // closed when its last report has been read
+	*crew.Process
+	id     string
+	relays relay.Set // empty if it is connected directly
 }
 
 // hire starts a process, and calls hear with each of its reports.
 func hire(me identity, relayed bool, hear func(report)) *member {
-	m := &member{id: me.ID, cmd: exec.Command(must(os.Executable())), gone: make(chan struct{})}
+	m := &member{id: me.ID}
 	if relayed {
 		m.relays = must(relay.NewSet(me.Addresses))
 		me.Via = m.relays.Via()
 	}
-	m.cmd.Env = append(os.Environ(), workerVariable+"="+string(must(json.Marshal(me))))
-	m.cmd.Stderr = os.Stderr
-	m.commands = json.NewEncoder(must(m.cmd.StdinPipe()))
-	out := must(m.cmd.StdoutPipe())
-	check(m.cmd.Start())
-	go m.listen(out, hear)
+	cmd := crew.Self()
+	cmd.Env = append(os.Environ(), workerVariable+"=1")
+	m.Process = must(crew.Hire(cmd, me, hear, func(line string) { fmt.Fprintln(os.Stderr, line) }))
 	return m
 }
 
-// listen reads reports until the last one: a pipe outlives its writer.
-func (m *member) listen(out io.Reader, hear func(report)) {
-	defer close(m.gone)
-	for lines := json.NewDecoder(out); ; {
-		var r report
-		if lines.Decode(&r) != nil {
-			return
-		}
-		hear(r)
-	}
-}
-
-// kill sends SIGKILL, and returns when all reports of the process have been read.
+// kill sends SIGKILL, and returns when all reports of the process have been heard.
 func (m *member) kill() {
-	_ = m.cmd.Process.Kill()
-	<-m.gone
-	_ = m.cmd.Wait()
+	_ = m.Kill()
+	<-m.Ended()
 	m.relays.Close()
 }
 
-func (m *member) pid() int { return m.cmd.Process.Pid }
+// entry is a report of a member.
+type entry struct {
+	who string
+	report
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
@@ -69,7 +70,7 @@ func (t *trial) spin() {
 
 // crashes kills one leader after another, and starts a new member for each.
 func (x crash) crashes(t *trial, m mode, lease time.Duration) (all []failover) {
-	c := t.crew(plan{name: "crash", members: 3, elections: max(x.elections, 1), lease: lease, mode: m})
+	c := t.team(plan{name: "crash", members: 3, elections: max(x.elections, 1), lease: lease, mode: m})
 	c.electFirst()
 	for range pick(t.bench, x.rounds) {
 		c.rest()
@@ -115,8 +116,8 @@ func early(all []failover) (n int) {
 }
 
 // killLeaders kills leaders, and waits for their successors in all elections that they led.
-func (c *crew) killLeaders(leaders ...*member) (found []failover) {
-	mark := c.journal.mark()
+func (c *team) killLeaders(leaders ...*member) (found []failover) {
+	mark := c.journal.Mark()
 	led := map[string]string{}
 	for _, m := range leaders {
 		for _, name := range c.ledBy(m) {
@@ -131,7 +132,7 @@ func (c *crew) killLeaders(leaders ...*member) (found []failover) {
 		c.kill(m)
 	}
 	for _, e := range c.successors(mark, all, leaders...) {
-		sent := must(lastSend(c.journal.since(0), led[e.Election], e))
+		sent := must(lastSend(c.journal.Since(0), led[e.Election], e))
 		found = append(found, failover{time.Duration(e.At-sent) - c.role.Lease, time.Duration(e.At - at)})
 	}
 	return found
@@ -146,12 +147,12 @@ func lastSend(all []entry, dead string, next entry) (at int64, err error) {
 	all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool {
 		return e.Election != next.Election || e.What != sending && e.What != wrote
 	})
-	claim, _ := last(all, func(e entry) bool {
+	claim, _ := crew.Last(all, func(e entry) bool {
 		return e.who == next.who && e.What == sending && e.At <= next.At
 	})
 	version := claim.Prev
 	for {
-		copied, ok := last(all, func(e entry) bool {
+		copied, ok := crew.Last(all, func(e entry) bool {
 			return e.who != dead && e.What == wrote && e.Version == version
 		})
 		if !ok {
@@ -172,4 +173,145 @@ func lastSend(all []entry, dead string, next entry) (at int64, err error) {
 		return 0, errors.New("no claim of the new leader, or no write of the dead one was reported")
 	}
 	return at, nil
+}
+
+// stops measures orderly stops of leaders.
+type stops struct {
+	prefix string
+	of     []stopping
+	lease  choice[time.Duration]
+	late   figures.Bound // not for polled modes, whose bound is the time between two polls
+	others string
+}
+
+// stopping stops the leader of some elections again and again.
+type stopping struct {
+	mode      mode
+	members   int         // 0 means three
+	elections choice[int] // 0 means one
+	rounds    choice[int]
+}
+
+func (x stops) about() about {
+	return about{x.prefix + "stop",
+		fmt.Sprintf("the leader is stopped gracefully (the context of Run ends), lease %v", x.lease),
+		"The time is from the stamp before the leader's process sends the release, to the call of the " +
+			"successor's lead. There are three candidates, unless the line has another number. If " +
+			"followers poll, a process that leads many elections, polled at different times, stops once: " +
+			"the first of n followers reads lease / (n+1) after a release on average"}
+}
+
+func (x stops) measure(t *trial) {
+	poll := pick(t.bench, x.lease) / 3
+	inTurn(t, len(x.of), func(t *trial, i int) {
+		s := x.of[i]
+		all := x.stops(t, s)
+		if !s.mode.polled {
+			t.report(timed(s.mode.label()+"release sent to next leader", all, x.late, x.others))
+			return
+		}
+		what := fmt.Sprintf("%s%d candidates: ", s.mode.label(), max(s.members, 3))
+		t.report(timed(what+"release sent to next leader", all, figures.Bound{Median: poll}, ""),
+			measure{what: what + "of these above " + figures.Show(poll),
+				value: fmt.Sprintf("%d of %d", all.Above(poll), len(all))})
+	})
+}
+
+func (x stops) stops(t *trial, s stopping) (all figures.Dist) {
+	lease := pick(t.bench, x.lease)
+	c := t.team(plan{name: "stop", members: max(s.members, 3),
+		elections: max(pick(t.bench, s.elections), 1), lease: lease, mode: s.mode})
+	c.electFirst()
+	if s.mode.polled {
+		c.sleep(rand.N(lease))
+	}
+	for range pick(t.bench, s.rounds) {
+		all = append(all, c.stopLeader()...)
+	}
+	if len(all) == 0 {
+		check(fmt.Errorf("%w: the leader that was to release had lost its lease", errBusy))
+	}
+	return all
+}
+
+// stopLeader stops the leader, and returns when that member campaigns again. A leader that has lost
+// its lease, because the machine is busy, releases nothing.
+func (c *team) stopLeader() (all figures.Dist) {
+	mark := c.journal.Mark()
+	leader := c.lastElected()
+	led := c.ledBy(leader)
+	c.tell(command{Do: stop}, leader)
+	for _, next := range c.successors(mark, led, leader) {
+		release, ok := crew.Last(c.journal.Since(mark), func(e entry) bool {
+			return e.What == sending && e.Released && e.who == leader.id &&
+				e.Election == next.Election && e.At < next.At
+		})
+		if !ok {
+			fmt.Fprintf(c.log, "  %s has a new leader without a release\n", next.Election)
+			continue
+		}
+		all = append(all, time.Duration(next.At-release.At))
+	}
+	c.rejoin(mark, leader)
+	return all
+}
+
+// fresh measures first elections in new buckets, for stores that can prove that a bucket is new.
+type fresh struct {
+	late   figures.Bound
+	others string
+}
+
+func (fresh) about() about {
+	return about{"fresh", "the first election in a bucket without history, three candidates that " +
+		"start together, lease 15 s",
+		"The time is from the stamp before the leader's first request (the one that opens the bucket), " +
+			"on a connection that exists already, to the call of its lead. The store vouches for the " +
+			"empty bucket (natskv.Pristine, sqlstore.WithPristine). Without that the first leader is elected after one lease"}
+}
+
+func (x fresh) measure(t *trial) {
+	var first figures.Dist
+	c := t.team(plan{name: "fresh", members: 3, lease: 15 * time.Second})
+	for range pick(t.bench, choice[int]{30, 200}) {
+		c.role.Bucket, c.role.Elections = t.unique("fresh"), []string{"fresh"}
+		c.servers.create(t.ctx, c.role.Bucket)
+		mark := c.journal.Mark()
+		c.tell(c.role)
+		c.heard(mark, nil, leads)
+		first = append(first, c.sinceOpening(mark)...)
+		mark = c.journal.Mark()
+		c.tell(command{Do: stop})
+		for _, m := range c.members {
+			c.heard(mark, m, stopped)
+		}
+	}
+	t.report(timed("first request to leader", first, x.late, x.others))
+
+	const lease = 2 * time.Second
+	c = t.team(plan{name: "new", members: 3, elections: 20, lease: lease})
+	must(t.open(c.servers, c.role.Bucket).CompareAndSwap(t.ctx, "another", "", []byte("value")))
+	c.tell(c.role)
+	c.heardForAll(0, nil, leads)
+	later := c.sinceOpening(0)
+	leases := func(d time.Duration) float64 { return d.Seconds() / lease.Seconds() }
+	t.report(measure{what: "a new key in a bucket with history, in leases", bound: "1",
+		value: fmt.Sprintf("%.2f median, %.2f max, n=%d", leases(later.Median()),
+			leases(later.Max()), len(later)),
+		verdict: figures.Within(leases(later.Median()) <= 1.05)})
+}
+
+// sinceOpening returns the times from the first request of each leader to its election, after a
+// mark.
+func (c *team) sinceOpening(mark int) (all figures.Dist) {
+	opened := map[string]int64{}
+	for _, e := range c.journal.Since(mark) {
+		switch e.What {
+		case opening:
+			opened[e.who] = e.At
+		case leads:
+			all = append(all, time.Duration(e.At-opened[e.who]))
+		}
+	}
+	return all
 }
