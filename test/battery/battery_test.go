@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -167,9 +168,10 @@ func TestExitCodes(t *testing.T) {
 // TestNextWorkerIsAwaitedWhileACandidateRuns: a candidate whose command was killed ends without
 // leading again.
 func TestNextWorkerIsAwaitedWhileACandidateRuns(t *testing.T) {
+	var ended [2]chan struct{}
 	for why, happens := range map[string]func(s *stage){
-		"a worker begins":            func(s *stage) { s.watch.add(nil, []reign{{number: 1}}, nil) },
-		"the last candidate ends":    func(s *stage) { close(s.candidates[0].ended) },
+		"a worker begins":            func(s *stage) { s.watch.reigns.Add(reign{number: 1}) },
+		"the last candidate ends":    func(s *stage) { close(ended[0]) },
 		"the battery's time is over": nil,
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -177,15 +179,18 @@ func TestNextWorkerIsAwaitedWhileACandidateRuns(t *testing.T) {
 				s := bareStage(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				s.b.ctx, s.watch = ctx, &watch{changed: make(chan struct{})}
-				s.candidates = []*candidate{{stage: s, cmd: &exec.Cmd{}, ended: make(chan struct{})}, {stage: s, cmd: &exec.Cmd{}, ended: make(chan struct{})}}
+				s.b.ctx, s.watch = ctx, &watch{}
+				for i := range ended {
+					ended[i] = make(chan struct{})
+					s.candidates = append(s.candidates, &candidate{stage: s, ended: ended[i]})
+				}
 				var failed error
 				done := false
 				go func() {
 					_, failed = s.nextOfRunning(reign{})
 					done = true
 				}()
-				close(s.candidates[1].ended)
+				close(ended[1])
 				synctest.Wait()
 				if done {
 					t.Error("it does not wait while a candidate runs")
@@ -208,10 +213,12 @@ func TestNextWorkerIsAwaitedWhileACandidateRuns(t *testing.T) {
 func TestCodesOfCandidatesThatEndByThemselves(t *testing.T) {
 	for script, wrong := range map[string]int{"exit 0": 0, "exit 137": 0, "kill -9 $$": 0, "exit 2": 1, "exit 125": 1} {
 		s := bareStage(t)
-		c := &candidate{stage: s, cmd: exec.Command("/bin/sh", "-c", script), ended: make(chan struct{})}
-		_ = c.cmd.Run()
-		close(c.ended)
-		s.candidates = []*candidate{c}
+		p, err := crew.Start(exec.Command("/bin/sh", "-c", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.Ended()
+		s.candidates = []*candidate{{stage: s, Process: p, ended: p.Ended()}}
 		if s.checkCodes(); len(s.seen.wrong) != wrong {
 			t.Errorf("%s: %q", script, s.seen.wrong)
 		}
@@ -227,7 +234,9 @@ func TestEvidence(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.note("c1: a fault")
-	s.watch = &watch{records: []witness.Record{{What: witness.Began, PID: 5}, {What: witness.Act, PID: 5}, {What: witness.Act, PID: 5, At: 2e9}}}
+	s.watch = &watch{}
+	s.watch.records.Add(witness.Record{What: witness.Began, PID: 5}, witness.Record{What: witness.Act, PID: 5},
+		witness.Record{What: witness.Act, PID: 5, At: 2e9})
 	got := s.evidence(outcome{errs: []error{errors.New("an error")}})
 	for _, want := range []string{"error: an error", "c1: a fault", "process 5 of 0: began", "act, and 1 more of 0 until 2.0000", "the last line"} {
 		if !strings.Contains(got, want) {

@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
 
-	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
@@ -21,8 +21,8 @@ type candidate struct {
 	number int
 	tenure string // the binary
 	relay  *relay.Relay
-	cmd    *exec.Cmd
-	ended  chan struct{} // closed when tenure has ended
+	*crew.Process
+	ended <-chan struct{} // closed when tenure has ended
 }
 
 func (c *candidate) id() string { return fmt.Sprintf("c%d", c.number) }
@@ -39,18 +39,11 @@ func (c *candidate) start() error {
 	cmd := exec.Command(c.tenure, c.args()...)
 	cmd.Env = environment(c.stage.mark)
 	cmd.Stdout, cmd.Stderr = log, log
-	machine.Apart(cmd)
-	machine.Together(cmd)
-	if err := cmd.Start(); err != nil {
-		return err
+	p, err := crew.Start(cmd)
+	if err == nil {
+		c.Process, c.ended = p, p.Ended()
 	}
-	ended := make(chan struct{})
-	c.cmd, c.ended = cmd, ended
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	return nil
+	return err
 }
 
 func (c *candidate) args() []string {
@@ -69,8 +62,6 @@ func (c *candidate) address() string {
 	return strings.TrimPrefix(c.relay.URL(), "nats://")
 }
 
-func (c *candidate) pid() int { return c.cmd.Process.Pid }
-
 // guard returns the guard process that tenure has started.
 func (c *candidate) guard() (int, error) {
 	all, err := processesOf(c.stage.mark)
@@ -78,7 +69,7 @@ func (c *candidate) guard() (int, error) {
 		return 0, err
 	}
 	for _, p := range all {
-		if p.parent == c.pid() && p.exe == c.tenure && p.token == "" {
+		if p.parent == c.PID() && p.exe == c.tenure && p.token == "" {
 			return p.pid, nil
 		}
 	}
@@ -91,23 +82,12 @@ var errNoGuard = errors.New("there is no guard")
 func (c *candidate) command() (int, error) {
 	all, err := processesOf(c.stage.mark)
 	for _, p := range all {
-		if r, ok := c.stage.watch.last(); ok && p.pid == r.root && p.id == c.id() {
+		if r, ok := c.stage.watch.reigns.Last(); ok && p.pid == r.root && p.id == c.id() {
 			return p.pid, nil
 		}
 	}
 	return 0, err
 }
-
-// signal sends tenure a signal. It does nothing if tenure has ended.
-func (c *candidate) signal(s os.Signal) error {
-	if err := c.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	return nil
-}
-
-// stop sends tenure SIGTERM, for an orderly end.
-func (c *candidate) stop() error { return c.signal(syscall.SIGTERM) }
 
 func (c *candidate) running() bool {
 	select {
@@ -118,24 +98,42 @@ func (c *candidate) running() bool {
 	}
 }
 
-// exit waits until tenure has ended and returns its exit code, -1 after a signal.
-func (c *candidate) exit(ctx context.Context) (int, error) {
+// wait waits until tenure has ended.
+func (c *candidate) wait(ctx context.Context) error {
 	select {
 	case <-c.ended:
-		return c.cmd.ProcessState.ExitCode(), nil
+		return nil
 	case <-ctx.Done():
-		return 0, fmt.Errorf("tenure of %s has not ended: %w", c.id(), ctx.Err())
+		return fmt.Errorf("tenure of %s has not ended: %w", c.id(), ctx.Err())
 	}
 }
 
-// kill sends SIGKILL to any process. It returns no error if the process is gone.
-func kill(pid int) error {
-	p, err := os.FindProcess(pid)
-	if err == nil {
-		err = p.Kill()
+// markVariable is in the environment of every process of a stage. So the battery finds all of them,
+// whatever their parent, group or session is.
+const markVariable = "TENURE_BATTERY"
+
+// process holds what the system shows of one process of a stage.
+type process struct {
+	pid, parent int
+	state       byte
+	exe         string // the path of the program, if known
+	args        []string
+	id, token   string // the values that tenure passed to a worker
+}
+
+// runs reports whether the process can still act. A zombie cannot.
+func (p process) runs() bool { return p.state != 'Z' && p.state != 'X' }
+
+func (p process) String() string {
+	s := fmt.Sprintf("process %d (%c) of %d", p.pid, p.state, p.parent)
+	if p.token != "" {
+		s += fmt.Sprintf(", with token %s of %s", p.token, p.id)
 	}
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
+	return s
+}
+
+// older reports whether the process received a lower token.
+func (p process) older(token uint64) bool {
+	own, err := strconv.ParseUint(p.token, 10, 64)
+	return err == nil && own < token
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
 // fault is a fault of one candidate, or of the server.
@@ -113,9 +115,143 @@ func (s *stage) stopGuard() error {
 		return err
 	}
 	s.sleep(time.Duration(freezeGuard.lasts * float64(s.lease)))
-	if next, _ := s.watch.last(); next != old {
+	if next, _ := s.watch.reigns.Last(); next != old {
 		s.late("%s does not lead on: the guard was continued too late", c.id())
 	}
 	_, err = s.relieve(c, end)
 	return err
+}
+
+// The faults of the network between one candidate and the server. They last longer than the bound
+// for the next worker.
+var (
+	blackhole = fault{name: "everything to and from the server is swallowed", lasts: 2.5, begin: loses((*relay.Relay).Blackhole)}
+	mute      = fault{name: "requests arrive and answers are lost", lasts: 2.5, begin: loses((*relay.Relay).Mute)}
+	cut       = fault{name: "its connection is reset, and new ones are refused", lasts: 2.5,
+		begin: between(func(c *candidate) func() error {
+			c.relay.Cut()
+			return c.relay.Restore
+		})}
+	delay = fault{name: "everything takes 1.2 leases in each direction", lasts: 3,
+		begin: between(func(c *candidate) func() error {
+			c.relay.Delay(c.stage.lease * 6 / 5)
+			return func() error { c.relay.Release(); return nil }
+		})}
+)
+
+// loses returns a fault that loses bytes. Its end closes the connections, so that new ones begin.
+func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
+	return between(func(c *candidate) func() error {
+		how(c.relay)
+		return func() error { c.relay.Heal(); return nil }
+	})
+}
+
+// between returns a fault of the network between a candidate and the server.
+func between(begin func(*candidate) (end func() error)) func(*candidate) (func() error, error) {
+	return func(c *candidate) (func() error, error) {
+		if c.relay == nil {
+			return nil, errNoServer
+		}
+		return begin(c), nil
+	}
+}
+
+// The faults of the server. They affect all candidates.
+var (
+	outage = fault{name: "the server is killed, and started again after 1.5 leases", lasts: 1.5, outage: true,
+		begin: func(c *candidate) (func() error, error) {
+			return c.stage.server.Start, c.stage.server.Kill()
+		}}
+	hang = fault{name: "the server is stopped for 3 leases", lasts: 3, outage: true,
+		begin: func(c *candidate) (func() error, error) {
+			return c.stage.server.Resume, c.stage.server.Pause()
+		}}
+)
+
+// The faults of processes. Those of two processes begin in either order.
+var (
+	crash       = fault{name: "tenure is killed", begin: func(c *candidate) (func() error, error) { return nil, c.Kill() }}
+	crashBoth   = fault{name: "tenure and its guard are killed at once", begin: killBoth}
+	crashGuard  = fault{name: "the guard is killed", begin: killGuard}
+	freeze      = fault{name: "tenure is stopped", lasts: 2, begin: freezes((*candidate).alone)}
+	freezeBoth  = fault{name: "tenure and its guard are stopped", lasts: 2, begin: freezes((*candidate).both)}
+	freezeGuard = fault{name: "the guard is stopped", lasts: 2, begin: freezes((*candidate).guards)}
+	crashFreeze = fault{name: "the guard is stopped and tenure killed", lasts: 2, begin: together(freezeGuard, crash)}
+	freezeCrash = fault{name: "tenure is stopped and the guard killed", lasts: 2, begin: together(freeze, crashGuard)}
+	// Only the kernel can still stop the command.
+	freezeGuardLost = fault{name: "the guard is stopped, and everything to and from the server is swallowed", lasts: 2.5,
+		begin: together(freezeGuard, blackhole)}
+)
+
+// together begins two faults. Its end ends both, as far as they have an end.
+func together(first, second fault) func(*candidate) (func() error, error) {
+	return func(c *candidate) (func() error, error) {
+		end, err := first.begin(c)
+		if err != nil {
+			return nil, err
+		}
+		other, err := second.begin(c)
+		if err != nil {
+			return nil, errors.Join(err, end())
+		}
+		return func() error {
+			if other == nil {
+				return end()
+			}
+			return errors.Join(end(), other())
+		}, nil
+	}
+}
+
+func killGuard(c *candidate) (func() error, error) {
+	guard, err := c.guard()
+	if err != nil {
+		return nil, err
+	}
+	return nil, crew.Kill(guard)
+}
+
+// killBoth stops the second process first, so that it cannot act after the end of the first one.
+func killBoth(c *candidate) (func() error, error) {
+	pids, err := c.both()
+	if err != nil {
+		return nil, err
+	}
+	return nil, errors.Join(crew.Freeze(pids[1]), each(pids, crew.Kill))
+}
+
+func freezes(whom func(*candidate) ([]int, error)) func(*candidate) (func() error, error) {
+	return func(c *candidate) (func() error, error) {
+		pids, err := whom(c)
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return each(pids, crew.Continue) }, each(pids, crew.Freeze)
+	}
+}
+
+func each(pids []int, do func(pid int) error) error {
+	for _, pid := range pids {
+		if err := do(pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *candidate) alone() ([]int, error) { return []int{c.PID()}, nil }
+
+func (c *candidate) guards() ([]int, error) {
+	pid, err := c.guard()
+	return []int{pid}, err
+}
+
+// both returns tenure and its guard in a random order.
+func (c *candidate) both() ([]int, error) {
+	guard, err := c.guard()
+	if c.stage.even() {
+		return []int{guard, c.PID()}, err
+	}
+	return []int{c.PID(), guard}, err
 }

@@ -1,3 +1,38 @@
+// Command battery injects process, network and server faults into `tenure run`, with real processes
+// and a real server, and checks that two of the commands that it runs never work at once.
+//
+//	go run ./test/battery                  every row once, and ten minutes of random faults
+//	go run ./test/battery -runs 20         every row twenty times
+//	go run ./test/battery -quick           every row once, without those that only measure, at the
+//	                                       same time, and a few seconds of random faults: less than
+//	                                       three minutes
+//	go run ./test/battery -store postgres  on PostgreSQL; mariadb and sqlite are also possible
+//	go run ./test/battery -row 'crash.*'   the rows that this expression matches as a whole; -rows
+//	                                       lists them
+//	go run ./test/battery -timeout 20m     give up after this time; an event that has not happened
+//	                                       by then counts as failed
+//	go run ./test/battery -markdown        the tables as in docs/results
+//	go run ./test/battery -keep DIR        keep journals, logs, binaries in a new directory in DIR
+//
+// Each run has a server of its own, NATS by default, and three candidates: tenure commands, built
+// from this source, each with a TCP relay of its own. A candidate that leads runs a worker. The
+// worker writes each of its acts into one file, with CLOCK_MONOTONIC and its token.
+// internal/witness judges that file twice: by the times, and by the order in the file, in which a
+// resource would have received the acts. docs/testing.md defines the format.
+//
+// A row passes if no act with an older token follows the first act with a newer token, if tokens
+// grow, if no process of an older worker is left when a new worker begins or when its tenure has
+// ended, and if a next worker begins at all. The time until the next worker is shown with a
+// verdict, but never fails the row. Each row that could pass by luck has controls: the same row
+// with a tenure that has a flaw planted in its source. There a fault must show.
+//
+// The exit code is 1 if a row fails, or if a control shows no fault. Then the command prints the
+// end of the journal and the logs of all processes. Only -timeout ends a run that takes too long.
+//
+// If the machine stands still for more than a tenth of the lease, a leader can lose its lease
+// without a fault of tenure. If such a run is safe (acts, tokens, processes of a tenure that ended
+// in order) but breaks another promise, it is repeated, up to eight times. After that it counts as
+// late, unless a process is left over.
 package main
 
 import (
@@ -5,8 +40,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -100,4 +141,117 @@ func playAll(ctx context.Context, o options, chosen []row, out, log io.Writer) i
 		return exitFailed
 	}
 	return exitOK
+}
+
+// battery holds the parts that all runs share.
+type battery struct {
+	ctx context.Context
+	options
+	log    io.Writer
+	dir    string // for all files
+	bin    string // the directory of the binaries
+	tenure string
+	worker string
+
+	mu     sync.Mutex // guards the fields below, and keeps the log lines of one run together
+	rand   *rand.Rand
+	broken map[*flaw]*broken
+}
+
+// open creates the directories of a battery and builds the programs.
+func open(ctx context.Context, o options, log io.Writer) (*battery, error) {
+	b := &battery{ctx: ctx, options: o, log: log, rand: rand.New(rand.NewPCG(o.seed, 0)), broken: map[*flaw]*broken{}}
+	fmt.Fprintf(log, "seed %d, lease %v\n", o.seed, o.lease)
+	if err := b.build(); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *battery) build() (err error) {
+	if b.dir, err = os.MkdirTemp(b.keep, "tenure-battery-"); err != nil {
+		return err
+	}
+	b.bin = filepath.Join(b.dir, "bin")
+	if err := os.MkdirAll(b.bin, 0o700); err != nil {
+		return err
+	}
+	// The kernel shows the paths of running programs without symbolic links.
+	if b.bin, err = filepath.EvalSymlinks(b.bin); err != nil {
+		return err
+	}
+	if b.bin, err = filepath.Abs(b.bin); err != nil {
+		return err
+	}
+	if b.tenure, err = build(b.ctx, b.bin, "tenure", tenurePackage); err != nil {
+		return err
+	}
+	b.worker, err = build(b.ctx, b.bin, "worker", workerPackage)
+	return err
+}
+
+func (b *battery) close() {
+	if b.keep == "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}
+
+// generator returns a source of random numbers for one run.
+func (b *battery) generator() *rand.Rand {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return rand.New(rand.NewPCG(b.seed, b.rand.Uint64()))
+}
+
+// pick returns a number of repetitions, or a time: one for a quick run, or one for a full run.
+func pick[T int | time.Duration](b *battery, quick, full T) T {
+	if b.quick {
+		return quick
+	}
+	return full
+}
+
+// players returns how many runs are played at the same time.
+func (b *battery) players() int {
+	if b.side > 0 {
+		return b.side
+	}
+	return pick(b, 8, 4)
+}
+
+// bound returns the longest time from a fault to the next worker. It is longer for databases: they
+// are polled, and up to a lease may pass between two reads.
+func (b *battery) bound() time.Duration {
+	bound := b.lease*3/2 + time.Second/2
+	if b.store != "nats" {
+		bound += b.lease
+	}
+	return bound
+}
+
+// environment returns the environment of this process without the variables that set tenure's
+// flags, and with the mark of a stage.
+func environment(mark string, more ...string) []string {
+	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TENURE_") })
+	return append(append(own, markVariable+"="+mark), more...)
+}
+
+// The programs are built from this source, so that the battery tests it.
+const (
+	tenurePackage = "github.com/tenure-go/tenure/cmd/tenure"
+	workerPackage = "github.com/tenure-go/tenure/test/battery/internal/worker"
+)
+
+// build compiles a command into a directory and returns the path of the binary. The flags are those
+// of go build. Symbols for debuggers are left out, which halves the time.
+func build(ctx context.Context, dir, name, pkg string, flags ...string) (string, error) {
+	binary := filepath.Join(dir, name)
+	args := append([]string{"build", "-ldflags=-s -w", "-o", binary}, append(flags, pkg)...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	machine.Together(cmd)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
+	}
+	return binary, nil
 }

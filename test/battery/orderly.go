@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -51,7 +52,7 @@ func (s *stage) stopAndCheck(c *candidate) (at int64, err error) {
 		return 0, err
 	}
 	at = s.note("%s: is asked to stop", c.id())
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		return at, err
 	}
 	return at, s.ends(c, guard, s.row.code)
@@ -62,10 +63,10 @@ func (s *stage) stopAndCheck(c *candidate) (at int64, err error) {
 func (s *stage) ends(c *candidate, guard, want int) error {
 	ctx, cancel := s.patience()
 	defer cancel()
-	code, err := c.exit(ctx)
-	if err != nil {
+	if err := c.wait(ctx); err != nil {
 		return err
 	}
+	code := c.Code()
 	s.note("%s: has ended with exit code %d", c.id(), code)
 	if code != want {
 		s.wrong("tenure of %s ended with exit code %d, not %d", c.id(), code, want)
@@ -107,7 +108,7 @@ func (s *stage) nextOfRunning(old reign) (reign, error) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		for _, c := range s.candidates {
-			_, _ = c.exit(ctx)
+			_ = c.wait(ctx)
 		}
 		cancel()
 	})
@@ -129,7 +130,7 @@ func (s *stage) checkCodes() {
 // checkCode checks the exit code of a candidate that has ended. The battery has killed it, or its
 // command, or has asked it to stop. Any other candidate must not end.
 func (s *stage) checkCode(c *candidate) {
-	switch code := c.cmd.ProcessState.ExitCode(); code {
+	switch code := c.Code(); code {
 	case codeSignal, codeKilled, s.row.code:
 	default:
 		s.wrong("tenure of %s ended by itself, with exit code %d", c.id(), code)
@@ -191,7 +192,7 @@ func (s *stage) killCommand() error {
 		return err
 	}
 	at := s.note("%s: its command is killed", c.id())
-	if err := kill(old.root); err != nil {
+	if err := crew.Kill(old.root); err != nil {
 		return err
 	}
 	if err := s.ends(c, guard, codeKilled); err != nil {
@@ -232,7 +233,7 @@ func (s *stage) after(c *candidate) *candidate { return s.candidates[c.number%le
 
 // handOver asks the leader to hand over, and returns the next leader.
 func (s *stage) handOver(c *candidate, to string) (*candidate, error) {
-	old, _ := s.watch.last()
+	old, _ := s.watch.reigns.Last()
 	at := s.note("%s: is asked to hand over to %q", c.id(), to)
 	if err := s.askToHandOver(s.b.ctx, to); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func TestPlay(t *testing.T) {
 			}
 			j := &job{row: chosen[0], runs: 1}
 			b.perform(j)
-			if o := j.seen; !j.passed() || o.acts.Terms < crew {
+			if o := j.seen; !j.passed() || o.acts.Terms < members {
 				t.Errorf("%+v\n%s", o, j.evidence)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/figures"
 )
 
@@ -27,7 +28,7 @@ func (s *stage) random() error {
 	for i, c := range s.candidates {
 		all.Go(func() { errs[i] = s.faultCandidate(ctx, c) })
 	}
-	all.Go(func() { errs[crew] = s.faultServer(ctx) })
+	all.Go(func() { errs[len(s.candidates)] = s.faultServer(ctx) })
 	all.Go(func() { s.askForHandOvers(ctx) })
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -66,13 +67,13 @@ func (s *stage) faultCandidate(ctx context.Context, c *candidate) error {
 
 // asked is an orderly end of tenure. commandKilled is the death of the command. Neither has an end.
 var (
-	asked         = fault{name: "is asked to stop", begin: func(c *candidate) (func() error, error) { return nil, c.stop() }}
+	asked         = fault{name: "is asked to stop", begin: func(c *candidate) (func() error, error) { return nil, c.Stop() }}
 	commandKilled = fault{name: "its command is killed", begin: func(c *candidate) (func() error, error) {
 		pid, err := c.command()
 		if err != nil || pid == 0 {
 			return nil, err
 		}
-		return nil, kill(pid)
+		return nil, crew.Kill(pid)
 	}}
 )
 
@@ -147,7 +148,7 @@ func (s *stage) recovered(d time.Duration) error {
 	if took := time.Duration(at - healed); took > s.bound() {
 		s.late("a worker acted again %v after the end of all faults, later than %v", took, s.bound())
 	}
-	begun, least := s.watch.mark(), int(d/(8*s.lease))
+	begun, least := s.watch.reigns.Mark(), int(d/(8*s.lease))
 	s.figure("workers that began in "+d.String(), fmt.Sprint(begun), fmt.Sprintf("at least %d", least), figures.Within(begun >= least))
 	return nil
 }
@@ -159,7 +160,7 @@ func (s *stage) actAfter(moment int64) (int64, error) {
 	var all sync.WaitGroup
 	for _, c := range s.candidates {
 		all.Go(func() {
-			if _, err := c.exit(ctx); err != nil {
+			if err := c.wait(ctx); err != nil {
 				return
 			}
 			if err := s.restartTenure(c); err != nil {
@@ -174,4 +175,63 @@ func (s *stage) actAfter(moment int64) (int64, error) {
 	cancel(nil)
 	all.Wait()
 	return at, err
+}
+
+// restarts restarts the server again and again, first at once and then after a while. The leader
+// must survive the restarts at once. Whether it survives a longer outage depends on the begin of
+// the outage: a renewal is tried when a third of the lease is over, and then a few times until the
+// deadline.
+func (s *stage) restarts() error {
+	for _, lot := range []struct {
+		what    string
+		most    time.Duration
+		promise bool
+	}{
+		{"at once", 0, true},
+		{"after up to a quarter of the lease", s.lease / 4, false},
+	} {
+		n := pick(s.b, 3, 10)
+		changes, down, err := s.restartTimes(n, lot.most)
+		if err != nil {
+			return err
+		}
+		bound, v := "", figures.None
+		if lot.promise {
+			bound, v = "0", figures.Within(changes == 0)
+		}
+		s.figure(fmt.Sprintf("started again %s: changes of leader in %d restarts", lot.what, n), fmt.Sprint(changes), bound, v)
+		s.figure("and the server was away for", down.String(), "", figures.None)
+	}
+	return nil
+}
+
+// restartTimes restarts the server n times. It returns how often another worker began, and how long
+// the server was down.
+func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figures.Dist, err error) {
+	s.settle()
+	before := s.watch.reigns.Mark()
+	for i := range n {
+		s.note("the server is restarted, %d of %d", i+1, n)
+		took, err := s.restart(s.some(most))
+		if err != nil {
+			return 0, nil, err
+		}
+		s.note("the server is back")
+		down = append(down, took)
+		s.sleep(s.lease/2 + s.some(s.lease/2))
+	}
+	s.sleep(s.bound() - s.lease/2)
+	return s.watch.reigns.Mark() - before, down, nil
+}
+
+// restart kills the server and starts it again on its files and port, not before the time after. It
+// returns how long the server was down.
+func (s *stage) restart(after time.Duration) (time.Duration, error) {
+	began := time.Now()
+	if err := s.server.Kill(); err != nil {
+		return 0, err
+	}
+	s.sleep(after)
+	err := s.server.Start()
+	return time.Since(began), err
 }

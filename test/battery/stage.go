@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -21,8 +22,8 @@ const (
 	election = "battery"
 )
 
-// crew is the number of candidates of a stage.
-const crew = 3
+// members is the number of candidates of a stage.
+const members = 3
 
 // stage holds one run of a row: a server, candidates, and their files.
 type stage struct {
@@ -69,7 +70,7 @@ func (s *stage) begin() (err error) {
 	if s.server, err = kinds[s.b.store].start(filepath.Join(s.dir, "server")); err != nil {
 		return err
 	}
-	for range crew {
+	for range members {
 		if err := s.hire(s.tenure); err != nil {
 			return err
 		}
@@ -121,12 +122,12 @@ func (s *stage) killAll() {
 			break
 		}
 		for _, p := range all {
-			_ = kill(p.pid)
+			_ = crew.Kill(p.pid)
 		}
 		time.Sleep(glance)
 	}
 	for _, c := range s.candidates {
-		if c.cmd != nil {
+		if c.Process != nil {
 			<-c.ended
 		}
 		if c.relay != nil {
@@ -166,7 +167,7 @@ func (s *stage) asked(old reign) (at int64, err error) {
 
 // leader returns the candidate that runs the latest worker.
 func (s *stage) leader() (*candidate, reign, error) {
-	r, _ := s.watch.last()
+	r, _ := s.watch.reigns.Last()
 	c, err := s.candidate(r)
 	return c, r, err
 }

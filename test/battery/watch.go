@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
@@ -18,11 +18,8 @@ type watch struct {
 	stop   chan struct{}
 	done   sync.WaitGroup
 
-	mu      sync.Mutex
-	records []witness.Record
-	reigns  []reign
-	failed  error
-	changed chan struct{} // closed at the next change
+	records crew.Journal[witness.Record]
+	reigns  crew.Journal[reign]
 }
 
 // reign is one run of a worker. From its first act on, no process with a lower token may act.
@@ -43,7 +40,7 @@ func follow(path string, begins func(reign)) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{reader: r, begins: begins, stop: make(chan struct{}), changed: make(chan struct{})}
+	w := &watch{reader: r, begins: begins, stop: make(chan struct{})}
 	w.done.Go(w.run)
 	return w, nil
 }
@@ -67,22 +64,16 @@ func (w *watch) read() {
 	if len(news) == 0 && err == nil {
 		return
 	}
-	begun := reignsIn(news, w.mark())
+	begun := reignsIn(news, w.reigns.Mark())
 	for _, r := range begun {
 		w.begins(r)
 	}
-	w.add(news, begun, err)
-}
-
-func (w *watch) add(news []witness.Record, begun []reign, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.records, w.reigns = append(w.records, news...), append(w.reigns, begun...)
-	if w.failed == nil {
-		w.failed = err
+	w.records.Add(news...) // before the reigns, whose first acts are among them
+	w.reigns.Add(begun...)
+	if err != nil {
+		w.records.Fail(err)
+		w.reigns.Fail(err)
 	}
-	close(w.changed)
-	w.changed = make(chan struct{})
 }
 
 // reignsIn returns the reigns that begin in the records. Before is the number of earlier reigns.
@@ -101,98 +92,111 @@ func reignsIn(records []witness.Record, before int) []reign {
 func (w *watch) end() ([]witness.Record, error) {
 	close(w.stop)
 	w.done.Wait()
-	return w.records, errors.Join(w.failed, w.reader.Close())
-}
-
-// mark returns the number of reigns so far.
-func (w *watch) mark() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.reigns)
-}
-
-// last returns the latest reign.
-func (w *watch) last() (reign, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.reigns) == 0 {
-		return reign{}, false
-	}
-	return w.reigns[len(w.reigns)-1], true
+	return w.records.Since(0), errors.Join(w.records.Failed(), w.reader.Close())
 }
 
 // await waits for the reign after another one. The first reign follows the zero reign.
-func (w *watch) await(ctx context.Context, old reign) (r reign, err error) {
-	err = w.until(ctx, "a new worker", func() bool {
-		if len(w.reigns) <= old.number {
-			return false
-		}
-		r = w.reigns[old.number]
-		return true
-	})
-	return r, err
+func (w *watch) await(ctx context.Context, old reign) (reign, error) {
+	return w.reigns.Await(ctx, old.number, "a new worker", func(reign) bool { return true })
 }
 
 // awaitAsked returns the time when the worker of a reign was asked to stop. It returns 0 if another
 // reign began first: on a busy machine the worker may be killed before it records the request.
-func (w *watch) awaitAsked(ctx context.Context, r reign) (at int64, err error) {
-	seen := 0
-	err = w.until(ctx, "the worker to be asked to stop", func() bool {
-		for ; seen < len(w.records); seen++ {
-			if rec := w.records[seen]; rec.What == witness.Asked && int(rec.PID) == r.root {
-				at = rec.At
-				return true
-			}
+func (w *watch) awaitAsked(ctx context.Context, old reign) (at int64, err error) {
+	begun := 0
+	r, err := w.records.Await(ctx, 0, "the worker to be asked to stop", func(r witness.Record) bool {
+		if r.What == witness.Began {
+			begun++
 		}
-		return len(w.reigns) > r.number
+		return begun > old.number || r.What == witness.Asked && int(r.PID) == old.root
 	})
-	return at, err
-}
-
-// until waits until there returns true. It calls there under the lock after each change.
-func (w *watch) until(ctx context.Context, what string, there func() bool) error {
-	for {
-		w.mu.Lock()
-		ok, failed, changed := there(), w.failed, w.changed
-		w.mu.Unlock()
-		switch {
-		case ok:
-			return nil
-		case failed != nil:
-			return failed
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for %s: %w", what, ctx.Err())
-		}
+	if r.What != witness.Asked {
+		return 0, err
 	}
+	return r.At, err
 }
 
 // lastActOf returns the time of the last act of a reign so far, by the worker or its children.
-func (w *watch) lastActOf(r reign) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, rec := range slices.Backward(w.records) {
-		if int(rec.Root) == r.root && rec.Token == r.token && rec.What == witness.Act {
-			return rec.At
-		}
-	}
-	return 0
+func (w *watch) lastActOf(old reign) int64 {
+	r, _ := crew.Last(w.records.Since(0), func(r witness.Record) bool {
+		return int(r.Root) == old.root && r.Token == old.token && r.What == witness.Act
+	})
+	return r.At
 }
 
 // awaitAct returns the time of the first act of any worker after a moment.
 func (w *watch) awaitAct(ctx context.Context, after int64) (at int64, err error) {
-	err = w.until(ctx, "an act", func() bool {
-		for _, r := range slices.Backward(w.records) {
-			if r.At <= after {
-				break
-			}
-			if r.What == witness.Act {
-				at = r.At
-			}
+	r, err := w.records.Await(ctx, 0, "an act", func(r witness.Record) bool { return r.What == witness.Act && r.At > after })
+	return r.At, err
+}
+
+// inspect looks for processes of older workers when a new worker begins. All of them must be gone
+// by then, also idle ones.
+func (s *stage) inspect(r reign) {
+	all, err := processesOf(s.mark)
+	if err != nil {
+		s.wrong("cannot look for processes: %v", err)
+	}
+	s.note("c%d runs its worker: token %d, process %d", r.candidate, r.token, r.root)
+	for _, p := range all {
+		if p.older(r.token) {
+			s.orphan(p, "when the worker with token %d had begun", r.token)
 		}
-		return at > 0
-	})
-	return at, err
+	}
+}
+
+func (s *stage) orphan(p process, format string, args ...any) {
+	s.wrong("%v is left "+format, append([]any{p}, args...)...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.orphans++
+}
+
+// leftover is an orphan of a tenure that has ended in order.
+func (s *stage) leftover(p process, format string, args ...any) {
+	s.orphan(p, format, args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.leftovers++
+}
+
+// leaving is how soon a guard should end after its tenure. It has no work left then.
+const leaving = 2 * time.Second
+
+// checkLeftovers looks for processes of a tenure that has ended without being killed. No worker may
+// be left. The guard must end, if there was one.
+func (s *stage) checkLeftovers(c *candidate, guard int) error {
+	for began := time.Now(); ; s.sleep(glance) {
+		all, err := processesOf(s.mark)
+		if err != nil {
+			return err
+		}
+		there := false
+		for _, p := range all {
+			if p.id == c.id() {
+				s.leftover(p, "when tenure of %s had ended", c.id())
+				return nil
+			}
+			there = there || p.pid == guard
+		}
+		took := time.Since(began)
+		switch {
+		case !there && took > leaving:
+			s.late("the guard of %s ended %v after its tenure, later than %v", c.id(), took, leaving)
+			return nil
+		case !there:
+			return nil
+		case s.b.ctx.Err() != nil:
+			return fmt.Errorf("the guard of %s has not ended: %w", c.id(), s.b.ctx.Err())
+		}
+	}
+}
+
+// empty looks for remaining processes when all candidates have ended normally.
+func (s *stage) empty() error {
+	all, err := processesOf(s.mark)
+	for _, p := range all {
+		s.leftover(p, "when all had ended")
+	}
+	return err
 }
