@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
@@ -39,10 +40,10 @@ type field struct {
 	book    witness.Book
 	struck  uint64 // the token of the leader that the fault hits
 
-	mu      sync.Mutex
-	elected []elected
-	grew    chan struct{} // closed when a candidate is elected
-	causes  []error       // the causes of events
+	elected crew.Journal[elected]
+
+	mu     sync.Mutex
+	causes []error // the causes of events
 }
 
 // elected is the beginning of a term.
@@ -55,7 +56,7 @@ type elected struct {
 // newField registers judge first, so that it runs last.
 func newField(t testing.TB, lease time.Duration, change ...func(*jetstream.KeyValueConfig)) *field {
 	t.Helper()
-	f := &field{TB: t, lease: lease, grew: make(chan struct{})}
+	f := &field{TB: t, lease: lease}
 	t.Cleanup(f.judge)
 	f.server = startServer(t)
 	f.js = connect(t, f.server.URL())
@@ -122,7 +123,7 @@ func (f *field) run(c *candidate, e *tenure.Election) {
 	go func() {
 		done <- e.Run(ctx, func(ctx context.Context, t *tenure.Term) error {
 			asker.Enter(key, t, asking.ByTerm)
-			f.note(elected{c, t.Token(), t})
+			f.elected.Add(elected{c, t.Token(), t})
 			<-ctx.Done()
 			return nil
 		})
@@ -137,42 +138,19 @@ func (f *field) run(c *candidate, e *tenure.Election) {
 	f.Cleanup(c.leave)
 }
 
-func (f *field) note(e elected) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.elected = append(f.elected, e)
-	close(f.grew)
-	f.grew = make(chan struct{})
-}
-
 // leader waits for a leader with a token above the given one, and returns the latest.
 func (f *field) leader(above uint64) elected {
 	f.Helper()
-	ctx, cancel := wait.Background()
-	defer cancel()
-	for {
-		f.mu.Lock()
-		last, grew := elected{}, f.grew
-		if n := len(f.elected); n > 0 {
-			last = f.elected[n-1]
-		}
-		f.mu.Unlock()
-		if last.token > above {
-			return last
-		}
-		select {
-		case <-grew:
-		case <-ctx.Done():
-			f.Fatalf("no leader with a token above %d: %v", above, context.Cause(ctx))
-		}
-	}
+	what := fmt.Sprintf("a leader with a token above %d", above)
+	_, err := f.elected.Await(wait.Context(f), 0, what, func(e elected) bool { return e.token > above })
+	must(f, err)
+	last, _ := f.elected.Last()
+	return last
 }
 
 // leading returns the terms that are not over.
 func (f *field) leading() (all []*tenure.Term) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, e := range f.elected {
+	for _, e := range f.elected.Since(0) {
 		if e.term.Err() == nil {
 			all = append(all, e.term)
 		}
@@ -182,10 +160,8 @@ func (f *field) leading() (all []*tenure.Term) {
 
 // latest returns the highest token so far.
 func (f *field) latest() uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var token uint64
-	for _, e := range f.elected {
+	for _, e := range f.elected.Since(0) {
 		token = max(token, e.token)
 	}
 	return token

@@ -64,7 +64,7 @@ func (f *field) stoppedAtRelease(own bool, add func(*field) error) (second elect
 	p.says(saysFollows)
 	f.handOverTo(absent)
 	p.says(saysVacant)
-	p.stop()
+	must(f, p.Freeze())
 	first.leave()
 	if r, err := record.Decode(f.record().Value); err != nil || r.Successor != absent {
 		f.Skipf("the machine was too slow to stop the member before it claimed: %+v, %v", r, err)
@@ -80,7 +80,7 @@ func (f *field) stoppedAsLeader(own bool, add func(*field) error) (second electe
 	token := p.leads(0)
 	f.pad()
 	f.renewed()
-	p.stop()
+	must(f, p.Freeze())
 	second = f.wake(p, add)
 	p.leads(token)
 	return second
@@ -115,7 +115,7 @@ func (f *field) wake(p *process, add func(*field) error) (second elected) {
 	p.relay.Hold()
 	second = f.nextLife(add)
 	f.meet(second, n)
-	p.resume()
+	must(f, p.Continue())
 	time.Sleep(200 * time.Millisecond) // less than the time of an attempt
 	p.relay.Release()
 	return second
