@@ -1,10 +1,14 @@
+// Package figures prints measurements: distributions, verdicts on values and their bounds, tables,
+// and how late the machine woke a process meanwhile.
 package figures
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 )
 
@@ -86,4 +90,67 @@ func (b Bound) String() string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// Print writes a table as Markdown or for a terminal. Each line has as many cells as there are
+// columns.
+func Print(out io.Writer, markdown bool, columns []string, lines [][]string) {
+	if markdown {
+		printMarkdown(out, columns, lines)
+	} else {
+		printPlain(out, columns, lines)
+	}
+}
+
+func printPlain(out io.Writer, columns []string, lines [][]string) {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, line := range append([][]string{columns}, lines...) {
+		fmt.Fprintln(w, strings.Join(line, "\t"))
+	}
+	_ = w.Flush()
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
+	}
+}
+
+func printMarkdown(out io.Writer, columns []string, lines [][]string) {
+	write := func(line []string) { fmt.Fprintf(out, "| %s |\n", strings.Join(line, " | ")) }
+	write(columns)
+	fmt.Fprintln(out, "|"+strings.Repeat(" --- |", len(columns)))
+	for _, line := range lines {
+		write(line)
+	}
+}
+
+// Verdict says whether a value keeps its bound. A higher verdict is worse.
+type Verdict int
+
+// The verdicts.
+const (
+	None       Verdict = iota // the value has no bound
+	Held                      //
+	Missed                    // a bound on time is exceeded
+	Unmeasured                // the measurement failed
+	Broken                    // a promise of safety is broken
+)
+
+func (v Verdict) String() string {
+	return [...]string{"", "ok", "MISSED", "UNMEASURED", "BROKEN"}[v]
+}
+
+// Within judges a bound on time.
+func Within(ok bool) Verdict {
+	if ok {
+		return Held
+	}
+	return Missed
+}
+
+// Safe judges a promise of safety.
+func Safe(ok bool) Verdict {
+	if ok {
+		return Held
+	}
+	return Broken
 }
