@@ -115,11 +115,10 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Send sends a process that was hired one more line of JSON.
 func (p *Process) Send(order any) error { return json.NewEncoder(p.in).Encode(order) }
 
-// Leave ends the standard input of a process that was hired, and waits until it has ended.
+// Leave ends the standard input of a process that was hired, and waits for its end.
 func (p *Process) Leave() error {
 	_ = p.in.Close()
-	<-p.ended
-	return p.err
+	return p.Wait()
 }
 
 // Stop asks the process to end: by SIGTERM, or on Windows by the end of its standard input.
@@ -143,8 +142,11 @@ func (p *Process) Continue() error { return signal(p.cmd.Process, sigcont) }
 // Ended returns a channel that is closed when the process has ended and its last report was heard.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err returns the error of exec.Cmd.Wait. Call it when the process has ended.
-func (p *Process) Err() error { return p.err }
+// Wait waits until the process has ended. It returns the error of exec.Cmd.Wait.
+func (p *Process) Wait() error {
+	<-p.ended
+	return p.err
+}
 
 // Code returns the exit code, -1 after a signal. Call it when the process has ended.
 func (p *Process) Code() int { return p.cmd.ProcessState.ExitCode() }

@@ -99,7 +99,7 @@ func TestMember(t *testing.T) {
 		t.Error("it does not run")
 	}
 	var exit *exec.ExitError
-	if err := m.Leave(); !errors.As(err, &exit) || m.Code() != 7 || m.Running() || m.Err() != err {
+	if err := m.Leave(); !errors.As(err, &exit) || m.Code() != 7 || m.Running() || m.Wait() != err {
 		t.Errorf("it ended with %v, %d", err, m.Code())
 	}
 	all := m.reports.Since(0)

@@ -53,7 +53,11 @@ func (t *trial) team(p plan) *team {
 	if p.elections > 0 {
 		c.servers.create(t.ctx, c.name)
 	}
-	t.cleanup(c.dismiss)
+	t.cleanup(func() {
+		for _, m := range c.members {
+			m.kill()
+		}
+	})
 	c.hire(p.members)
 	return c
 }
@@ -89,13 +93,6 @@ func (c *team) hear(who string, r report) {
 	if r.What == failed {
 		c.journal.Fail(fmt.Errorf("%s: %s", who, r.Error))
 	}
-}
-
-func (c *team) dismiss() {
-	for _, m := range c.members {
-		m.kill()
-	}
-	c.members = nil
 }
 
 // kill kills a member and removes it from the team.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/tenure-go/tenure/internal/test/ports"
@@ -81,7 +80,7 @@ func (c *crew) start(index int) {
 // stop asks a process to end, and waits until it has done so without an error.
 func (c *crew) stop(index int) {
 	c.Helper()
-	must(c, c.processes[index].Process.Signal(syscall.SIGTERM))
+	must(c, c.processes[index].Stop())
 	must(c, c.processes[index].Wait())
 }
 

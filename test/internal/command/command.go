@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/tenure-go/tenure/internal/crew"
 )
 
 // Build builds the tenure command and returns its path.
@@ -21,7 +23,7 @@ func Build(t testing.TB) (path string) {
 
 // Process is a program that runs until the test ends.
 type Process struct {
-	*exec.Cmd
+	*crew.Process
 	t   testing.TB
 	log string // a file
 }
@@ -33,11 +35,13 @@ func Start(t testing.TB, program string, args ...string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{exec.Command(program, args...), t, file.Name()}
-	p.Stdout, p.Stderr = file, file
-	if err := p.Cmd.Start(); err != nil {
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = file, file
+	started, err := crew.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
+	p := &Process{started, t, file.Name()}
 	t.Cleanup(func() {
 		p.Kill()
 		_ = file.Close()

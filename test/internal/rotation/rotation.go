@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -80,7 +79,7 @@ func (p *Play) Run(t *testing.T) {
 	if leader == nil {
 		t.Fatalf("%q leads", now.LeaderID)
 	}
-	_ = leader.Process.Signal(syscall.SIGTERM)
+	_ = leader.Stop()
 	p.until(t, "the other candidate leads", func(r record.Record) bool { return r.LeaderID != now.LeaderID && r.Held() })
 }
 

@@ -155,20 +155,16 @@ func (c *candidate) join(ctx context.Context, store driver.Store, cfg *tenure.Co
 	if c.spec.Peer == nil {
 		return reporting, func() {}, nil
 	}
-	m, err := c.spec.Peer.Open(ctx, reporting, c.tellPeer)
+	m, err := c.spec.Peer.Open(ctx, reporting, func(_ string, err error) {
+		if err != nil { // nil when the reports of the leader arrive again
+			c.reports.Send(report{At: stamp.Now(), Peer: err.Error()})
+		}
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	cfg.Address = m.Address
 	return m.Store, func() { _ = m.Close() }, nil
-}
-
-// tellPeer reports that the reports of a leader do not arrive. It is called with nil when they do
-// again.
-func (c *candidate) tellPeer(_ string, err error) {
-	if err != nil {
-		c.reports.Send(report{At: stamp.Now(), Peer: err.Error()})
-	}
 }
 
 // refuse reports the reason why this candidate cannot take part.

@@ -41,7 +41,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	o = o.withDefaults()
+	if o.Renew == 0 {
+		o.Renew = o.Lease / 3 // the library's default, so that it can be printed
+	}
 	if o.Place.IsZero() {
 		server, err := o.serve()
 		if err != nil {
@@ -268,14 +270,6 @@ const (
 	maxCandidates = 100
 	minCrashEvery = 100 * time.Millisecond
 )
-
-// withDefaults fills in the library's defaults, so that they can be printed.
-func (o Options) withDefaults() Options {
-	if o.Renew == 0 {
-		o.Renew = o.Lease / 3
-	}
-	return o
-}
 
 // validate returns all wrong settings in one error, before anything is started.
 func (o Options) validate() error {

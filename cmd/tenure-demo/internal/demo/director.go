@@ -169,17 +169,17 @@ func (d *director) start(i int) {
 	d.crew[s.ID] = p
 	d.note(deed{do: doStart, id: s.ID, pid: p.PID()})
 	d.running.Go(func() {
-		<-p.Ended()
-		d.post(func() { d.ended(i, p) })
+		err := p.Wait()
+		d.post(func() { d.ended(i, p, err) })
 	})
 }
 
 // ended starts a candidate again after half a lease, as a service manager would.
-func (d *director) ended(i int, p *process) {
+func (d *director) ended(i int, p *process, err error) {
 	delete(d.crew, p.id)
 	if !p.ending {
 		reason := "by itself"
-		if err := p.Err(); err != nil {
+		if err != nil {
 			reason = err.Error()
 		}
 		d.note(deed{do: doDied, id: p.id, pid: p.PID(), text: reason})
@@ -246,7 +246,11 @@ func (d *director) stop() {
 	}
 	d.endLast()
 	d.after(stopWithin/2, d.endAll)
-	d.after(stopWithin, d.killAll)
+	d.after(stopWithin, func() {
+		for _, p := range d.crew {
+			_ = p.Kill()
+		}
+	})
 }
 
 // endLast ends the leader, or the last candidate that runs.
@@ -259,12 +263,6 @@ func (d *director) endLast() {
 func (d *director) endAll() {
 	for _, p := range d.crew {
 		p.end()
-	}
-}
-
-func (d *director) killAll() {
-	for _, p := range d.crew {
-		_ = p.Kill()
 	}
 }
 
