@@ -39,11 +39,9 @@ func (s *stage) inject(f fault) error {
 			return err
 		}
 	}
-	next, err := s.next(old)
-	if err != nil {
+	if err := s.succeed(at, old); err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
-	s.timed(at, old, next)
 	if end != nil && !f.outage {
 		s.sleep(time.Until(over))
 		_, err = s.relieve(c, end)
@@ -56,6 +54,15 @@ func (s *stage) inject(f fault) error {
 func (s *stage) relieve(c *candidate, end func() error) (int64, error) {
 	at := s.note("%s: the end of that", c.id())
 	return at, end()
+}
+
+// succeed waits for the reign after another, and records the times since a fault.
+func (s *stage) succeed(at int64, old reign) error {
+	next, err := s.next(old)
+	if err == nil {
+		s.timed(at, old, next)
+	}
+	return err
 }
 
 // timed records how long after a fault the old worker acted, and when the next one began.
@@ -94,10 +101,7 @@ func (s *stage) thaw() error {
 	if _, err := s.relieve(c, end); err != nil {
 		return err
 	}
-	next, err := s.next(old)
-	if err == nil {
-		s.timed(at, old, next)
-	}
+	err = s.succeed(at, old)
 	s.sleep(s.lease / 2)
 	return err
 }

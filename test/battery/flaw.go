@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/tenure-go/tenure/internal/overlay"
+	"github.com/tenure-go/tenure/test/internal/command"
 )
 
 // flaw is a planted mistake: a change to the source of tenure that makes a row fail.
@@ -60,12 +61,12 @@ func (f *flaw) build(b *battery) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return build(b.ctx, dir, "tenure", tenurePackage, "-overlay", list)
+	return command.BuildIn(b.ctx, dir, command.Tenure, "-overlay", list)
 }
 
 // source returns the directory with the source of tenure.
 var source = sync.OnceValues(func() (string, error) {
-	top, err := exec.Command("go", "list", "-f", "{{.Dir}}", tenurePackage).Output()
+	top, err := exec.Command("go", "list", "-f", "{{.Dir}}", command.Tenure).Output()
 	return strings.TrimSpace(string(top)), err
 })
 

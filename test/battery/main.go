@@ -42,7 +42,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -51,6 +50,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tenure-go/tenure/test/internal/command"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
@@ -184,10 +184,10 @@ func (b *battery) build() (err error) {
 	if b.bin, err = filepath.Abs(b.bin); err != nil {
 		return err
 	}
-	if b.tenure, err = build(b.ctx, b.bin, "tenure", tenurePackage); err != nil {
+	if b.tenure, err = command.BuildIn(b.ctx, b.bin, command.Tenure); err != nil {
 		return err
 	}
-	b.worker, err = build(b.ctx, b.bin, "worker", workerPackage)
+	b.worker, err = command.BuildIn(b.ctx, b.bin, workerPackage)
 	return err
 }
 
@@ -237,21 +237,4 @@ func environment(mark string, more ...string) []string {
 	return append(append(own, markVariable+"="+mark), more...)
 }
 
-// The programs are built from this source, so that the battery tests it.
-const (
-	tenurePackage = "github.com/tenure-go/tenure/cmd/tenure"
-	workerPackage = "github.com/tenure-go/tenure/test/battery/internal/worker"
-)
-
-// build compiles a command into a directory and returns the path of the binary. The flags are those
-// of go build. Symbols for debuggers are left out, which halves the time.
-func build(ctx context.Context, dir, name, pkg string, flags ...string) (string, error) {
-	binary := filepath.Join(dir, name)
-	args := append([]string{"build", "-ldflags=-s -w", "-o", binary}, append(flags, pkg)...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	machine.Together(cmd)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
-	}
-	return binary, nil
-}
+const workerPackage = "github.com/tenure-go/tenure/test/battery/internal/worker"

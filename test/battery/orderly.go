@@ -23,11 +23,7 @@ func (s *stage) stopLeader() error {
 	if err != nil {
 		return err
 	}
-	next, err := s.next(old)
-	if err == nil {
-		s.timed(at, old, next)
-	}
-	return err
+	return s.succeed(at, old)
 }
 
 // stopLeaderUnheard stops the leader while it cannot reach the server, so that its release is lost.
@@ -198,11 +194,7 @@ func (s *stage) killCommand() error {
 	if err := s.ends(c, guard, codeKilled); err != nil {
 		return err
 	}
-	next, err := s.next(old)
-	if err == nil {
-		s.timed(at, old, next)
-	}
-	return err
+	return s.succeed(at, old)
 }
 
 // handOvers asks for a hand-over to a named candidate, and then for one to any candidate.
@@ -238,11 +230,9 @@ func (s *stage) handOver(c *candidate, to string) (*candidate, error) {
 	if err := s.askToHandOver(s.b.ctx, to); err != nil {
 		return nil, err
 	}
-	next, err := s.next(old)
-	if err != nil {
+	if err := s.succeed(at, old); err != nil {
 		return nil, err
 	}
-	s.timed(at, old, next)
 	took, _, err := s.leader()
 	return took, err
 }

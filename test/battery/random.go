@@ -42,7 +42,7 @@ func (s *stage) random() error {
 func (s *stage) faultCandidate(ctx context.Context, c *candidate) error {
 	faults := []fault{crash, crashBoth, crashGuard, freeze, freezeBoth, freezeGuard, crashFreeze, freezeCrash, freezeGuardLost,
 		blackhole, mute, cut, delay, asked, commandKilled}
-	for s.wait(ctx, s.lease/2+s.some(3*s.lease/2)) {
+	for sleep(ctx, s.lease/2+s.some(3*s.lease/2)) {
 		f := faults[s.some(time.Duration(len(faults)-1))]
 		s.note("%s: %s", c.id(), f.name)
 		end, err := f.begin(c)
@@ -53,7 +53,7 @@ func (s *stage) faultCandidate(ctx context.Context, c *candidate) error {
 			return fmt.Errorf("%s: %s: %w", c.id(), f.name, err)
 		}
 		if end != nil {
-			s.wait(ctx, s.some(5*s.lease/2))
+			sleep(ctx, s.some(5*s.lease/2))
 			if _, err := s.relieve(c, end); err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ var (
 
 // startAgain starts a tenure again if it has ended.
 func (s *stage) startAgain(ctx context.Context, c *candidate) error {
-	s.wait(ctx, s.some(s.lease))
+	sleep(ctx, s.some(s.lease))
 	if c.running() {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (s *stage) restartTenure(c *candidate) error {
 
 // faultServer pauses or restarts the server now and then.
 func (s *stage) faultServer(ctx context.Context) error {
-	for s.wait(ctx, 2*s.lease+s.some(8*s.lease)) {
+	for sleep(ctx, 2*s.lease+s.some(8*s.lease)) {
 		f := outage
 		if s.even() {
 			f = hang
@@ -105,7 +105,7 @@ func (s *stage) faultServer(ctx context.Context) error {
 			return err
 		}
 		s.note("the server: %s, but for less time", f.name)
-		s.wait(ctx, s.some(3*s.lease/2))
+		sleep(ctx, s.some(3*s.lease/2))
 		s.note("the server: the end of that")
 		if err := end(); err != nil {
 			return err
@@ -117,23 +117,11 @@ func (s *stage) faultServer(ctx context.Context) error {
 // askForHandOvers asks for hand-overs now and then. Faults can affect the asking process, so its
 // outcome does not matter.
 func (s *stage) askForHandOvers(ctx context.Context) {
-	for s.wait(ctx, s.lease+s.some(6*s.lease)) {
+	for sleep(ctx, s.lease+s.some(6*s.lease)) {
 		asking, cancel := context.WithTimeout(ctx, s.lease)
 		err := s.askToHandOver(asking, "")
 		cancel()
 		s.note("an operator asks for a hand-over: %v", err)
-	}
-}
-
-// wait waits for a time, and returns false if the context ends first.
-func (s *stage) wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -183,12 +183,17 @@ func (s *stage) candidate(r reign) (*candidate, error) {
 func (s *stage) settle() { s.sleep(s.lease/2 + s.some(s.lease/2)) }
 
 // sleep ends early with the battery.
-func (s *stage) sleep(d time.Duration) {
+func (s *stage) sleep(d time.Duration) { sleep(s.b.ctx, d) }
+
+// sleep waits for a time, and returns false if the context ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-s.b.ctx.Done():
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
 	}
 }
 
