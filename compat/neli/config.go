@@ -196,3 +196,91 @@ func show(d *time.Duration) string {
 	}
 	return d.String()
 }
+
+// settings returns the settings of the election.
+func (s *session) settings() tenure.Config {
+	n := s.n
+	cfg := tenure.Config{
+		ID: n.cfg.Name, Lease: leaseFor(*n.cfg.HeartbeatTimeout), FinishWithin: n.props.silence,
+		NomineeOnly: n.cfg.Precedence == nil, Logger: n.log,
+	}
+	if n.cfg.Precedence != nil {
+		cfg.Tuning.Precedence = *n.cfg.Precedence
+	}
+	if n.cfg.Configure != nil {
+		n.cfg.Configure(&cfg)
+	}
+	cfg.Metadata = merge(cfg.Metadata, n.ground.metadata())
+	also := cfg.OnEvent
+	cfg.OnEvent = func(e tenure.Event) {
+		s.checkLeader(e)
+		if also != nil {
+			also(e)
+		}
+	}
+	return cfg
+}
+
+func merge(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+// checkLeader ends the session with a fatal error if the leader is of another group.
+func (s *session) checkLeader(e tenure.Event) {
+	if e.Kind != tenure.EventLeader || !e.Leader.Exists() {
+		return
+	}
+	if err := s.n.ground.check(e.Leader); err != nil {
+		s.end(err)
+	}
+}
+
+const (
+	// leastTimeout keeps the lease above the shortest that kafkalog allows. mostTimeout keeps the
+	// session at the longest that brokers allow by default.
+	leastTimeout = time.Second
+	mostTimeout  = 10 * time.Minute
+	// sessions is how many heartbeat timeouts a session of the group lasts.
+	sessions = 3
+	// beats is the number of the group's heartbeats in a session, unless heartbeat.interval.ms sets
+	// it.
+	beats = 5
+	// leastAnswer and mostAnswer bound the time for a broker's answer: a third of the lease.
+	leastAnswer = 200 * time.Millisecond
+	mostAnswer  = 2 * time.Second
+)
+
+// leaseFor returns the lease that is the timeout plus the margin: a leader that is cut off stops
+// after the timeout, and the margin is left. The margin depends on the lease, but grows far more
+// slowly, so the loop ends.
+func leaseFor(timeout time.Duration) time.Duration {
+	lease := timeout.Truncate(time.Millisecond)
+	for {
+		longer := (timeout + tenure.Config{Lease: lease}.Margin()).Truncate(time.Millisecond)
+		if longer <= lease {
+			return lease
+		}
+		lease = longer
+	}
+}
+
+func answerWithin(lease time.Duration) time.Duration {
+	return min(max(lease/3, leastAnswer), mostAnswer)
+}
+
+// heartbeat returns the time between two requests of a member of the group: at most a third of the
+// session.
+func heartbeat(c Config, p properties) time.Duration {
+	if p.heartbeat == 0 {
+		return sessions * *c.HeartbeatTimeout / beats
+	}
+	return max(min(p.heartbeat, *c.HeartbeatTimeout), leastBeat)
+}
+
+// leastBeat is the least Heartbeat of package group.
+const leastBeat = 50 * time.Millisecond

@@ -2,15 +2,17 @@ package neli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure"
 )
 
-// elector is the Neli that New returns. It learns of terms from session.go, and calls the barrier
-// in tell.go.
+// elector is the Neli that New returns. It learns of terms from its sessions, and calls the barrier
+// in tell.
 type elector struct {
 	cfg      Config
 	props    properties
@@ -23,7 +25,7 @@ type elector struct {
 	stop   context.CancelFunc
 	closed chan struct{}
 
-	mu      sync.Mutex
+	changes // guards the following
 	state   State
 	held    *holding  // the term that was won; its end was not reported yet
 	calling bool      // the barrier is being called
@@ -32,8 +34,55 @@ type elector struct {
 	pulsed  time.Time // when pulsing last changed
 	dormant bool      // Pulse was not called for long, so the instance does not take part
 	fatal   error
-	closing error         // the error of closing
-	changed chan struct{} // closed and replaced when one of these changes
+	closing error // the error of closing
+}
+
+// changes is a lock whose holders wake the goroutines that wait for a change.
+type changes struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced at each change
+}
+
+// change calls do under the lock and wakes the waiters.
+func (c *changes) change(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	c.broadcast()
+}
+
+// broadcast wakes the waiters. It is called under the lock.
+func (c *changes) broadcast() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// news returns a channel that is closed at the next change.
+func (c *changes) news() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// closeWithin bounds how long Close waits.
+const closeWithin = 10 * time.Second
+
+// untilClosed calls closed now and at each change. It returns nil once closed returns true, and an
+// error after closeWithin.
+func (c *changes) untilClosed(closed func() bool) error {
+	late := time.NewTimer(closeWithin)
+	defer late.Stop()
+	for {
+		changed := c.news()
+		if closed() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return errBusy
+		}
+	}
 }
 
 // stage is which events of a term the barrier has received.
@@ -60,7 +109,7 @@ func start(cfg Config, props properties, g ground, barrier Barrier) *elector {
 	n := &elector{
 		cfg: cfg, props: props, log: cfg.Scribe.With("name", cfg.Name, "group", cfg.LeaderGroupID), barrier: barrier,
 		deadline: newDeadline(*cfg.MinPollInterval), ground: g, closed: make(chan struct{}),
-		pulsed: time.Now(), changed: make(chan struct{}),
+		pulsed: time.Now(), changes: changes{changed: make(chan struct{})},
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	go n.runSessions()
@@ -116,25 +165,151 @@ func (n *elector) Deadline() Deadline { return n.deadline }
 
 func (n *elector) Await() { <-n.closed }
 
-// change calls do under the lock and wakes the waiters.
-func (n *elector) change(do func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	do()
-	n.broadcast()
-}
-
-// broadcast wakes the waiters. It is called under the lock.
-func (n *elector) broadcast() {
-	close(n.changed)
-	n.changed = make(chan struct{})
-}
-
 func (n *elector) wake() { n.change(func() {}) }
 
-// news returns a channel that is closed at the next change.
-func (n *elector) news() <-chan struct{} {
+// lead is a leader's work: it makes the barrier receive the events of the term. It returns when the
+// barrier has handled the last one, so the lease is not released before.
+func (s *session) lead(ctx context.Context, t *tenure.Term) error {
+	n, h := s.n, &holding{term: t, over: make(chan struct{})}
+	s.term = t
+	n.change(func() { n.held = h })
+	<-ctx.Done()
+	defer context.AfterFunc(t.Context(), n.wake)()
+	if n.dropUnreported(h) {
+		return nil
+	}
+	select {
+	case <-h.over:
+	case <-s.unpulsed():
+		runtime.Goexit() // the barrier cannot be called, so the lease runs out
+	}
+	return nil
+}
+
+// unpulsed returns a channel that is closed if the session ends because Pulse was not called.
+func (s *session) unpulsed() <-chan struct{} {
+	c := make(chan struct{})
+	context.AfterFunc(s.ctx, func() {
+		if errors.Is(context.Cause(s.ctx), errSilent) {
+			close(c)
+		}
+	})
+	return c
+}
+
+// awaitEnd waits until the barrier has handled the end of a term.
+func (n *elector) awaitEnd(t *tenure.Term) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.changed
+	h := n.held
+	n.mu.Unlock()
+	if h != nil && h.term == t {
+		<-h.over
+	}
+}
+
+// dropUnreported drops a term whose LeaderAcquired was not yet reported, and returns whether it
+// did. Otherwise it wakes the calls of Pulse, which report the end of the term.
+func (n *elector) dropUnreported(h *holding) bool {
+	gone := false
+	n.change(func() {
+		if gone = h.stage == won; gone {
+			n.held = nil
+		}
+	})
+	return gone
+}
+
+// resign waits until the barrier has handled LeaderFenced, so the program has stopped, and then
+// resigns the term.
+func (s *session) resign() error {
+	s.n.awaitEnd(s.term)
+	ctx, cancel := context.WithTimeout(context.Background(), resignWithin)
+	defer cancel()
+	_ = s.term.Resign(ctx) // an unreleased lease expires
+	return nil
+}
+
+const resignWithin = 2 * time.Second
+
+// tell calls the barrier with all events that are due, without the lock, and never from two
+// goroutines at once.
+func (n *elector) tell() {
+	for n.tellOne() {
+	}
+}
+
+func (n *elector) tellOne() bool {
+	n.mu.Lock()
+	h, e := n.held, n.due()
+	if e == nil {
+		n.mu.Unlock()
+		return false
+	}
+	n.calling = true
+	n.pulse(-1) // while the barrier runs, no Pulse counts as under way
+	n.mu.Unlock()
+	defer n.change(func() { n.barrierReturned(h) }) // also if the barrier panics
+	n.log.Info("neli: "+e.String(), "term", h.term.Token())
+	n.barrier(e)
+	return true
+}
+
+// due returns the next event for the barrier, or nil. LeaderRevoked waits for the tasks that are
+// running; LeaderFenced, which stops them, does not. A term that ends before LeaderAcquired was
+// reported causes no event.
+func (n *elector) due() Event {
+	h := n.held
+	switch {
+	case h == nil || n.calling:
+	case h.stage == won:
+		if n.state == Live && !h.asked() {
+			h.stage = acquiring
+			return LeaderAcquired{}
+		}
+	case h.term.Err() != nil:
+		h.stage = leaving
+		return LeaderFenced{}
+	case n.working == 0 && (n.state != Live || h.asked()):
+		h.stage = leaving
+		return LeaderRevoked{}
+	}
+	return nil
+}
+
+// barrierReturned records that the barrier has returned.
+func (n *elector) barrierReturned(h *holding) {
+	n.calling = false
+	n.pulse(1)
+	if h.stage == acquiring {
+		h.stage = leading
+		return
+	}
+	n.held = nil
+	close(h.over)
+}
+
+func (n *elector) Close() error {
+	n.change(func() {
+		if n.state == Live {
+			n.state = Closing
+		}
+	})
+	n.stop()
+	err := n.untilClosed(func() bool {
+		n.tell()
+		return n.State() == Closed
+	})
+	if err != nil {
+		return err
+	}
+	return n.closing
+}
+
+// ended completes the closing of an instance.
+func (n *elector) ended() {
+	err := n.ground.close()
+	n.change(func() {
+		n.state, n.closing = Closed, err
+		close(n.closed)
+	})
 }

@@ -1,8 +1,48 @@
+// Package neli is for programs that were written for goNELI. It has the same names, over elections
+// of Tenure. A program changes its import:
+//
+//	import goneli "github.com/tenure-go/tenure/compat/neli"
+//
+// Processes of one consumer group are candidates, and the owner of partition 0 of LeaderTopic has
+// precedence. But only a lease in a separate log, LeaderTopic + ".log", makes a process the leader.
+// When the barrier receives [LeaderAcquired], the process was elected, and no other process is
+// elected before its lease has expired or was released. docs/neli.md describes the move step by
+// step, and lists each difference.
+//
+// # Which goroutine calls the barrier
+//
+// Pulse calls the barrier, in its caller's goroutine: one of the program's, or that of Background.
+// Close calls the barrier, too, and no other method does. There is one call at a time, and no lock
+// is held, so a barrier may call any method. But Close waits up to 10 s for the barrier and for a
+// task of Background. So a call of Close from within one of them takes 10 s and returns an error.
+//
+// Safety does not depend on Pulse. The lease is renewed, and expires, without it. IsLeader, Token
+// and the contexts of Term are always correct, however long ago Pulse was called. Pulse only
+// reports the changes.
+//
+// # Fatal errors
+//
+// Pulse returns an error, and the Pulser of Background ends with it, if the instance was closed
+// (ErrNonLivePulse), or if it can never lead as it is configured:
+//
+//   - the brokers refuse the user, or a right is missing, before the first successful read (the
+//     error wraps driver.ErrDenied);
+//   - a topic has settings that would allow two leaders, or cannot be created;
+//   - the group refuses the member, for example because its session timeout is outside the brokers'
+//     bounds;
+//   - candidates of another group take part in this election;
+//   - Configure made settings that the election does not accept.
+//
+// A fatal error stays: each later Pulse returns it, until Close. After any other error the instance
+// tries again. While no broker answers, it logs a warning and keeps trying, its leadership ends
+// with the lease, and Pulse returns false without an error.
 package neli
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -99,3 +139,84 @@ func sole(barriers []Barrier) (Barrier, error) {
 	}
 	return barriers[0], nil
 }
+
+// Barrier is called by Pulse and Close at the beginning and the end of leadership, with one event
+// at a time.
+type Barrier func(e Event)
+
+// NopBarrier returns a barrier that does nothing.
+func NopBarrier() Barrier { return func(Event) {} }
+
+// Event is LeaderAcquired, LeaderRevoked or LeaderFenced.
+type Event interface {
+	fmt.Stringer
+}
+
+// LeaderAcquired means that this process was elected. Each one begins a new term with a higher
+// Token. IsLeader is already true while the barrier handles it. No Pulse returns true and no task
+// runs before the barrier has returned, so the barrier can prepare the leader's work.
+type LeaderAcquired struct{}
+
+// String returns "LeaderAcquired[]".
+func (LeaderAcquired) String() string { return "LeaderAcquired[]" }
+
+// LeaderRevoked means that this process must stop leading: the group gave the partition to another
+// process, a hand-over was requested, or Close was called. The lease is renewed until the barrier
+// returns; only then is another process elected. The barrier must return within
+// max.poll.interval.ms after the process was asked to stop; after that the lease expires.
+type LeaderRevoked struct{}
+
+// String returns "LeaderRevoked[]".
+func (LeaderRevoked) String() string { return "LeaderRevoked[]" }
+
+// LeaderFenced means that leadership has already ended: the lease expired, or another process
+// leads. Work must stop at once. A slow barrier delays only this process, which takes part again
+// after it returns.
+type LeaderFenced struct{}
+
+// String returns "LeaderFenced[]".
+func (LeaderFenced) String() string { return "LeaderFenced[]" }
+
+// Deadline measures the interval between two checks for changes by Pulse: the last check is the
+// last run. Its methods may be called from many goroutines.
+type Deadline interface {
+	// TryRun calls f if more than the interval has passed since the last run, and makes this call
+	// the last run. It reports whether it called f.
+	TryRun(f func()) bool
+	// Elapsed returns the time since the last run.
+	Elapsed() time.Duration
+	// Expired reports whether more than the interval has passed since the last run.
+	Expired() bool
+	// Move sets the time of the last run.
+	Move(to time.Time)
+	// Last returns the time of the last run, time.Unix(0, 0) before the first.
+	Last() time.Time
+	// Remaining returns the rest of the interval; it is negative when the interval has passed.
+	Remaining() time.Duration
+}
+
+type deadline struct {
+	interval time.Duration
+	last     atomic.Pointer[time.Time]
+}
+
+func newDeadline(interval time.Duration) *deadline {
+	d := &deadline{interval: interval}
+	d.Move(time.Unix(0, 0))
+	return d
+}
+
+func (d *deadline) TryRun(f func()) bool {
+	last, now := d.last.Load(), time.Now()
+	if now.Sub(*last) <= d.interval || !d.last.CompareAndSwap(last, &now) {
+		return false
+	}
+	f()
+	return true
+}
+
+func (d *deadline) Elapsed() time.Duration   { return time.Since(d.Last()) }
+func (d *deadline) Expired() bool            { return d.Elapsed() > d.interval }
+func (d *deadline) Move(to time.Time)        { d.last.Store(&to) }
+func (d *deadline) Last() time.Time          { return *d.last.Load() }
+func (d *deadline) Remaining() time.Duration { return d.interval - d.Elapsed() }

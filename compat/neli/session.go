@@ -123,3 +123,57 @@ func (s *session) attend(done <-chan error) error {
 		}
 	}
 }
+
+const (
+	attemptWithin = 10 * time.Second
+	firstPause    = 100 * time.Millisecond
+	longestPause  = 5 * time.Second
+)
+
+// retry calls do until it succeeds, fails for good, or the instance is closed.
+func (n *elector) retry(what string, do func(ctx context.Context) error) error {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := n.attempt(do)
+		if err == nil || n.ctx.Err() != nil || !n.ground.passing(err) {
+			return err
+		}
+		n.log.Warn("neli: cannot "+what+"; trying again", "error", err)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-n.ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+func (n *elector) attempt(do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(n.ctx, attemptWithin)
+	defer cancel()
+	return do(ctx)
+}
+
+// ground is the store and the group of an election: Kafka, except in tests.
+type ground interface {
+	// open returns the store, the first time or again.
+	open(ctx context.Context) (driver.Store, error)
+	// join becomes a member of the group, which decides the nominee.
+	join(ctx context.Context) (member, error)
+	// metadata is published by a leader, so that other candidates can check it: check returns an
+	// error if the metadata of another leader is wrong.
+	metadata() map[string]string
+	check(leader tenure.Leader) error
+	// passing reports whether another try may succeed after this error of open or join.
+	passing(err error) bool
+	close() error
+}
+
+// member is a membership of the group; Close leaves it.
+type member interface {
+	driver.Nominator
+	Close() error
+}
+
+// errSilent ends a session without calls of Pulse.
+var errSilent = errors.New("neli: Pulse was not called for max.poll.interval.ms")

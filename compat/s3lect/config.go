@@ -1,8 +1,10 @@
 package s3lect
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -101,4 +103,98 @@ func (c *ElectorConfig) tenure() tenure.Config {
 			PollStable: max(c.InfrequentInterval, c.FrequentInterval),
 		},
 	}
+}
+
+// GetConfig returns a copy of the present settings, including the defaults.
+func (e *S3Elector) GetConfig() *ElectorConfig {
+	c := e.config()
+	c.PeerCACert = bytes.Clone(c.PeerCACert)
+	return &c
+}
+
+// EnablePeerMode turns on PeerMode; caCert holds the authorities in PEM, and if it is empty, they
+// are those of the system. It returns an error if caCert cannot be parsed. If the store itself
+// pushes changes, PeerMode has no effect.
+func (e *S3Elector) EnablePeerMode(caCert []byte) error {
+	return e.update(func(c *ElectorConfig) { c.PeerMode, c.PeerCACert = true, caCert })
+}
+
+// UpdateConfig changes the settings of an elector, running or not. Published fields, such as
+// ServerAddr, and LeaderTimeout change with the next renewal, intervals with the next read or
+// renewal, and hooks with the next call. The update does not shorten a lease that was already
+// written, and does not give up leadership. ServerID, LockfilePath, PeerHealthPath and PeerTimeout
+// cannot be changed. For S3lect processes that share the lockfile, the LeaderTimeout with which the
+// elector was made still counts.
+//
+// It returns an error that names all problems, and then changes nothing.
+func (e *S3Elector) UpdateConfig(newConfig ElectorConfig) error {
+	return e.update(func(c *ElectorConfig) { *c = newConfig })
+}
+
+func (e *S3Elector) update(change func(*ElectorConfig)) error {
+	e.updating.Lock()
+	defer e.updating.Unlock()
+	old := e.config()
+	next := old
+	change(&next)
+	next.PeerCACert = bytes.Clone(next.PeerCACert)
+	if err := errors.Join(next.Validate(), fixed(&old, &next)); err != nil {
+		return fmt.Errorf("s3lect: %w", err)
+	}
+	if err := e.roots.check(next.PeerCACert); err != nil {
+		return err
+	}
+	settings := e.settings(&next)
+	if err := checkRoom(settings); err != nil {
+		return err
+	}
+	if err := e.election.Reconfigure(func(c *tenure.Config) { *c = settings }); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cfg = next
+	return e.roots.set(next.PeerCACert)
+}
+
+// fixed returns an error that names each changed field that cannot change, because other processes
+// or connections depend on it.
+func fixed(old, next *ElectorConfig) error {
+	var problems []error
+	for _, f := range []struct {
+		name    string
+		changed bool
+	}{
+		{"LockfilePath", old.LockfilePath != next.LockfilePath},
+		{"ServerID", old.ServerID != next.ServerID},
+		{"PeerHealthPath", old.PeerHealthPath != next.PeerHealthPath},
+		{"PeerTimeout", old.PeerTimeout != next.PeerTimeout},
+	} {
+		if f.changed {
+			problems = append(problems, errors.New(f.name+" cannot be changed; make another elector"))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkRoom returns an error unless two renewals fit into the lease, so that one slow or lost
+// renewal does not end leadership. The settings are those after Configure.
+func checkRoom(c tenure.Config) error {
+	if need := leastLease(c); c.Lease < need {
+		return fmt.Errorf("s3lect: LeaderTimeout is %v and FrequentInterval %v: two renewals do not fit, "+
+			"so that one slow request would end leadership; use a LeaderTimeout of at least %v, "+
+			"or a shorter FrequentInterval", c.Lease, c.Tuning.Renew, need)
+	}
+	return nil
+}
+
+// leastLease returns the shortest lease with room for two renewals: two intervals and the margin,
+// rounded up.
+func leastLease(c tenure.Config) time.Duration {
+	const unit = 100 * time.Millisecond
+	c.Lease = 2 * c.Tuning.Renew
+	for range 5 { // the margin grows with the lease, by some percent of the increase
+		c.Lease = 2*c.Tuning.Renew + c.Margin()
+	}
+	return (c.Lease + unit - 1).Truncate(unit)
 }

@@ -61,3 +61,89 @@ func (e *S3Elector) finish(ctx context.Context, failed bool) {
 		e.log.Warn("s3lect: OnLoseLeadership failed", "error", err)
 	}
 }
+
+// IsLeader reports whether this process leads: it was elected, its lease is valid at this moment by
+// its own clock, and it is not about to give up. It is true already while OnAcquireLeadership runs.
+func (e *S3Elector) IsLeader() bool {
+	e.mu.Lock()
+	t := e.term
+	e.mu.Unlock()
+	return leads(t)
+}
+
+func leads(t *tenure.Term) bool {
+	return t != nil && t.Soft().Err() == nil && t.Err() == nil
+}
+
+// LeaderID returns the ServerID of the leader as far as this process knows; empty while there is no
+// leader.
+func (e *S3Elector) LeaderID() string {
+	s := e.election.Status()
+	return s.Leader.ID
+}
+
+// GetLeadershipStatus returns a snapshot. It is never nil.
+func (e *S3Elector) GetLeadershipStatus() *LeadershipStatus {
+	s := e.election.Status()
+	e.mu.Lock()
+	status := &LeadershipStatus{
+		ServerID: e.cfg.ServerID, LockfilePath: e.cfg.LockfilePath, LastElectionTime: e.elected,
+		LeaderID: s.Leader.ID, LeaderAddr: s.Leader.Address, ConsecutiveFails: s.Failures,
+	}
+	t := e.term
+	e.mu.Unlock()
+	status.IsLeader = leads(t)
+	if s.Leader.Exists() {
+		status.LeaderLastSeen = s.LastContact
+	}
+	return status
+}
+
+// WaitForLeadership returns nil once this process leads and OnAcquireLeadership has succeeded. It
+// returns ctx's error if ctx ends first, and another error if the elector has stopped.
+func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
+	for {
+		e.mu.Lock()
+		t, ready, changed := e.term, e.ready, e.changed
+		e.mu.Unlock()
+		if ready && leads(t) {
+			return nil
+		}
+		select {
+		case <-e.done:
+			return errStopped
+		default:
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lookEvery is how often WaitForNextElection checks the status: renewals do not close Changed.
+const lookEvery = 100 * time.Millisecond
+
+// WaitForNextElection returns the status once this process has seen the lockfile's state at a time
+// after since; with the zero time, at any time. It returns ctx's error if ctx ends first, and
+// another error if the elector has stopped.
+func (e *S3Elector) WaitForNextElection(ctx context.Context, since time.Time) (*LeadershipStatus, error) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		changed := e.election.Changed()
+		s := e.election.Status()
+		if s.Known && s.LastContact.After(since) {
+			return e.GetLeadershipStatus(), nil
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-e.done:
+			return nil, errStopped
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
