@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/relay"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -36,10 +38,21 @@ const promptly = 2 * time.Second
 
 const topic = "elections"
 
+// dialing is the type of a function that dials.
+type dialing = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// site is a cluster of either kind, in this process or of real brokers, with a topic for one test.
+type site struct {
+	tb    testing.TB
+	seeds []string
+	topic string
+	dial  dialing
+}
+
 // cluster is Kafka in this process.
 type cluster struct {
 	*kfake.Cluster
-	tb      testing.TB
+	site
 	network *kfake.VirtualNetwork // in virtual time; nil: the loopback interface
 }
 
@@ -51,8 +64,11 @@ func start(t testing.TB, opts ...kfake.Opt) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return &cluster{c, t, nil}
+	return &cluster{c, site{t, c.ListenAddrs(), topic, loopback}, nil}
 }
+
+// loopback dials on the loopback interface.
+var loopback = (&net.Dialer{}).DialContext
 
 // startVirtual runs a cluster in the bubble of the test, on its own network.
 func startVirtual(t testing.TB, brokers int, opts ...kfake.Opt) *cluster {
@@ -62,7 +78,13 @@ func startVirtual(t testing.TB, brokers int, opts ...kfake.Opt) *cluster {
 		ports[i] = 9092 + i
 	}
 	c := start(t, append(opts, kfake.NumBrokers(brokers), kfake.Ports(ports...), kfake.ListenFn(network.Listen))...)
-	c.network = network
+	c.network, c.dial = network, func(ctx context.Context, kind, address string) (net.Conn, error) {
+		conn, err := network.DialContext(ctx, kind, address)
+		if err != nil {
+			return nil, &net.OpError{Op: "dial", Net: kind, Err: err} // as on a real network
+		}
+		return conn, nil
+	}
 	return c
 }
 
@@ -91,25 +113,17 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// clock returns a clock in the cluster's time.
-func (c *cluster) clock() clock.Clock {
-	if c.network != nil {
+// clock returns a clock in the time of the test.
+func (*site) clock() clock.Clock {
+	if virtual() {
 		return clock.Standard{}
 	}
 	return clock.System{}
 }
 
-// dial reaches the cluster's network.
-func (c *cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if c.network != nil {
-		return c.network.DialContext(ctx, network, address)
-	}
-	return (&net.Dialer{}).DialContext(ctx, network, address)
-}
-
-// direct connects to the cluster.
-func (c *cluster) direct(more ...kgo.Opt) []kgo.Opt {
-	return append([]kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.Dialer(c.dial)}, more...)
+// direct connects to the cluster, to real brokers as the super user.
+func (s *site) direct(more ...kgo.Opt) []kgo.Opt {
+	return append([]kgo.Opt{kgo.SeedBrokers(s.seeds...), kgo.Dialer(s.dial)}, more...)
 }
 
 // over connects through a relay, which stands for all brokers.
@@ -120,13 +134,13 @@ func (c *cluster) over(r *relay.Relay, more ...kgo.Opt) []kgo.Opt {
 }
 
 // through connects to each broker over its own relay.
-func (c *cluster) through(relays []*relay.Relay, more ...kgo.Opt) []kgo.Opt {
+func (s *site) through(relays []*relay.Relay, more ...kgo.Opt) []kgo.Opt {
 	to := map[string]string{}
-	for i, address := range c.ListenAddrs() {
+	for i, address := range s.seeds {
 		to[address] = relays[i].URL()[len("nats://"):]
 	}
-	return c.direct(append(more, kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		return c.dial(ctx, network, to[address])
+	return s.direct(append(more, kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		return s.dial(ctx, network, to[address])
 	}))...)
 }
 
@@ -149,6 +163,14 @@ func (c *cluster) relayTo(broker int) (r *relay.Relay) {
 	return r
 }
 
+// restore ends a Cut of a relay.
+func (c *cluster) restore(r *relay.Relay) {
+	c.tb.Helper()
+	if err := r.Restore(); err != nil {
+		c.tb.Fatal(err)
+	}
+}
+
 // relays returns one relay for each broker.
 func (c *cluster) relays() (all []*relay.Relay) {
 	c.tb.Helper()
@@ -158,27 +180,27 @@ func (c *cluster) relays() (all []*relay.Relay) {
 	return all
 }
 
-func (c *cluster) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
-	c.tb.Helper()
+func (s *site) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
+	s.tb.Helper()
 	timeout := unhurried
 	if virtual() {
 		timeout = steady
 	}
-	s, err := kafkalog.Open(within(c.tb), connection, topic, append([]kafkalog.Option{kafkalog.WithTimeout(timeout)}, opts...)...)
+	store, err := kafkalog.Open(within(s.tb), connection, s.topic, append([]kafkalog.Option{kafkalog.WithTimeout(timeout)}, opts...)...)
 	if err != nil {
-		c.tb.Fatal(err)
+		s.tb.Fatal(err)
 	}
-	c.tb.Cleanup(func() { _ = s.Close() })
-	return s
+	s.tb.Cleanup(func() { _ = store.Close() })
+	return store
 }
 
-func (c *cluster) client(opts ...kgo.Opt) *kgo.Client {
-	c.tb.Helper()
-	client, err := kgo.NewClient(c.direct(opts...)...)
+func (s *site) client(opts ...kgo.Opt) *kgo.Client {
+	s.tb.Helper()
+	client, err := kgo.NewClient(s.direct(opts...)...)
 	if err != nil {
-		c.tb.Fatal(err)
+		s.tb.Fatal(err)
 	}
-	c.tb.Cleanup(client.Close)
+	s.tb.Cleanup(client.Close)
 	return client
 }
 
@@ -207,6 +229,33 @@ func swap(t testing.TB, s driver.Store, key string, prev driver.Version, value s
 func create(t testing.TB, s driver.Store, key, value string) driver.Version {
 	t.Helper()
 	return swap(t, s, key, read(t, s, key).Version, value)
+}
+
+// shows returns a function that reads the cell once, in little time, and reports whether what it
+// read will do.
+func shows(s driver.Store, key string, ok func(driver.Entry) bool) func() bool {
+	attention := 3 * time.Second
+	if virtual() {
+		attention = time.Second
+	}
+	return showsWithin(attention, s, key, ok)
+}
+
+func showsWithin(attention time.Duration, s driver.Store, key string, ok func(driver.Entry) bool) func() bool {
+	return func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), attention)
+		defer cancel()
+		e, err := s.Read(ctx, key)
+		return err == nil && ok(e)
+	}
+}
+
+// moveOn makes the next of three brokers the leader of the partition.
+func (c *cluster) moveOn() {
+	c.tb.Helper()
+	if err := c.MoveTopicPartition(topic, 0, (c.LeaderFor(topic, 0)+1)%3); err != nil {
+		c.tb.Fatal(err)
+	}
 }
 
 // sent counts the requests of a kind that a client has sent.
@@ -247,4 +296,110 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	if !wait.Within(left(), ok) {
 		t.Fatal("not in time:", what)
 	}
+}
+
+// alter changes a setting of the topic.
+func (s *site) alter(setting, value string) {
+	s.tb.Helper()
+	conf := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	conf.Name, conf.Value, conf.Op = setting, &value, kmsg.IncrementalAlterConfigOpSet
+	r := kmsg.NewIncrementalAlterConfigsRequestResource()
+	r.ResourceType, r.ResourceName, r.Configs = kmsg.ConfigResourceTypeTopic, s.topic, append(r.Configs, conf)
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	req.Resources = append(req.Resources, r)
+	answer, err := req.RequestWith(within(s.tb), s.client())
+	if err == nil {
+		err = kerr.ErrorForCode(answer.Resources[0].ErrorCode)
+	}
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+}
+
+// bounds returns where the log begins and ends.
+func (s *site) bounds() (start, end int64) {
+	s.tb.Helper()
+	for which, to := range map[int64]*int64{-2: &start, -1: &end} {
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Timestamp = which
+		of := kmsg.NewListOffsetsRequestTopic()
+		of.Topic, of.Partitions = s.topic, append(of.Partitions, p)
+		req := kmsg.NewPtrListOffsetsRequest()
+		req.Topics = append(req.Topics, of)
+		answer, err := req.RequestWith(within(s.tb), s.client())
+		if err != nil {
+			s.tb.Fatal(err)
+		}
+		*to = answer.Topics[0].Partitions[0].Offset
+	}
+	return start, end
+}
+
+// records returns all records of the log, as any consumer gets them.
+func (s *site) records() []*kgo.Record {
+	s.tb.Helper()
+	_, end := s.bounds()
+	client := s.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.topic: {0: kgo.NewOffset().AtStart()}}))
+	var all []*kgo.Record
+	for len(all) == 0 || all[len(all)-1].Offset < end-1 {
+		fetched := client.PollFetches(within(s.tb))
+		if err := fetched.Err(); err != nil {
+			s.tb.Fatal(err)
+		}
+		all = append(all, fetched.Records()...)
+	}
+	return all
+}
+
+// removeUpTo removes the head of the log.
+func (s *site) removeUpTo(offset int64) {
+	s.tb.Helper()
+	p := kmsg.NewDeleteRecordsRequestTopicPartition()
+	p.Offset = offset
+	of := kmsg.NewDeleteRecordsRequestTopic()
+	of.Topic, of.Partitions = s.topic, append(of.Partitions, p)
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.Topics = append(req.Topics, of)
+	answer, err := req.RequestWith(within(s.tb), s.client())
+	if err == nil {
+		err = kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode)
+	}
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+}
+
+// BenchmarkQuantiles measures swaps by one store that has the cluster to itself.
+func BenchmarkQuantiles(b *testing.B) {
+	c := start(b)
+	s, key := c.open(c.direct()), fresh("bench")
+	swaps(b, s, key, create(b, s, key, "start"))
+}
+
+func swaps(b *testing.B, s *kafkalog.Store, key string, v driver.Version) {
+	n := 0
+	quantiles(b, func() {
+		n++
+		next, err := s.CompareAndSwap(b.Context(), key, v, fmt.Appendf(nil, "%0320d", n))
+		if err != nil {
+			b.Fatal(err)
+		}
+		v = next
+	})
+}
+
+// quantiles reports the duration of do, after pauses that do not count.
+func quantiles(b *testing.B, do func(), pauses ...time.Duration) {
+	var took []time.Duration
+	for b.Loop() {
+		for _, d := range pauses {
+			time.Sleep(d)
+		}
+		began := time.Now()
+		do()
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }

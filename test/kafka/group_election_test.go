@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -124,50 +124,53 @@ func (l *ledger) run(t testing.TB, m *candidate, s *kafkalog.Store, cfg tenure.C
 	return r
 }
 
-func (c *camp) run(l *ledger, cfg tenure.Config) *runner {
-	c.tb.Helper()
-	m := c.join()
-	cfg.Clock = clock.Standard{}
-	return l.run(c.tb, m, c.open(c.direct(kgo.Dialer(m.cord.Dial))), cfg)
+// run starts a candidate. Its connection to the log is also on its cord.
+func (p party) run(l *ledger, cfg tenure.Config) *runner {
+	p.tb.Helper()
+	m := p.join()
+	if cfg.Clock = p.clock(); cfg.ID == "" {
+		cfg.ID = fresh("c")
+	}
+	return l.run(p.tb, m, p.open(p.direct(kgo.Dialer(m.cord.Dial))), cfg)
 }
 
-// TestGroupElects: the nominee leads, joins change nothing, and a nominee that leaves hands over to
-// the next one.
+func (c *camp) run(l *ledger, cfg tenure.Config) *runner { return c.party().run(l, cfg) }
+
 func TestGroupElects(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
-		var l ledger
-		all := []*runner{c.run(&l, tenure.Config{ID: "0"})}
-		for _, id := range []string{"1", "2", "3"} {
-			all = append(all, c.run(&l, tenure.Config{ID: id}))
+	synctest.Test(t, func(t *testing.T) { groupElects(encamp(t, 1).party(), tenure.Config{}, 3) })
+}
+
+// groupElects: the nominee leads, joins change nothing, and a nominee that leaves hands over to the
+// next one.
+func groupElects(p party, cfg tenure.Config, rounds int) {
+	var l ledger
+	for range 3 {
+		p.run(&l, cfg)
+	}
+	l.next(p.tb, time.Now(), 0)
+	pass(5 * time.Minute)
+	var took []time.Duration
+	for range rounds {
+		p.members(3)
+		at := l.last()
+		p.run(&l, cfg)
+		p.members(4)
+		pass(time.Minute)
+		if l.last().term != at.term || !at.runner.Nominated() {
+			p.tb.Error("a join moved leadership, or another candidate than the nominee leads")
 		}
-		l.next(t, time.Now(), 0)
-		time.Sleep(5 * time.Minute)
-		for range 3 {
-			at := l.last()
-			if !at.runner.Nominated() {
-				t.Error("another candidate than the nominee leads")
-			}
-			all = append(all, c.run(&l, tenure.Config{ID: "late"}))
-			time.Sleep(time.Minute)
-			if l.last().term != at.term {
-				t.Error("a join moved leadership")
-			}
+		prompt(p.tb, time.Second, func() {
 			began := time.Now()
 			l.leave(at.runner)
-			took := l.next(t, began, at.term)
-			time.Sleep(time.Minute)
-			t.Log("the next nominee leads after", took)
-			if !l.last().runner.Nominated() || took > time.Second {
-				t.Errorf("the next one leads after %v, and is the nominee: %v", took, l.last().runner.Nominated())
-			}
-			if ended := l.spells()[len(l.spells())-2]; !errors.Is(ended.why, tenure.ErrNominationLost) {
-				t.Errorf("the work ended by %v", ended.why)
-			}
+			took = append(took, l.next(p.tb, began, at.term))
+		})
+		if ended := l.spells()[len(l.spells())-2]; !errors.Is(ended.why, tenure.ErrNominationLost) {
+			p.tb.Errorf("the work ended by %v", ended.why)
 		}
-		l.check(t)
-	})
+	}
+	l.check(p.tb)
+	p.tb.Log("hand-over by a nominee that leaves", spread(took))
 }
 
 // TestGroupStuck: while the coordinator answers no request there is no nominee. After Precedence
@@ -208,41 +211,54 @@ func TestGroupStuck(t *testing.T) {
 	}
 }
 
-// TestGroupCoordinatorCut: only the leader cannot reach the coordinator, but it reaches the log.
-// Its work is asked to finish before another candidate is nominated. That one is elected after the
-// work has finished.
 func TestGroupCoordinatorCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := encamp(t, 3)
-		var l ledger
-		for _, id := range []string{"0", "1", "2"} {
-			c.run(&l, tenure.Config{ID: id})
-		}
-		l.next(t, time.Now(), 0)
-		for range 10 {
-			time.Sleep(time.Minute)
-			at := l.last()
-			coordinator := c.ListenAddrs()[c.CoordinatorFor(c.cfg.Name)]
-			if err := c.MoveTopicPartition(topic, 0, (c.CoordinatorFor(c.cfg.Name)+1)%3); err != nil {
+		groupCoordinatorCut(c.party(), tenure.Config{}, 10, func() string {
+			coordinator := c.CoordinatorFor(c.cfg.Name)
+			if err := c.MoveTopicPartition(topic, 0, (coordinator+1)%3); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Minute)
-			if l.last().term != at.term {
-				t.Fatal("a new leader of the partition moved leadership")
-			}
-			began := time.Now()
-			at.runner.cord.Cut(func(address string) bool { return address == coordinator })
-			took := l.next(t, began, at.term)
-			ended := l.spells()[len(l.spells())-2]
-			t.Log("the work ended after", ended.end.Sub(began), "by", ended.why, "and the next one leads after", took)
-			if !errors.Is(ended.why, tenure.ErrNominationLost) || ended.end.Sub(began) > 15*time.Second || took > 20*time.Second {
-				t.Error("too late")
-			}
-			at.runner.cord.Mend()
-		}
-		l.check(t)
+			return c.ListenAddrs()[coordinator]
+		})
 	})
+}
+
+// groupCoordinatorCut: only the leader cannot reach the coordinator, but it reaches the log. Its
+// work is asked to finish before another candidate is nominated. That one is elected after the work
+// has finished. apart returns the coordinator, and makes another broker the leader of the log.
+func groupCoordinatorCut(p party, cfg tenure.Config, rounds int, apart func() (coordinator string)) {
+	var l ledger
+	for range 3 {
+		p.run(&l, cfg)
+	}
+	l.next(p.tb, time.Now(), 0)
+	var ends, took []time.Duration
+	for range rounds {
+		p.members(3)
+		pass(time.Minute)
+		at := l.last()
+		coordinator := apart()
+		pass(time.Minute)
+		if virtual() && l.last().term != at.term {
+			p.tb.Fatal("a new leader of the partition moved leadership")
+		}
+		at = l.last()
+		began := time.Now()
+		at.runner.cord.Cut(func(address string) bool { return address == coordinator })
+		next := l.next(p.tb, began, at.term)
+		work := l.spells()[len(l.spells())-2]
+		ended := work.end.Sub(began)
+		if virtual() && (!errors.Is(work.why, tenure.ErrNominationLost) || ended > 15*time.Second || next > 20*time.Second) {
+			p.tb.Errorf("the work ended after %v by %v, and the next one leads after %v", ended, work.why, next)
+		}
+		ends, took = append(ends, ended), append(took, next)
+		at.runner.cord.Mend()
+		eventually(p.tb, "an ordinary member", func() bool { return at.runner.Err() == nil })
+	}
+	l.check(p.tb)
+	p.tb.Log("the coordinator is cut off for the leader: its work ends", spread(ends), "the next one leads", spread(took))
 }
 
 // TestGroupElectionRequests counts the requests of ten candidates in a minute, those for the log
@@ -265,4 +281,108 @@ func TestGroupElectionRequests(t *testing.T) {
 			t.Errorf("ten candidates ask too much: %d in ten minutes", every.Hits())
 		}
 	})
+}
+
+// goneliJoins joins a group as a goNELI process does, and returns when the group has given it the
+// partition: then it leads.
+func (s *site) goneliJoins(name, topic string, more ...kgo.Opt) *kgo.Client {
+	s.tb.Helper()
+	member := s.client(append(more, kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic), kgo.Balancers(kgo.RangeBalancer()))...)
+	eventually(s.tb, "goNELI is admitted", func() bool { _, generation := member.GroupMetadata(); return generation > 0 })
+	return member
+}
+
+// TestNeliBesideGoNELI: the only member of this package is cut off for longer than its session. The
+// group admits a goNELI process, which knows nothing of the log, and that process leads. The member
+// that comes back does not lead beside it, with any Precedence.
+func TestNeliBesideGoNELI(t *testing.T) {
+	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
+		w := c.relay()
+		a := begin("a", func(cfg *neli.Config) {
+			cfg.Precedence, cfg.ClientOptions = neli.Duration(time.Second), c.over(w)
+		})
+		a.mustLead(patience)
+		w.Cut()
+		old := c.goneliJoins("group", "topic", kgo.SessionTimeout(15*time.Second))
+		a.idle(10 * time.Millisecond)
+		c.restore(w)
+		a.idle(5 * time.Minute)
+		old.Close()
+		a.mustLead(patience)
+		a.mustClose()
+	})
+}
+
+// TestGroupBesideGoNELI is the same with a group as the Nominator. If the group may be of another
+// kind, a candidate that is not nominated claims only as a confirmed member. Otherwise it need not
+// wait.
+func TestGroupBesideGoNELI(t *testing.T) {
+	t.Parallel()
+	for _, beside := range []bool{false, true} {
+		inBubbleToo(t, func(t *testing.T, c *camp) {
+			c.cfg.BesideGoNELI = beside
+			var l ledger
+			first := c.run(&l, tenure.Config{ID: "0", Tuning: tenure.Tuning{Precedence: time.Second}})
+			l.next(t, time.Now(), 0)
+			first.cord.Cut(anywhere)
+			_ = c.goneliJoins("billing", "billing.neli", kgo.SessionTimeout(15*time.Second))
+			at := l.last()
+			first.cord.Mend()
+			time.Sleep(5 * time.Minute)
+			if leads := l.last().term > at.term; leads == beside {
+				t.Errorf("beside goNELI: %v, and it leads: %v", beside, leads)
+			}
+			if err := first.Err(); !errors.Is(err, kerr.InconsistentGroupProtocol) {
+				t.Errorf("the group says %v", err)
+			}
+			l.check(t)
+		})
+	}
+}
+
+// TestGroupWithAnAbsentNominee: another member is nominated but does not come. A candidate that is
+// a confirmed member leads after Precedence. A candidate that gets no answer from the coordinator
+// may not. A leader that is not nominated finishes.
+func TestGroupWithAnAbsentNominee(t *testing.T) {
+	t.Parallel()
+	inBubbleToo(t, func(t *testing.T, c *camp) {
+		c.cfg.BesideGoNELI = true
+		idle := c.join() // it is nominated, but no candidate
+		settled(t, []*candidate{idle})
+		var l ledger
+		began := time.Now()
+		c.run(&l, tenure.Config{ID: "0", Tuning: tenure.Tuning{Precedence: 20 * time.Second}})
+		if took := l.next(t, began, 0); took < 20*time.Second {
+			t.Errorf("it leads %v before its turn", 20*time.Second-took)
+		}
+		time.Sleep(time.Minute)
+		if l.last().term != 1 && len(l.spells()) != 1 {
+			t.Errorf("%d terms", len(l.spells()))
+		}
+		gone := c.Fault(kfake.Fault{
+			Keys:  []kmsg.Key{kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat, kmsg.FindCoordinator},
+			Count: -1, TopLevel: true, Err: kerr.CoordinatorNotAvailable,
+		})
+		cut := time.Now()
+		eventually(t, "it finishes", func() bool { return !l.last().end.IsZero() })
+		if took := l.last().end.Sub(cut); took > 15*time.Second || !errors.Is(l.last().why, tenure.ErrIneligible) {
+			t.Errorf("after %v it finishes by %v", took, l.last().why)
+		}
+		terms := len(l.spells())
+		time.Sleep(5 * time.Minute)
+		if len(l.spells()) != terms {
+			t.Error("a candidate leads of which the coordinator does not say that it is a member")
+		}
+		gone.Remove()
+		began = time.Now()
+		eventually(t, "the coordinator is back", func() bool { return len(l.spells()) > terms })
+		t.Log("leads again after", time.Since(began))
+		l.check(t)
+	})
+}
+
+// inBubbleToo is for several groups in one test.
+func inBubbleToo(t *testing.T, test func(t *testing.T, c *camp)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, encamp(t, 1)) })
 }

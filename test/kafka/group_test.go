@@ -1,9 +1,8 @@
 package kafka
 
 import (
-	"context"
 	"errors"
-	"net"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -19,113 +18,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// cord is the connection of one client to the brokers. It can be cut without a signal to either
-// side.
-type cord struct {
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	mu    sync.Mutex
-	cut   func(address string) bool
-	lag   time.Duration
-	conns map[*strand]bool
+// party is a group of candidates on a cluster of either kind.
+type party struct {
+	*site
+	cfg group.Config
 }
 
-// strand is one TCP connection of a cord.
-type strand struct {
-	net.Conn
-	cord    *cord
-	address string
-	dead    bool
-}
-
-func newCord(dial func(context.Context, string, string) (net.Conn, error)) *cord {
-	return &cord{dial: dial, conns: map[*strand]bool{}}
-}
-
-// Dial is for kgo.Dialer.
-func (c *cord) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if c.is(address) {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	conn, err := c.dial(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	s := &strand{conn, c, address, false}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conns[s] = true
-	return s, nil
-}
-
-func (c *cord) is(address string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cut != nil && c.cut(address)
-}
-
-// Cut swallows from now on all bytes to these addresses and from them.
-func (c *cord) Cut(what func(address string) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut = what
-}
-
-// Mend ends the connections that have a gap and lets new ones pass.
-func (c *cord) Mend() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range c.conns {
-		if c.cut != nil && c.cut(s.address) {
-			_ = s.Conn.Close()
-			delete(c.conns, s)
-		}
-	}
-	c.cut = nil
-}
-
-// Sever swallows from now on all bytes on present connections. New connections pass.
-func (c *cord) Sever() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range c.conns {
-		s.dead = true
-	}
-}
-
-// swallows reports whether the connection has a gap.
-func (s *strand) swallows() bool {
-	s.cord.mu.Lock()
-	defer s.cord.mu.Unlock()
-	return s.dead || s.cord.cut != nil && s.cord.cut(s.address)
-}
-
-func (s *strand) Write(b []byte) (int, error) {
-	if s.swallows() {
-		return len(b), nil
-	}
-	return s.Conn.Write(b)
-}
-
-func (s *strand) Read(b []byte) (int, error) {
-	for {
-		n, err := s.Conn.Read(b)
-		s.cord.mu.Lock()
-		lag := s.cord.lag
-		s.cord.mu.Unlock()
-		time.Sleep(lag)
-		if err != nil || !s.swallows() {
-			return n, err
-		}
-	}
-}
-
-func anywhere(string) bool { return true }
-
-// camp is a group of candidates on brokers in this process, in virtual time.
+// camp is a party on brokers in this process, in virtual time.
 type camp struct {
 	*cluster
 	cfg group.Config
@@ -134,6 +33,10 @@ type camp struct {
 func encamp(t *testing.T, brokers int, opts ...kfake.Opt) *camp {
 	return &camp{startVirtual(t, brokers, opts...), group.Config{Name: "billing"}}
 }
+
+func (c *camp) party() party { return party{&c.site, c.cfg} }
+
+func (c *camp) join(change ...func(*group.Config)) *candidate { return c.party().join(change...) }
 
 // candidate is one member with its nominations.
 type candidate struct {
@@ -144,33 +47,66 @@ type candidate struct {
 	named []time.Time // alternately: the beginning and the end of a nomination
 }
 
-func (c *camp) join(change ...func(*group.Config)) *candidate {
-	c.tb.Helper()
-	cfg := c.cfg
+// join joins over its own cord.
+func (p party) join(change ...func(*group.Config)) *candidate {
+	p.tb.Helper()
 	for _, f := range change {
-		f(&cfg)
+		f(&p.cfg)
 	}
-	return enlist(c.tb, c.direct(), newCord(c.dial), cfg)
-}
-
-// enlist joins over its own cord.
-func enlist(t testing.TB, connection []kgo.Opt, line *cord, cfg group.Config) *candidate {
-	t.Helper()
-	var g *group.Group
-	eventually(t, "it joins", func() bool {
+	m := &candidate{cord: newCord(p.dial)}
+	eventually(p.tb, "it joins", func() bool {
 		var err error
-		if g, err = group.Join(within(t), append(connection, kgo.Dialer(line.Dial)), cfg); err != nil {
-			t.Log(err)
+		if m.Group, err = group.Join(within(p.tb), p.direct(kgo.Dialer(m.cord.Dial)), p.cfg); err != nil {
+			p.tb.Log(err)
 		}
 		return err == nil || virtual()
 	})
-	if g == nil {
-		t.FailNow()
+	if m.Group == nil {
+		p.tb.FailNow()
 	}
-	m := &candidate{Group: g, cord: line}
-	g.Nominate(m.see)
-	t.Cleanup(func() { _ = g.Close() })
+	m.Nominate(m.see)
+	p.tb.Cleanup(func() { _ = m.Close() })
 	return m
+}
+
+func (p party) joinMany(n int) (all []*candidate) {
+	for range n {
+		all = append(all, p.join())
+	}
+	return all
+}
+
+// members waits until the group is stable with this many members.
+func (p party) members(n int, meanwhile ...func()) {
+	p.tb.Helper()
+	client := p.client()
+	req := kmsg.NewPtrDescribeGroupsRequest()
+	req.Groups = []string{p.cfg.Name}
+	eventually(p.tb, fmt.Sprint(n, " members"), func() bool {
+		for _, do := range meanwhile {
+			do()
+		}
+		answer, err := req.RequestWith(within(p.tb), client)
+		return err == nil && answer.Groups[0].State == "Stable" && len(answer.Groups[0].Members) == n
+	})
+}
+
+// unmoved waits until the group is stable with this many members, and fails if the nomination has
+// moved.
+func (p party) unmoved(n int, all []*candidate, first *candidate) {
+	p.tb.Helper()
+	p.members(n)
+	pass(time.Minute)
+	if got := nominees(all); len(got) != 1 || got[0] != first || first.changes() != 1 {
+		p.tb.Errorf("%d nominees, and the nomination of the first one changed %d times", len(got), first.changes())
+	}
+}
+
+// pass lets virtual time pass, in which everything that is due happens.
+func pass(d time.Duration) {
+	if virtual() {
+		time.Sleep(d)
+	}
 }
 
 func (m *candidate) see(yes bool) {
@@ -221,95 +157,131 @@ func without(all []*candidate, one *candidate) (rest []*candidate) {
 	return rest
 }
 
-// TestGroupJoinsMoveNothing: the first member stays the nominee while ten others join and leave,
-// even on a topic of twelve partitions.
+// TestGroupJoinsMoveNothing runs on a topic of one partition, and of twelve.
 func TestGroupJoinsMoveNothing(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int32{1, 12} {
-		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t, 1, kfake.SeedTopics(width, "billing.neli"))
-			all := []*candidate{c.join()}
-			first := settled(t, all)
-			for range 10 {
-				all = append(all, c.join())
-				time.Sleep(7 * time.Second)
-			}
-			for _, m := range all[6:] {
-				if err := m.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-			time.Sleep(time.Minute)
-			if got := nominees(all); len(got) != 1 || got[0] != first || first.changes() != 1 {
-				t.Errorf("%d nominees, and the nomination of the first one changed %d times", len(got), first.changes())
-			}
-		})
+		synctest.Test(t, func(t *testing.T) { groupJoins(encamp(t, 1, kfake.SeedTopics(width, "billing.neli")).party()) })
 	}
 }
 
-// TestGroupLeave: when the nominee leaves, another one is nominated as soon as all members have
-// noticed, and earlier during a vacancy.
+// groupJoins: the first member stays the nominee while ten others join and five leave.
+func groupJoins(p party) {
+	all := p.joinMany(1)
+	first := settled(p.tb, all)
+	for range 10 {
+		all = append(all, p.join())
+		pass(7 * time.Second)
+	}
+	p.unmoved(11, all, first)
+	for _, m := range all[6:] {
+		if err := m.Close(); err != nil {
+			p.tb.Log(err)
+		}
+	}
+	p.unmoved(6, all, first)
+}
+
 func TestGroupLeave(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { groupLeave(encamp(t, 1).party(), 10) })
+}
+
+// groupLeave: a join moves nothing. When the nominee leaves, another one is nominated as soon as
+// all members have noticed, and earlier during a vacancy.
+func groupLeave(p party, rounds int) {
 	for hurried, limit := range map[bool]time.Duration{false: 3100 * time.Millisecond, true: 100 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t, 1)
-			all := []*candidate{c.join(), c.join(), c.join()}
-			first := settled(t, all)
-			time.Sleep(20 * time.Second)
-			rest := without(all, first)
-			began := time.Now()
-			if hurried {
-				for _, m := range rest {
-					m.Vacant(true)
+		all := p.joinMany(3)
+		var took []time.Duration
+		for range rounds {
+			first := settled(p.tb, all)
+			all = append(without(all, first), p.join())
+			p.members(4)
+			pass(20 * time.Second)
+			if !first.Nominated() {
+				p.tb.Error("a join moved the nomination")
+			}
+			prompt(p.tb, limit, func() {
+				began := time.Now()
+				if hurried {
+					for _, m := range all {
+						m.Vacant(true)
+					}
 				}
-			}
-			if err := first.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if first.Nominated() {
-				t.Error("it left and is the nominee")
-			}
-			settled(t, rest)
-			took := time.Since(began)
-			t.Log("hurried:", hurried, "next nominee after", took)
-			if took > limit {
-				t.Errorf("hurried: %v, the next is named after %v", hurried, took)
-			}
-		})
+				if err := first.Close(); err != nil {
+					p.tb.Log(err)
+				}
+				if first.Nominated() {
+					p.tb.Error("it left and is the nominee")
+				}
+				settled(p.tb, all)
+				took = append(took, time.Since(began))
+			})
+		}
+		p.tb.Log("hurried:", hurried, "heartbeat 3s, next nominee", spread(took))
+		for _, m := range all {
+			_ = m.Close()
+		}
 	}
 }
 
-// TestGroupCutOff: the nomination of a member that reaches no broker ends before the next member is
-// nominated. When it reaches them again, it is an ordinary member.
+// spread returns the median, the 99th percentile and the largest value.
+func spread(all []time.Duration) string {
+	slices.Sort(all)
+	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+	return fmt.Sprintf("p50 %v, p99 %v, max %v (n=%d)", ms(all[len(all)/2]), ms(all[(len(all)*99)/100]), ms(all[len(all)-1]), len(all))
+}
+
 func TestGroupCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
-		all := []*candidate{c.join(), c.join(), c.join()}
-		first := settled(t, all)
-		rest := without(all, first)
-		for range 10 {
-			time.Sleep(10 * time.Second)
-			began := time.Now()
-			first.cord.Cut(anywhere)
-			next := settled(t, rest)
-			if first.changes() < 2 {
-				t.Fatal("the next one is named while the first is nominated")
-			}
-			ended, named := first.at(first.changes()-1), next.at(next.changes()-1)
-			if !ended.Before(named) || ended.Sub(began) > 15*time.Second {
-				t.Errorf("the nomination ended %v after the cut, and the next began after %v", ended.Sub(began), named.Sub(began))
-			}
-			first.cord.Mend()
-			before := first.changes()
-			time.Sleep(10 * time.Second)
-			if first.changes() != before || first.Err() != nil {
-				t.Errorf("back again: %d changes, %v", first.changes()-before, first.Err())
-			}
-			first, rest = next, without(all, next)
-		}
+		groupCutOff(encamp(t, 1).party(), 10, 15*time.Second, cuts{"all brokers": anywhere})
 	})
+}
+
+// cuts are parts of the network, by their names.
+type cuts map[string]func(address string) bool
+
+// groupCutOff: the nomination of a member that is cut off ends before the next member is nominated.
+// When it is back, it is an ordinary member.
+func groupCutOff(p party, rounds int, session time.Duration, from cuts) {
+	all := p.joinMany(3)
+	for what, cut := range from {
+		var ends, names []time.Duration
+		for range rounds {
+			p.members(3)
+			first := settled(p.tb, all)
+			pass(10 * time.Second)
+			ended, named := p.cutOff(first, without(all, first), cut)
+			if virtual() && (ended >= named || ended > session) {
+				p.tb.Errorf("the nomination ended %v after the cut, and the next began after %v", ended, named)
+			}
+			ends, names = append(ends, ended), append(names, named)
+			before := first.changes()
+			first.cord.Mend()
+			eventually(p.tb, "an ordinary member", func() bool { return first.Err() == nil })
+			pass(10 * time.Second)
+			if first.changes() != before || first.Err() != nil {
+				p.tb.Errorf("back again: %d changes, %v", first.changes()-before, first.Err())
+			}
+		}
+		p.tb.Log("session", session, "cut from", what+": the nomination ended", spread(ends), "the next was named", spread(names))
+	}
+}
+
+// cutOff cuts the nominee off, and returns how long after that its nomination ended and the next
+// one began.
+func (p party) cutOff(first *candidate, rest []*candidate, cut func(address string) bool) (ended, named time.Duration) {
+	p.tb.Helper()
+	before := first.changes()
+	began := time.Now()
+	first.cord.Cut(cut)
+	next := settled(p.tb, rest)
+	if first.Nominated() {
+		p.tb.Fatal("the next one is named while the first is nominated")
+	}
+	eventually(p.tb, "the first one notices it", func() bool { return first.changes() > before })
+	return first.at(before).Sub(began), next.at(next.changes() - 1).Sub(began)
 }
 
 // TestGroupLateAnswers: a nomination counts from when its requests were sent, not from when they

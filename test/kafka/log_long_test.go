@@ -5,6 +5,7 @@ package kafka
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -69,72 +70,129 @@ func renewFillers(t testing.TB, s driver.Store, c *cluster) {
 	all.Wait()
 }
 
-// TestHeadOfTheLogIsRemoved: an operator, or retention, has removed the records of an idle
-// election. Then the key is absent, for new and old readers. Its old versions no longer fit. Its
-// terms continue above the old ones.
 func TestHeadOfTheLogIsRemoved(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		old := c.open(c.direct(), ample)
-		v := create(t, old, "idle", "released")
-		live := create(t, old, "live", "0")
-		const others = 9216
-		fill(t, old, others, []byte("x"))
-		live = swap(t, old, "live", live, "1")
-		if err := c.DeleteRecords(topic, 0, others/2); err != nil {
-			t.Fatal(err)
-		}
-		fill(t, old, 256, []byte("x")) // this notifies the old reader
-		for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct(), ample)} {
-			if e := read(t, s, "live"); e.Version != live {
-				t.Errorf("%s reader: the live cell holds %q", name, e.Value)
-			}
-			if e := read(t, s, "idle"); !e.Absent() || e.Pristine || e.Floor < others {
-				t.Errorf("%s reader: the idle cell is %+v", name, e)
-			}
-			if _, err := s.CompareAndSwap(within(t), "idle", v, []byte("x")); outcome(err) != "conflict" {
-				t.Errorf("%s reader: a swap from the old version: %v", name, err)
-			}
-		}
-		e, err := tenure.New(old, "idle", tenure.Config{ID: "a", Lease: time.Second, Clock: c.clock()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		term, err := e.Campaign(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if term.Token() < others {
-			t.Errorf("token %d", term.Token())
-		}
-		_ = term.Resign(within(t))
-	})
+	inBubble(t, 1, func(_ *testing.T, c *cluster) { headOfTheLogIsRemoved(&c.site, 9216) })
 }
 
-// TestLogIsBounded writes far more than the log may hold, to a topic that Open has created, with a
-// broker that cleans up. The bounds are the lowest that Open accepts.
+// headOfTheLogIsRemoved: an operator, or retention, has removed the records of an idle election.
+// Then the key is absent, for new and old readers. Its old versions no longer fit. Its terms
+// continue above the old ones.
+func headOfTheLogIsRemoved(s *site, others int) {
+	t := s.tb
+	old := s.open(s.direct(), ample)
+	v := create(t, old, "idle", "released")
+	live := create(t, old, "live", "0")
+	fill(t, old, others, []byte("x"))
+	live = swap(t, old, "live", live, "1")
+	s.removeUpTo(int64(others / 2))
+	fill(t, old, 256, []byte("x")) // this notifies the old reader
+	for name, reader := range map[string]*kafkalog.Store{"old": old, "new": s.open(s.direct(), ample)} {
+		if e := read(t, reader, "live"); e.Version != live {
+			t.Errorf("the %s reader: the live cell holds %q", name, e.Value)
+		}
+		if e := read(t, reader, "idle"); !e.Absent() || e.Pristine || e.Floor < uint64(others) {
+			t.Errorf("the %s reader: the idle cell is %+v", name, e)
+		}
+		if _, err := reader.CompareAndSwap(within(t), "idle", v, []byte("x")); outcome(err) != "conflict" {
+			t.Errorf("the %s reader: a swap from the old version: %v", name, err)
+		}
+	}
+	e, err := tenure.New(old, "idle", tenure.Config{ID: "a", Lease: 3 * time.Second, Clock: s.clock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := e.Campaign(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if term.Token() < uint64(others) {
+		t.Errorf("token %d", term.Token())
+	}
+	_ = term.Resign(within(t))
+}
+
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
-	const retention, segment = 16 << 20, 2 << 20
 	c := start(t)
-	s := c.open(c.direct(), ample)
-	c.alter("retention.bytes", fmt.Sprint(retention))
-	c.alter("segment.bytes", fmt.Sprint(segment))
-	v := create(t, s, "live", "0")
+	logIsBounded(&c.site, 4, c.ApplyRetention)
+}
+
+// logIsBounded writes far more than the log may hold, to a topic that Open has created, on brokers
+// that clean up. The bounds are the lowest that Open accepts.
+func logIsBounded(s *site, rounds int, cleanUp func()) {
+	const retention, segment = 16 << 20, 2 << 20
+	t, store := s.tb, s.open(s.direct(), ample)
+	s.alter("retention.bytes", fmt.Sprint(retention))
+	s.alter("segment.bytes", fmt.Sprint(segment))
+	v := create(t, store, "live", "0")
 	value := bytes.Repeat([]byte("x"), driver.MaxValue)
-	for i := range 4 {
-		fill(t, s, 2048, value)
-		v = swap(t, s, "live", v, fmt.Sprint(i))
-		c.ApplyRetention()
+	for i := range rounds {
+		fill(t, store, 2048, value)
+		v = swap(t, store, "live", v, fmt.Sprint(i))
+		cleanUp()
 	}
-	info := c.PartitionInfo(topic, 0)
-	if info.LogStartOffset == 0 {
-		t.Fatal("nothing was removed")
+	var kept int64
+	eventually(t, "the log is short again", func() bool {
+		begin, end := s.bounds()
+		kept = (end - begin) * driver.MaxValue
+		return begin > 0 && kept <= retention+2*segment
+	})
+	t.Logf("%d MB are kept", kept>>20)
+	if kept < retention*3/4 {
+		t.Error("that is too little")
 	}
-	kept := (info.HighWatermark - info.LogStartOffset) * driver.MaxValue
-	if kept > retention+2*segment || kept < retention*3/4 {
-		t.Errorf("%d MB are kept", kept>>20)
-	}
-	if e := read(t, c.open(c.direct(), ample), "live"); e.Version != v {
+	if e := read(t, s.open(s.direct(), ample), "live"); e.Version != v {
 		t.Errorf("a new reader sees %q", e.Value)
 	}
+}
+
+// TestManyKeys: ten thousand cells and watches need one log, one goroutine and little memory.
+func TestManyKeys(t *testing.T) {
+	keys := 10_000
+	if testing.Short() {
+		keys = 1000
+	}
+	c := start(t)
+	s := c.open(c.direct(), ample)
+	value := bytes.Repeat([]byte("r"), 320)
+	goroutines, before := runtime.NumGoroutine(), heap()
+	var seen sync.WaitGroup
+	seen.Add(keys)
+	var once sync.Map
+	for i := range keys {
+		key := fmt.Sprint("election ", i)
+		stop, err := s.Watch(t.Context(), key, func(e driver.Entry) {
+			if _, again := once.LoadOrStore(key, true); !again {
+				seen.Done()
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+	}
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			if _, err := s.CompareAndSwap(within(t), fmt.Sprint("election ", i), "", value); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	seen.Wait()
+	t.Logf("%d keys: %v for a write to each at once; %d bytes of heap a key, the broker's included", keys, time.Since(began),
+		(heap()-before)/uint64(keys))
+	eventually(t, "few goroutines more than before", func() bool { return runtime.NumGoroutine() <= goroutines+20 })
+	if c.PartitionInfo(topic, 0).HighWatermark < int64(keys) {
+		t.Error("not all was written")
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -2,32 +2,21 @@ package kafka
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
-
-// records returns all records of the log, as any consumer gets them.
-func (c *cluster) records() []*kgo.Record {
-	c.tb.Helper()
-	end := c.PartitionInfo(topic, 0).HighWatermark
-	client := c.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
-	var all []*kgo.Record
-	for len(all) == 0 || all[len(all)-1].Offset < end-1 {
-		fetched := client.PollFetches(within(c.tb))
-		if err := fetched.Err(); err != nil {
-			c.tb.Fatal(err)
-		}
-		all = append(all, fetched.Records()...)
-	}
-	return all
-}
 
 // TestReplayedWritesChangeNothing delivers every record of a log once more, in every order of two.
 func TestReplayedWritesChangeNothing(t *testing.T) {
@@ -93,4 +82,214 @@ func fill(t testing.TB, s driver.Store, records int, value []byte) {
 		})
 	}
 	all.Wait()
+}
+
+// TestRecreatedTopic: records of the old topic do not count, none of its versions fits, and calls
+// return an error.
+func TestRecreatedTopic(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		v := create(t, s, "key", "first")
+		if err := c.DeleteTopic(topic); err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if e, err := s.Read(short, "key"); err == nil {
+			t.Errorf("without a topic the cell reads %+v", e)
+		}
+		if _, err := s.CompareAndSwap(short, "key", v, []byte("x")); outcome(err) != "unknown" {
+			t.Errorf("without a topic a swap is %v", err)
+		}
+		if err := c.CreateTopic(topic, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the new topic is read", shows(s, "key", func(e driver.Entry) bool { return e.Absent() }))
+		create(t, s, "key", "new")
+		if _, err := s.CompareAndSwap(within(t), "key", v, []byte("x")); outcome(err) != "conflict" {
+			t.Errorf("a swap from a version of the old topic: %v", err)
+		}
+	})
+}
+
+func TestLeaderOfARecreatedTopic(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		leaderOfARecreatedTopic(&c.site, func() {
+			if err := errors.Join(c.DeleteTopic(topic), c.CreateTopic(topic, 1, nil)); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+// leaderOfARecreatedTopic: the leader steps down, and the next leader has a higher token, because
+// the candidates knew the old one.
+func leaderOfARecreatedTopic(s *site, recreate func()) {
+	t, store := s.tb, s.open(s.direct())
+	for i := range 50 {
+		create(t, store, fmt.Sprint("other ", i), "x") // so that the old floor is above the new one
+	}
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: 3 * time.Second, Clock: s.clock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := e.Campaign(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	recreate()
+	select {
+	case <-old.Context().Done():
+		t.Logf("the leader steps down after %v: %v", time.Since(began), context.Cause(old.Context()))
+	case <-within(t).Done():
+		t.Fatal("the leader leads on without its topic")
+	}
+	_ = old.Resign(within(t))
+	next, err := e.Campaign(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Token() <= old.Token() {
+		t.Errorf("token %d after %d", next.Token(), old.Token())
+	}
+	_ = next.Resign(within(t))
+}
+
+// TestTopicRecreatedUnnoticed: the new topic is longer than the old one before an old reader
+// notices it.
+func TestTopicRecreatedUnnoticed(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		old := c.open(c.over(r))
+		create(t, old, "key", "old")
+		r.Hold()
+		if err := c.DeleteTopic(topic); err != nil {
+			t.Fatal(err)
+		}
+		s := c.open(c.direct())
+		for i := range 20 {
+			create(t, s, fmt.Sprint("other ", i), "x")
+		}
+		r.Release()
+		eventually(t, "the old reader reads the new topic", shows(old, "other 0", func(e driver.Entry) bool { return !e.Absent() }))
+		if e := read(t, old, "key"); !e.Absent() {
+			t.Errorf("the cell of the old topic holds %s still", e.Value)
+		}
+	})
+}
+
+func (c *cluster) produceForeign(n int) {
+	c.tb.Helper()
+	client := c.client(kgo.DefaultProduceTopic(topic))
+	for i := range n {
+		if err := client.ProduceSync(within(c.tb), &kgo.Record{Key: fmt.Append(nil, i), Value: []byte("an order")}).FirstErr(); err != nil {
+			c.tb.Fatal(err)
+		}
+	}
+}
+
+// TestForeignTopicIsRefused: a topic with other data is refused, with any settings.
+func TestForeignTopicIsRefused(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		_ = c.open(c.direct()).Close() // this creates it
+		c.produceForeign(3)
+		s, err := kafkalog.Open(within(t), c.direct(), topic)
+		if err == nil {
+			_ = s.Close()
+			t.Fatal("it is opened")
+		}
+		if !strings.Contains(err.Error(), "3 records and none of an election") {
+			t.Errorf("the error says %v", err)
+		}
+	})
+}
+
+// TestForeignRecordsAreReported: readers from before and later readers report them. Records of
+// elections count as before.
+func TestForeignRecordsAreReported(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		old := c.open(c.direct())
+		v := create(t, old, "key", "first")
+		if found, err := old.Inspect(within(t), 15*time.Second); err != nil || len(found) != 1 {
+			t.Fatalf("before: %v (%v); want that there is one replica, and no more", found, err)
+		}
+		c.produceForeign(100)
+		for name, s := range map[string]*kafkalog.Store{"old": old, "new": c.open(c.direct())} {
+			if e := read(t, s, "key"); e.Version != v {
+				t.Errorf("the %s reader sees %s", name, e.Value)
+			}
+			found, err := s.Inspect(within(t), 15*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := found[len(found)-1]
+			if last.Severity != driver.Warning || last.Setting != "records" || !strings.Contains(last.Problem, "100 of the 101 records") {
+				t.Errorf("the %s reader finds %v", name, found)
+			}
+		}
+		swap(t, old, "key", v, "second")
+	})
+}
+
+// TestLaterRelease: a topic with records in a future format is refused, even if it also has records
+// of this release. Otherwise each release would elect its own leader by its own records.
+func TestLaterRelease(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		create(t, s, "key", "first")
+		header := string(c.records()[0].Headers[0].Value)
+		later := &kgo.Record{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("2" + header[1:])}}}
+		client := c.client(kgo.DefaultProduceTopic(topic))
+		if err := client.ProduceSync(within(t), later).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		old, err := kafkalog.Open(within(t), c.direct(), topic)
+		if err == nil {
+			_ = old.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "later release") {
+			t.Errorf("a topic that a later release writes to: %v", err)
+		}
+	})
+}
+
+// TestTopicWithoutID: records have the topic's ID. A client that is too old to get it would write
+// records that others skip, and skip theirs. Then each would lead its own election in the same
+// partition. The client is refused.
+func TestTopicWithoutID(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		s := c.open(c.direct())
+		e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second, Clock: c.clock()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		term, err := e.Campaign(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := kafkalog.Open(within(t), c.direct(kgo.MaxVersions(kversion.V2_7_0())), topic)
+		if err == nil {
+			_ = old.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "Kafka 2.8") {
+			t.Errorf("a client without ids of topics beside a leader with token %d: %v", term.Token(), err)
+		}
+		_ = term.Resign(within(t))
+	})
+}
+
+// TestBrokersWithoutIDs: brokers without topic IDs are refused, too, because their elections would
+// be lost at an upgrade.
+func TestBrokersWithoutIDs(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		began := time.Now()
+		s, err := kafkalog.Open(within(t), c.direct(), topic)
+		if err == nil {
+			_ = s.Close()
+		}
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "Kafka 2.8") || took > patience/2 {
+			t.Errorf("after %v: %v", took, err)
+		}
+	}, kfake.MaxVersions(kversion.V2_7_0()))
 }

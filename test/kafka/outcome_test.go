@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,15 +106,12 @@ func TestReadOutcomes(t *testing.T) {
 						t.Errorf("denied: %v; %v", !denied, err)
 					}
 					h.Remove()
-					eventually(t, "the store recovers", func() bool {
-						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-						defer cancel()
-						e, err := s.Read(ctx, "key")
-						if err == nil && e.Absent() {
+					eventually(t, "the store recovers", shows(s, "key", func(e driver.Entry) bool {
+						if e.Absent() {
 							t.Fatal("the record is not there")
 						}
-						return err == nil
-					})
+						return true
+					}))
 				})
 			})
 		}
@@ -144,12 +142,7 @@ func TestLostAnswer(t *testing.T) {
 		}
 		giveUp()
 		r.Heal()
-		eventually(t, "the write is seen", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			e, err := s.Read(ctx, "key")
-			return err == nil && string(e.Value) == "second"
-		})
+		eventually(t, "the write is seen", shows(s, "key", func(e driver.Entry) bool { return string(e.Value) == "second" }))
 	})
 }
 
@@ -196,12 +189,7 @@ func TestWriteAppliedLate(t *testing.T) {
 		if e := read(t, quick, "key"); e.Version != v {
 			t.Fatalf("the cell holds %s", e.Value)
 		}
-		eventually(t, "the slow one agrees", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			e, err := slow.Read(ctx, "key")
-			return err == nil && e.Version == v
-		})
+		eventually(t, "the slow one agrees", shows(slow, "key", func(e driver.Entry) bool { return e.Version == v }))
 	})
 }
 
@@ -305,6 +293,137 @@ func TestVersionFromAFasterClient(t *testing.T) {
 		v = swap(t, slow, "key", v, "third")
 		if e := read(t, quick, "key"); e.Version != v {
 			t.Errorf("the cell holds %s", e.Value)
+		}
+	})
+}
+
+// TestClose: Close ends waiting calls and later calls.
+func TestClose(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		written, asked := &sent{key: kmsg.Produce}, &sent{key: kmsg.ListOffsets}
+		s := c.open(c.over(r, kgo.WithHooks(written, asked)))
+		v := create(t, s, "key", "x")
+		r.Blackhole()
+		writes, asks := written.another(t), asked.another(t)
+		ended := make(chan error, 2)
+		go func() {
+			_, err := s.CompareAndSwap(t.Context(), "key", v, []byte("y"))
+			ended <- err
+		}()
+		go func() {
+			_, err := s.Read(t.Context(), "key")
+			ended <- err
+		}()
+		writes()
+		asks()
+		_ = s.Close()
+		_ = s.Close()
+		for range 2 {
+			select {
+			case err := <-ended:
+				if outcome(err) != "unknown" {
+					t.Errorf("a call ends with %v", err)
+				}
+			case <-within(t).Done():
+				t.Fatal("a call outlives the store")
+			}
+		}
+		if _, err := s.Read(within(t), "key"); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a closed store reads: %v", err)
+		}
+		if _, err := s.Watch(within(t), "key", func(driver.Entry) {}); err == nil {
+			t.Error("a closed store watches")
+		}
+	})
+}
+
+// TestWatchesKnowThatTheLogIsNotRead: no broker can be reached. Watches hear of it, also those that
+// begin in that time. When the log is read again, they hear of that.
+func TestWatchesKnowThatTheLogIsNotRead(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		s := c.open(c.over(r))
+		create(t, s, "key", "first")
+		heard := func() (next func(lost bool)) {
+			seen := make(chan driver.Entry, 100)
+			stop, err := s.Watch(t.Context(), "key", func(e driver.Entry) { seen <- e })
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(stop)
+			return func(lost bool) {
+				for {
+					select {
+					case e := <-seen:
+						if (e.Lost != nil) == lost {
+							return
+						}
+					case <-within(t).Done():
+						t.Fatalf("no watch hears of the change to lost = %v", lost)
+					}
+				}
+			}
+		}
+		early := heard()
+		r.Blackhole()
+		early(true)
+		late := heard()
+		late(true)
+		r.Heal()
+		early(false)
+		late(false)
+	})
+}
+
+// TestForgottenConnection: when a caller gives up a write, the write's connection is closed.
+// Otherwise later writes would wait behind it until the store's timeout.
+func TestForgottenConnection(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		w := newCord(c.dial)
+		s := c.open(c.direct(kgo.Dialer(w.Dial)), kafkalog.WithTimeout(time.Minute))
+		v := create(t, s, "key", "first")
+		w.SeverWrites()
+		ctx, giveUp := context.WithCancel(t.Context())
+		ended := aside(func() error {
+			_, err := s.CompareAndSwap(ctx, "key", v, []byte("lost"))
+			return err
+		})
+		eventually(t, "a write into the void", func() bool { return w.swallowed.Load() > 0 })
+		giveUp()
+		if err := <-ended; outcome(err) != "unknown" {
+			t.Errorf("a write into the void: %v", err)
+		}
+		began := time.Now()
+		c.insist(s, "key", v, patience)
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("the next write takes %v", took)
+		}
+	})
+}
+
+// TestCrowdFitsTheTopic: waiting requests go into one batch. The batch is never larger than what
+// Open and Inspect require a topic to accept, with the shortest values and the longest keys.
+func TestCrowdFitsTheTopic(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		r := c.relay()
+		s := c.open(c.over(r), kafkalog.WithTimeout(time.Minute))
+		c.alter("max.message.bytes", "65536")
+		key := func(i int) string { return fmt.Sprintf("%0249d", i) }
+		v := read(t, s, key(0)).Version
+		r.Hold()
+		var all sync.WaitGroup
+		errs := make([]error, 500)
+		for i := range errs {
+			all.Go(func() { _, errs[i] = s.CompareAndSwap(within(t), key(i), v, []byte("x")) })
+		}
+		pause(t.Context(), 200*time.Millisecond) // so that most of them wait for the first
+		r.Release()
+		all.Wait()
+		for _, err := range errs {
+			if err != nil && !errors.Is(err, driver.ErrConflict) {
+				t.Fatal(strings.ReplaceAll(err.Error(), "0", ""))
+			}
 		}
 	})
 }

@@ -57,8 +57,8 @@ func TestRealGroupStopped(t *testing.T) {
 			t.Fatal("the child has ended")
 		}
 	}
-	all := g.joinMany(2)
-	g.members(3)
+	all := g.party().joinMany(2)
+	g.party().members(3)
 	if len(nominees(all)) != 0 {
 		t.Fatal("a join moved the nomination")
 	}

@@ -4,9 +4,7 @@ package kafka
 
 import (
 	"fmt"
-	"net"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,14 +13,13 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // calm is a session, or a lease, that survives a busy machine.
 const calm = time.Minute
 
-// guild is a group of candidates on real brokers.
+// guild is a party on real brokers.
 type guild struct {
 	*brokers
 	cfg group.Config
@@ -33,16 +30,9 @@ func startGuild(t testing.TB, session time.Duration) *guild {
 	return &guild{b, group.Config{Name: b.topic + ".group", SessionTimeout: session}}
 }
 
-func (g *guild) join() *candidate {
-	return enlist(g.tb, g.direct(), newCord((&net.Dialer{Timeout: time.Second}).DialContext), g.cfg)
-}
+func (g *guild) party() party { return party{&g.site, g.cfg} }
 
-func (g *guild) joinMany(n int) (all []*candidate) {
-	for range n {
-		all = append(all, g.join())
-	}
-	return all
-}
+func (g *guild) join(change ...func(*group.Config)) *candidate { return g.party().join(change...) }
 
 // coordinator returns the broker that coordinates the group.
 func (g *guild) coordinator() (n int, address string) {
@@ -50,132 +40,29 @@ func (g *guild) coordinator() (n int, address string) {
 	return n, g.Seeds()[n-1]
 }
 
-// spread returns the median, the 99th percentile and the largest value.
-func spread(all []time.Duration) string {
-	slices.Sort(all)
-	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
-	return fmt.Sprintf("p50 %v, p99 %v, max %v (n=%d)", ms(all[len(all)/2]), ms(all[(len(all)*99)/100]), ms(all[len(all)-1]), len(all))
-}
-
-// members waits until the group is stable with this many members. It returns the member that owns a
-// partition: the nominee, according to the coordinator.
-func (g *guild) members(n int, meanwhile ...func()) (owner string) {
-	g.tb.Helper()
-	client := g.client()
-	req := kmsg.NewPtrDescribeGroupsRequest()
-	req.Groups = []string{g.cfg.Name}
-	wait.Until(g.tb, fmt.Sprint(n, " members"), func() bool {
-		for _, do := range meanwhile {
-			do()
-		}
-		answer, err := req.RequestWith(g.context(), client)
-		if err != nil || answer.Groups[0].State != "Stable" || len(answer.Groups[0].Members) != n {
-			return false
-		}
-		for _, m := range answer.Groups[0].Members {
-			var a kmsg.ConsumerMemberAssignment
-			if err := a.ReadFrom(m.MemberAssignment); err != nil {
-				g.tb.Fatal(err)
-			}
-			if len(a.Topics) > 0 {
-				owner = m.MemberID
-			}
-		}
-		return true
-	})
-	return owner
-}
-
-// unmoved waits until the group is stable with this many members, and fails if the nomination has
-// moved.
-func (g *guild) unmoved(n int, all []*candidate, first *candidate) {
-	g.tb.Helper()
-	g.members(n)
-	if got := nominees(all); len(got) != 1 || got[0] != first || first.changes() != 1 {
-		g.tb.Errorf("%d nominees, and the nomination of the first one changed %d times", len(got), first.changes())
-	}
-}
-
-// TestRealGroupJoins: ten joins and five departures of other members move nothing.
 func TestRealGroupJoins(t *testing.T) {
 	t.Parallel()
-	g := startGuild(t, calm)
-	all := g.joinMany(1)
-	first := settled(t, all)
-	all = append(all, g.joinMany(10)...)
-	g.unmoved(11, all, first)
-	for _, m := range all[6:] {
-		if err := m.Close(); err != nil {
-			t.Log(err)
-		}
-	}
-	g.unmoved(6, all, first)
+	groupJoins(startGuild(t, calm).party())
 }
 
 // TestRealGroupLeave measures how long the next nomination takes.
 func TestRealGroupLeave(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	g := startGuild(t, calm)
-	for _, hurried := range []bool{false, true} {
-		all := g.joinMany(3)
-		var took []time.Duration
-		for range realRounds(10) {
-			first := settled(t, all)
-			all = append(without(all, first), g.join())
-			g.members(4)
-			if !first.Nominated() {
-				t.Error("a join moved the nomination")
-			}
-			began := time.Now()
-			if hurried {
-				for _, m := range all {
-					m.Vacant(true)
-				}
-			}
-			if err := first.Close(); err != nil {
-				t.Log(err)
-			}
-			settled(t, all)
-			took = append(took, time.Since(began))
-		}
-		t.Log("hurried:", hurried, "heartbeat 3s, next nominee", spread(took))
-		for _, m := range all {
-			_ = m.Close()
-		}
-	}
+	groupLeave(startGuild(t, calm).party(), realRounds(10))
 }
 
-// TestRealGroupCutOff: one nominee reaches no broker, another does not reach the coordinator. Their
-// nominations end before the next one begins, and they are ordinary members afterwards.
+// TestRealGroupCutOff: one nominee reaches no broker, another does not reach the coordinator.
 func TestRealGroupCutOff(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	g := startGuild(t, 6*time.Second)
-	all := g.joinMany(3)
+	const session = 6 * time.Second
+	g := startGuild(t, session)
 	_, coordinator := g.coordinator()
-	for what, cut := range map[string]func(string) bool{
+	groupCutOff(g.party(), realRounds(5), session, cuts{
 		"all brokers":     anywhere,
 		"the coordinator": func(address string) bool { return address == coordinator },
-	} {
-		var ends, names []time.Duration
-		for range realRounds(5) {
-			g.members(3)
-			first := settled(t, all)
-			before := first.changes()
-			began := time.Now()
-			first.cord.Cut(cut)
-			next := settled(t, without(all, first))
-			if first.Nominated() {
-				t.Fatal("the next one is named while the first is nominated")
-			}
-			wait.Until(t, "the first one notices it", func() bool { return first.changes() > before })
-			ends, names = append(ends, first.at(before).Sub(began)), append(names, next.at(next.changes()-1).Sub(began))
-			first.cord.Mend()
-			wait.Until(t, "an ordinary member", func() bool { return first.Err() == nil })
-		}
-		t.Log("session 6s, cut from", what+": the nomination ended", spread(ends), "the next was named", spread(names))
-	}
+	})
 }
 
 // TestRealGroupCoordinator: the coordinator is killed, and frozen. There is never more than one
@@ -183,9 +70,9 @@ func TestRealGroupCutOff(t *testing.T) {
 func TestRealGroupCoordinator(t *testing.T) {
 	soak(t)
 	g := startGuild(t, 15*time.Second)
-	all := g.joinMany(3)
+	all := g.party().joinMany(3)
 	for _, what := range []string{"killed", "frozen"} {
-		g.members(3)
+		g.party().members(3)
 		first := settled(t, all)
 		before := first.changes()
 		n, _ := g.coordinator()
@@ -238,7 +125,7 @@ func (g *guild) mend() {
 func TestRealGroupRollingRestart(t *testing.T) {
 	soak(t)
 	g := startGuild(t, calm)
-	all := g.joinMany(3)
+	all := g.party().joinMany(3)
 	first := settled(t, all)
 	for n := 1; n <= 3; n++ {
 		if err := g.Stop(n); err != nil {
@@ -249,7 +136,7 @@ func TestRealGroupRollingRestart(t *testing.T) {
 		}
 		g.mend()
 	}
-	g.unmoved(3, all, first)
+	g.party().unmoved(3, all, first)
 }
 
 // TestRealGroupStatic: static members restart in turn and the nomination stays, with any of them as
@@ -258,15 +145,11 @@ func TestRealGroupStatic(t *testing.T) {
 	soak(t)
 	t.Parallel()
 	g := startGuild(t, 30*time.Second)
-	join := func(name string) *candidate {
-		cfg := g.cfg
-		cfg.Instance = name
-		return enlist(t, g.direct(), newCord((&net.Dialer{Timeout: time.Second}).DialContext), cfg)
-	}
+	join := func(name string) *candidate { return g.join(static(name)) }
 	first := join("a")
 	settled(t, []*candidate{first})
 	other := join("b")
-	g.members(2)
+	g.party().members(2)
 	for range 3 {
 		_ = first.Close()
 		first = join("a")
@@ -274,7 +157,7 @@ func TestRealGroupStatic(t *testing.T) {
 		_ = other.Close()
 		before := other.changes()
 		other = join("b")
-		g.members(2)
+		g.party().members(2)
 		if before+other.changes() != 0 || !first.Nominated() {
 			t.Error("a restart moved the nomination")
 		}
@@ -346,62 +229,21 @@ func TestRealGroupRights(t *testing.T) {
 	refuse("may not create it")
 }
 
-// TestRealGroupElects covers whole elections. Nominees that leave hand over, and joins move
-// nothing.
 func TestRealGroupElects(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	g := startGuild(t, calm)
-	var l ledger
-	run := func(id int) { l.run(t, g.join(), g.open(g.direct()), tenure.Config{ID: fmt.Sprint(id), Lease: calm}) }
-	for id := range 3 {
-		run(id)
-	}
-	l.next(t, time.Now(), 0)
-	var took []time.Duration
-	for id := range realRounds(15) {
-		g.members(3)
-		at := l.last()
-		run(3 + id)
-		g.members(4)
-		if l.last().term != at.term || !at.runner.Nominated() {
-			t.Error("a join moved leadership")
-		}
-		began := time.Now()
-		l.leave(at.runner)
-		took = append(took, l.next(t, began, at.term))
-	}
-	l.check(t)
-	t.Log("heartbeat 3s, hand-over by a nominee that leaves", spread(took), took)
+	groupElects(startGuild(t, calm).party(), tenure.Config{Lease: calm}, realRounds(15))
 }
 
-// TestRealGroupElectionCut: only the leader cannot reach the coordinator.
-func TestRealGroupElectionCut(t *testing.T) {
+func TestRealGroupCoordinatorCut(t *testing.T) {
 	soak(t)
 	t.Parallel()
 	g := startGuild(t, 6*time.Second)
-	var l ledger
-	for id := range 3 {
-		m := g.join()
-		l.run(t, m, g.open(g.direct(kgo.Dialer(m.cord.Dial))), tenure.Config{ID: fmt.Sprint(id), Lease: 6 * time.Second})
-	}
-	l.next(t, time.Now(), 0)
-	n, coordinator := g.coordinator()
-	g.leadElsewhere(n)
-	var ends, took []time.Duration
-	for range realRounds(5) {
-		g.members(3)
-		at := l.last()
-		began := time.Now()
-		at.runner.cord.Cut(func(address string) bool { return address == coordinator })
-		took = append(took, l.next(t, began, at.term))
-		all := l.spells()
-		ends = append(ends, all[len(all)-2].end.Sub(began))
-		at.runner.cord.Mend()
-		wait.Until(t, "an ordinary member", func() bool { return at.runner.Err() == nil })
-	}
-	l.check(t)
-	t.Log("session 6s, lease 6s, the coordinator is cut off for the leader: its work ends", spread(ends), "the next one leads", spread(took))
+	groupCoordinatorCut(g.party(), tenure.Config{Lease: 6 * time.Second}, realRounds(5), func() string {
+		n, coordinator := g.coordinator()
+		g.leadElsewhere(n)
+		return coordinator
+	})
 }
 
 // leadElsewhere makes another broker the leader of the log.

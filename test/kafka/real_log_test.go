@@ -3,19 +3,16 @@
 package kafka
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/internal/test/wait"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // TestRealTwoOfThreeDown: no write may succeed, and no failed write may be reported as a success.
@@ -87,24 +84,6 @@ func TestRealTooFewCopies(t *testing.T) {
 	b.recovers(s, "key", v)
 }
 
-// alter changes a setting of the topic.
-func (b *brokers) alter(setting, value string) {
-	b.tb.Helper()
-	conf := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-	conf.Name, conf.Value, conf.Op = setting, &value, kmsg.IncrementalAlterConfigOpSet
-	r := kmsg.NewIncrementalAlterConfigsRequestResource()
-	r.ResourceType, r.ResourceName, r.Configs = kmsg.ConfigResourceTypeTopic, b.topic, append(r.Configs, conf)
-	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
-	req.Resources = append(req.Resources, r)
-	answer, err := req.RequestWith(b.context(), b.client())
-	if err != nil {
-		b.tb.Fatal(err)
-	}
-	if err := kerr.ErrorForCode(answer.Resources[0].ErrorCode); err != nil {
-		b.tb.Fatal(err)
-	}
-}
-
 // TestRealBrokersRestart: all brokers are killed and restart with their files. Nothing is lost.
 func TestRealBrokersRestart(t *testing.T) {
 	soak(t)
@@ -118,12 +97,7 @@ func TestRealBrokersRestart(t *testing.T) {
 		b.must(b.Kill(n))
 	}
 	b.must(b.Heal(b.context()))
-	wait.Until(b.tb, "the log is read", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := s.Read(ctx, "key")
-		return err == nil
-	})
+	eventually(t, "the log is read", shows(s, "key", func(driver.Entry) bool { return true }))
 	if e := read(t, s, "key"); e.Version != v {
 		t.Errorf("the cell holds %s in version %s, not %s", e.Value, e.Version, v)
 	}
@@ -152,145 +126,85 @@ func TestRealTimestamps(t *testing.T) {
 	}
 }
 
-// bounds returns where the log begins and ends.
-func (b *brokers) bounds() (start, end int64) {
-	b.tb.Helper()
-	for which, to := range map[int64]*int64{-2: &start, -1: &end} {
-		p := kmsg.NewListOffsetsRequestTopicPartition()
-		p.Timestamp = which
-		topic := kmsg.NewListOffsetsRequestTopic()
-		topic.Topic, topic.Partitions = b.topic, append(topic.Partitions, p)
-		req := kmsg.NewPtrListOffsetsRequest()
-		req.Topics = append(req.Topics, topic)
-		answer, err := req.RequestWith(b.context(), b.client())
-		if err != nil {
-			b.tb.Fatal(err)
-		}
-		*to = answer.Topics[0].Partitions[0].Offset
-	}
-	return start, end
-}
-
-// records returns all records of the log, as any consumer gets them.
-func (b *brokers) records() []*kgo.Record {
-	b.tb.Helper()
-	_, end := b.bounds()
-	client := b.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{b.topic: {0: kgo.NewOffset().AtStart()}}))
-	var all []*kgo.Record
-	for len(all) == 0 || all[len(all)-1].Offset < end-1 {
-		fetched := client.PollFetches(b.context())
-		if err := fetched.Err(); err != nil {
-			b.tb.Fatal(err)
-		}
-		all = append(all, fetched.Records()...)
-	}
-	return all
-}
-
-// TestRealRecreatedTopic: the leader steps down, and the next leader has a higher token, because
-// the candidates knew the old one.
 func TestRealRecreatedTopic(t *testing.T) {
 	b := startReal(t)
-	s := b.open(b.direct())
-	for i := range 50 {
-		create(t, s, fmt.Sprint("other ", i), "x") // so that the old floor is above the new one
-	}
-	e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: 3 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := e.Campaign(b.context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Complete(b.context()); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	b.DeleteTopic(t, b.topic)
-	b.CreateTopic(t, b.topic, map[string]string{"retention.ms": "-1", "retention.bytes": fmt.Sprint(64 << 20)})
-	select {
-	case <-old.Context().Done():
-		t.Logf("the leader steps down after %v: %v", time.Since(began), context.Cause(old.Context()))
-	case <-b.context().Done():
-		t.Fatal("the leader leads on without its topic")
-	}
-	_ = old.Resign(b.context())
-	next, err := e.Campaign(b.context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next.Token() <= old.Token() {
-		t.Errorf("token %d after %d", next.Token(), old.Token())
-	}
-	_ = next.Resign(b.context())
+	leaderOfARecreatedTopic(&b.site, func() {
+		b.must(b.Complete(b.context()))
+		b.DeleteTopic(t, b.topic)
+		b.CreateTopic(t, b.topic, map[string]string{"retention.ms": "-1", "retention.bytes": fmt.Sprint(64 << 20)})
+	})
 }
 
-// TestRealHeadOfTheLogIsRemoved: an operator has removed the records of an idle election. Then the
-// key is absent, for new and old readers. Its old versions no longer fit. Its terms continue above
-// the old ones.
 func TestRealHeadOfTheLogIsRemoved(t *testing.T) {
-	b := startReal(t)
-	old := b.open(b.direct())
-	v := create(t, old, "idle", "released")
-	live := create(t, old, "live", "0")
-	fill(t, old, 12_000, []byte("x"))
-	live = swap(t, old, "live", live, "1")
-	b.removeUpTo(6_000)
-	fill(t, old, 256, []byte("x")) // this notifies the old reader
-	for name, s := range map[string]*kafkalog.Store{"old": old, "new": b.open(b.direct())} {
-		if e := read(t, s, "live"); e.Version != live {
-			t.Errorf("the %s reader: the live cell holds %q", name, e.Value)
-		}
-		if e := read(t, s, "idle"); !e.Absent() || e.Pristine || e.Floor < 12_000 {
-			t.Errorf("the %s reader: the idle cell is %+v", name, e)
-		}
-		if _, err := s.CompareAndSwap(b.context(), "idle", v, []byte("x")); outcome(err) != "conflict" {
-			t.Errorf("the %s reader: a swap from the old version: %v", name, err)
-		}
-	}
+	headOfTheLogIsRemoved(&startReal(t).site, 12_000)
 }
 
-// removeUpTo removes the head of the log.
-func (b *brokers) removeUpTo(offset int64) {
-	b.tb.Helper()
-	p := kmsg.NewDeleteRecordsRequestTopicPartition()
-	p.Offset = offset
-	topic := kmsg.NewDeleteRecordsRequestTopic()
-	topic.Topic, topic.Partitions = b.topic, append(topic.Partitions, p)
-	req := kmsg.NewPtrDeleteRecordsRequest()
-	req.Topics = append(req.Topics, topic)
-	answer, err := req.RequestWith(b.context(), b.client())
-	if err != nil {
-		b.tb.Fatal(err)
-	}
-	if err := kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode); err != nil {
-		b.tb.Fatal(err)
-	}
-}
-
-// TestRealLogIsBounded writes three times the size of the log. The bounds are the lowest that Open
-// accepts.
 func TestRealLogIsBounded(t *testing.T) {
 	soak(t)
-	const retention, segment = 16 << 20, 2 << 20
+	logIsBounded(&startReal(t).site, 6, func() {})
+}
+
+// TestRealNextLeader measures how soon a store writes to a new leader of the partition. The callers
+// of the store each have three seconds.
+func TestRealNextLeader(t *testing.T) {
+	soak(t)
+	for name, end := range map[string]func(b *brokers, n int) error{
+		"killed": func(b *brokers, n int) error { return b.Kill(n) },
+		"frozen": func(b *brokers, n int) error { return b.Pause(n) },
+		"ended":  func(b *brokers, n int) error { return b.Stop(n) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startReal(t)
+			// The store must not spend this time on a silent broker.
+			s := b.open(b.direct(), kafkalog.WithTimeout(30*time.Second))
+			v := b.create(s, "key", "first")
+			b.must(b.Complete(b.context()))
+			old := b.Leader(t, b.topic, 0)
+			moved := make(chan time.Time, 1)
+			b.must(end(b, old))
+			began := time.Now()
+			go func() {
+				for t.Context().Err() == nil && b.Leader(t, b.topic, 0) == old {
+					pause(t.Context(), 20*time.Millisecond)
+				}
+				moved <- time.Now()
+			}()
+			wait.Until(b.tb, "a write", func() bool {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				_, err := s.CompareAndSwap(ctx, "key", v, []byte("second"))
+				cancel()
+				pause(t.Context(), 100*time.Millisecond)
+				return outcome(err) != "unknown" // a conflict is a late earlier attempt
+			})
+			written := time.Now()
+			late := written.Sub(<-moved)
+			t.Logf("%s: a write after %v, %v after the partition moved", name, written.Sub(began), late)
+		})
+	}
+}
+
+// TestRealEndOfATransaction: another program's transaction in the topic ends under a later
+// partition leader than the one that its record was written under. So the last entry in the log is
+// a marker of a later epoch. That must not look as if the log had been truncated.
+func TestRealEndOfATransaction(t *testing.T) {
+	soak(t)
 	b := startReal(t)
 	s := b.open(b.direct())
-	b.alter("retention.bytes", fmt.Sprint(retention))
-	b.alter("segment.bytes", fmt.Sprint(segment))
-	v := create(t, s, "live", "0")
-	value := bytes.Repeat([]byte("x"), driver.MaxValue)
-	for i := range 6 {
-		fill(t, s, 2048, value)
-		v = swap(t, s, "live", v, fmt.Sprint(i))
-	}
-	wait.Until(b.tb, "the log is short again", func() bool {
-		start, end := b.bounds()
-		return start > 0 && (end-start)*driver.MaxValue <= retention+2*segment
-	})
-	start, end := b.bounds()
-	t.Logf("of %d MB %d are kept", end*driver.MaxValue>>20, (end-start)*driver.MaxValue>>20)
-	if e := read(t, b.open(b.direct()), "live"); e.Version != v {
-		t.Errorf("a new reader sees %q", e.Value)
+	b.create(s, "key", "first")
+	b.must(b.Complete(b.context()))
+	p, err := kgo.NewClient(b.direct(kgo.TransactionalID(b.topic), kgo.DefaultProduceTopic(b.topic))...)
+	b.must(err)
+	defer p.Close()
+	b.must(p.BeginTransaction())
+	b.must(p.ProduceSync(b.context(), kgo.StringRecord("somebody else's")).FirstErr())
+	old := b.Leader(t, b.topic, 0)
+	b.must(b.Stop(old))
+	b.anotherLeader(old)
+	b.must(p.EndTransaction(b.context(), kgo.TryCommit))
+	eventually(t, "a read", shows(s, "key", func(driver.Entry) bool { return true }))
+	for range 100 {
+		if _, err := s.Read(b.context(), "key"); err != nil && strings.Contains(err.Error(), "truncated") {
+			t.Fatal(err)
+		}
 	}
 }

@@ -5,7 +5,6 @@ package kafka
 import (
 	"context"
 	"flag"
-	"net"
 	"testing"
 	"time"
 
@@ -45,13 +44,13 @@ func TestMain(m *testing.M) {
 // no longer register (Kafka 4.3.1).
 type brokers struct {
 	*kafkad.Cluster
-	tb    testing.TB
-	topic string
+	site
 }
 
 func startReal(t testing.TB) *brokers {
 	t.Helper()
-	return &brokers{kafkad.Shared(t), t, fresh("elections")}
+	c := kafkad.Shared(t)
+	return &brokers{c, site{t, c.Seeds(), fresh("elections"), loopback}}
 }
 
 func (b *brokers) context() context.Context { return within(b.tb) }
@@ -73,11 +72,6 @@ func (b *brokers) create(s *kafkalog.Store, key, value string) (v driver.Version
 	return v
 }
 
-// direct connects the super user.
-func (b *brokers) direct(more ...kgo.Opt) []kgo.Opt {
-	return append([]kgo.Opt{kgo.SeedBrokers(b.Seeds()...)}, more...)
-}
-
 // as connects a user whose rights are checked.
 func (b *brokers) as(user string) []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(b.SASLSeeds()...), as(user)}
@@ -86,41 +80,17 @@ func (b *brokers) as(user string) []kgo.Opt {
 // usual is the default timeout of the store. Tests with faults use it.
 var usual = kafkalog.WithTimeout(2 * time.Second)
 
-func (b *brokers) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
-	b.tb.Helper()
-	s, err := kafkalog.Open(b.context(), connection, b.topic, append([]kafkalog.Option{kafkalog.WithTimeout(unhurried)}, opts...)...)
-	if err != nil {
-		b.tb.Fatal(err)
-	}
-	b.tb.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
-// client returns a client of the super user.
-func (b *brokers) client(opts ...kgo.Opt) *kgo.Client {
-	b.tb.Helper()
-	client, err := kgo.NewClient(b.direct(opts...)...)
-	if err != nil {
-		b.tb.Fatal(err)
-	}
-	b.tb.Cleanup(client.Close)
-	return client
-}
-
 // overRelays connects to each broker over its own relay.
 func (b *brokers) overRelays() ([]kgo.Opt, []*relay.Relay) {
 	b.tb.Helper()
 	var all []*relay.Relay
-	to := map[string]string{}
-	for _, address := range b.Seeds() {
+	for _, address := range b.seeds {
 		r, err := relay.New("tcp://" + address)
 		if err != nil {
 			b.tb.Fatal(err)
 		}
 		b.tb.Cleanup(r.Close)
-		all, to[address] = append(all, r), r.URL()[len("nats://"):]
+		all = append(all, r)
 	}
-	return b.direct(kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, to[address])
-	})), all
+	return b.through(all), all
 }
