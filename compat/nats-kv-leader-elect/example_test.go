@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
+	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 )
 
 // This program was written for nats-kv-leader-elect. Only the import differs.

@@ -8,10 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/electiontest"
 )
 
 // scripted gives the answers of a script.
@@ -156,4 +160,113 @@ func TestNothingToWrap(t *testing.T) {
 	if s := s3lect.ToStorage(nil); s != nil {
 		t.Errorf("a storage over nothing: %v", s)
 	}
+}
+
+// plain hides that a storage returns ETags.
+type plain struct{ s3lect.Storage }
+
+// operated is either kind of memory store.
+type operated interface {
+	driver.Store
+	Delete(key string) driver.Version
+	Purge(key string)
+}
+
+// over has every way of wrapping a store in this package.
+var over = map[string]func(testing.TB) (operated, driver.Store){
+	"storage": func(testing.TB) (operated, driver.Store) {
+		s := memory.NewPolled()
+		return s, s3lect.FromStorage(plain{s3lect.ToStorage(s)})
+	},
+	"storage that returns ETags": func(testing.TB) (operated, driver.Store) {
+		s := memory.NewPolled()
+		return s, s3lect.FromStorage(s3lect.ToStorage(s))
+	},
+	"legacy": func(t testing.TB) (operated, driver.Store) {
+		s := memory.New()
+		return s, mustLegacy(t, s)
+	},
+	"legacy, polled": func(t testing.TB) (operated, driver.Store) {
+		s := memory.NewPolled()
+		return s, mustLegacy(t, s)
+	},
+}
+
+func mustLegacy(t testing.TB, s driver.Store) driver.Store {
+	t.Helper()
+	l, err := s3lect.Legacy(s, s3lect.LegacyConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func harness(t testing.TB, open func(testing.TB) (operated, driver.Store)) drivertest.Harness {
+	inner, s := open(t)
+	return drivertest.Harness{
+		Store:  s,
+		Delete: func(_ context.Context, key string) error { inner.Delete(key); return nil },
+		Purge:  func(_ context.Context, key string) error { inner.Purge(key); return nil },
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for name, open := range over {
+		t.Run(name, func(t *testing.T) {
+			drivertest.Run(t, func(t testing.TB) drivertest.Harness { return harness(t, open) })
+		})
+	}
+}
+
+func TestElection(t *testing.T) {
+	for name, open := range over {
+		t.Run(name, func(t *testing.T) {
+			electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness { return harness(t, open) })
+		})
+	}
+}
+
+func mustElection(t *testing.T, store driver.Store, id string) *tenure.Election {
+	t.Helper()
+	e, err := tenure.New(store, "k", tenure.Config{ID: id, Clock: clock.Standard{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// turn leads for a moment, and returns the token.
+func turn(t *testing.T, e *tenure.Election) uint64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	term, err := e.Campaign(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(ctx); err != nil {
+		t.Error(err)
+	}
+	return term.Token()
+}
+
+// A storage of S3lect has no floor. After the object was deleted, the token of an elected candidate
+// depends only on the terms that this candidate has seen, not on terms that other living members
+// have seen.
+func TestTokensOverAStorageAfterADeletion(t *testing.T) {
+	bubble(t, func(t *testing.T, inner *memory.Polled) {
+		store := s3lect.FromStorage(plain{s3lect.ToStorage(inner)})
+		old := mustElection(t, store, "old")
+		var highest uint64
+		for range 3 {
+			highest = turn(t, old)
+		}
+		inner.Purge("k")
+		if token := turn(t, mustElection(t, store, "young")); token >= highest {
+			t.Errorf("token %d after %d: the documentation is too careful", token, highest)
+		}
+		if token := turn(t, old); token <= highest {
+			t.Errorf("token %d of a candidate that has seen %d", token, highest)
+		}
+	})
 }

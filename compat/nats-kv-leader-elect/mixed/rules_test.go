@@ -86,8 +86,7 @@ const oldInterval = fleetTTL / 4 * 3
 
 // leaveAlone: an old leader keeps its rules, beside Tenure candidates.
 func leaveAlone(f *fleet) {
-	old := f.startOld(0, oldInterval)
-	f.await("the old one leads", time.Second, old.leads)
+	old := leading(f, f.startOld(0, oldInterval))
 	f.startNew(0)
 	f.startNew(1)
 	time.Sleep(20 * fleetTTL)
@@ -96,8 +95,7 @@ func leaveAlone(f *fleet) {
 
 // deleteUnderOld: the record of an old leader is deleted just after a renewal.
 func deleteUnderOld(f *fleet) {
-	old := f.startOld(0, oldInterval)
-	f.await("the old one leads", time.Second, old.leads)
+	leading(f, f.startOld(0, oldInterval))
 	n := f.startNew(0)
 	time.Sleep(2*oldInterval + time.Second)
 	f.remove(true)
@@ -121,8 +119,7 @@ func longLease(f *fleet) {
 
 // resign: a Tenure leader resigns, and the only other candidate is an old one.
 func resign(f *fleet) {
-	n := f.startNew(0)
-	f.await("the new one leads", fleetTTL, n.leads)
+	leading(f, f.startNew(0))
 	old := f.startOld(0, 2*time.Second)
 	time.Sleep(fleetTTL)
 	f.end(3, false)
@@ -132,8 +129,7 @@ func resign(f *fleet) {
 // deleteTwice: while a Tenure leader is cut off, its record is deleted. An old candidate leads, and
 // its record is deleted, too.
 func deleteTwice(f *fleet) {
-	n := f.startNew(0)
-	f.await("the new one leads", fleetTTL, n.leads)
+	n := leading(f, f.startNew(0))
 	n.line.Partition()
 	f.remove(true)
 	old := f.startOld(0, time.Second)
@@ -146,8 +142,7 @@ func deleteTwice(f *fleet) {
 // deleteUnderCutOff: the record of a Tenure leader that is cut off is deleted. An old candidate
 // comes a second later.
 func deleteUnderCutOff(f *fleet) {
-	n := f.startNew(0)
-	f.await("the new one leads", fleetTTL, n.leads)
+	n := leading(f, f.startNew(0))
 	f.startNew(1)
 	time.Sleep(fleetLease)
 	n.line.Partition()
@@ -162,8 +157,7 @@ func deleteUnderCutOff(f *fleet) {
 
 // askOld: an operator asks an old leader to hand over.
 func askOld(f *fleet) {
-	old := f.startOld(0, oldInterval)
-	f.await("the old one leads", time.Second, old.leads)
+	old := leading(f, f.startOld(0, oldInterval))
 	n := f.startNew(0)
 	time.Sleep(time.Second)
 	f.check(n.election.HandOver(context.Background(), "") != nil, "an old leader could be asked to hand over")
@@ -206,6 +200,78 @@ func TestEachRuleIsNeeded(t *testing.T) {
 				t.Fatalf("nothing happened without the rule, though %s", c.why)
 			}
 			t.Logf("without it: %s", faults[0])
+		})
+	}
+}
+
+// leading waits until the candidate leads.
+func leading[P participant](f *fleet, p P) P {
+	f.await(p.name()+" leads", fleetTTL, p.leads)
+	return p
+}
+
+// TestTimeWithoutLeader checks the table in docs/nats.md, for the worst case of each row.
+func TestTimeWithoutLeader(t *testing.T) {
+	const some = time.Second // for requests in flight
+	oldOne := func(f *fleet) participant { return f.startOld(0, oldInterval) }
+	newOne := func(f *fleet) participant { return f.startNew(1) }
+	// afterNew is the end of a new one, with the next leader waiting.
+	afterNew := func(crash bool, next func(*fleet) participant) func(*fleet) participant {
+		return func(f *fleet) participant {
+			leading(f, f.startNew(0))
+			p := next(f)
+			time.Sleep(fleetTTL)
+			f.end(3, crash)
+			return p
+		}
+	}
+	const crashed, resigned = true, false
+	for _, c := range []struct {
+		name    string
+		handles bool
+		story   func(f *fleet) participant // returns the next leader
+		limit   time.Duration
+	}{
+		{"after an old one that crashed, a new one", false, func(f *fleet) participant {
+			leading(f, f.startOld(0, oldInterval))
+			n := f.startNew(0)
+			time.Sleep(2*oldInterval + time.Second)
+			f.end(0, true)
+			return n
+		}, fleetTTL + fleetTTL/8*7 + some},
+		{"after a new one that crashed, a new one", false, afterNew(crashed, newOne), fleetLease + some},
+		{"after a new one that crashed, an old one", false, afterNew(crashed, oldOne), fleetTTL + oldInterval + some},
+		{"after a new one that resigned, a new one", false, afterNew(resigned, newOne), some},
+		{"after a new one that resigned, an old one", false, afterNew(resigned, oldOne), oldInterval + some},
+		{"after a new one over a handle that resigned, an old one", true, afterNew(resigned, oldOne), fleetTTL + oldInterval + some},
+		{"after a new one over a handle that resigned, a new one", true, afterNew(resigned, newOne), some},
+		{"after a deletion, a new one", false, func(f *fleet) participant {
+			n := leading(f, f.startNew(0))
+			time.Sleep(fleetTTL)
+			f.remove(true)
+			f.await("the leader stops", some, func() bool { return !n.leads() })
+			return n
+		}, fleetTTL/8*7 + some},
+		{"after the last one that was migrating, one without", false, func(f *fleet) participant {
+			leading(f, f.startOld(0, oldInterval))
+			f.startNew(0)
+			time.Sleep(time.Second)
+			f.end(0, true)
+			time.Sleep(fleetTTL + time.Second)
+			f.end(3, true) // it has just written a vacant record
+			return f.startOn(1, f.open(f.js))
+		}, fleetTTL + some},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := inFleet(t, 1, conditions{calm: true, handles: c.handles}, func(f *fleet) {
+				next := c.story(f)
+				begun := time.Now()
+				f.await(next.name()+" leads", c.limit, next.leads)
+				t.Logf("%v of at most %v", time.Since(begun).Round(time.Millisecond), c.limit)
+			})
+			for _, fault := range r.faults {
+				t.Error(fault)
+			}
 		})
 	}
 }
