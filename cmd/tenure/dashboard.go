@@ -97,7 +97,7 @@ func newDashboard() *cobra.Command {
 	return c
 }
 
-func (d *dashboardFlags) settle(c *cobra.Command) error {
+func (d *dashboardFlags) resolve(c *cobra.Command) error {
 	f := c.Flags()
 	from, err := cli.Fill(f, os.Getenv, nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func (d *dashboardFlags) settle(c *cobra.Command) error {
 		}
 		names[p.String()] = true
 	}
-	if err := d.members.settle(from.Named, len(d.places)); err != nil {
+	if err := d.members.resolve(from.Named, len(d.places)); err != nil {
 		return err
 	}
 	if d.interval < time.Second || d.interval > time.Hour {
@@ -136,7 +136,7 @@ func (d *dashboardFlags) settle(c *cobra.Command) error {
 }
 
 func (d *dashboardFlags) run(c *cobra.Command) error {
-	if err := d.settle(c); err != nil {
+	if err := d.resolve(c); err != nil {
 		return err
 	}
 	var connections connections

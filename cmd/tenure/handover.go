@@ -81,7 +81,7 @@ func newHandOver() *cobra.Command {
 }
 
 func (h *handOverFlags) run(c *cobra.Command) error {
-	if err := h.settle(c); err != nil {
+	if err := h.resolve(c); err != nil {
 		return err
 	}
 	if h.force && h.to == "" {
@@ -105,7 +105,7 @@ func usualWait(lease time.Duration) time.Duration { return 10*time.Second + 4*le
 // handOver asks the leader to hand over, and waits for the result.
 func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverTeller) error {
 	began := time.Now()
-	s, err := o.look(ctx)
+	s, err := o.firstStatus(ctx)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func newList() *cobra.Command {
 	return c
 }
 
-func (l *listFlags) settle(c *cobra.Command) error {
+func (l *listFlags) resolve(c *cobra.Command) error {
 	from, err := cli.Fill(c.Flags(), os.Getenv, nil)
 	if err != nil {
 		return err
@@ -88,11 +88,11 @@ func (l *listFlags) settle(c *cobra.Command) error {
 	if l.place, err = l.where.Place(c.Flags(), from, os.Getenv); err != nil {
 		return err
 	}
-	return l.members.settle(from.Named, 1)
+	return l.members.resolve(from.Named, 1)
 }
 
 func (l *listFlags) run(c *cobra.Command) error {
-	if err := l.settle(c); err != nil {
+	if err := l.resolve(c); err != nil {
 		return err
 	}
 	const anyKey = "list" // any key will do for the first read

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,9 +42,9 @@ func (o *observerFlags) define(f *pflag.FlagSet) {
 	cli.Group(f, cli.GroupOutput)
 }
 
-// settle takes the settings from the command line, or else from the environment, and sets the place
+// resolve takes the settings from the command line, or else from the environment, and sets the place
 // of the election.
-func (o *observerFlags) settle(c *cobra.Command) error {
+func (o *observerFlags) resolve(c *cobra.Command) error {
 	from, err := cli.Fill(c.Flags(), os.Getenv, nil)
 	if err != nil {
 		return err
@@ -102,7 +106,7 @@ type observer struct {
 }
 
 // open connects to the store, and returns the observer. It reports on standard error if it has to
-// wait. Call settle first. Tap returns the store that the election uses.
+// wait. Call resolve first. Tap returns the store that the election uses.
 func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(driver.Store) driver.Store) (*observer, error) {
 	cfg = observing(cfg)
 	if err := o.validate(cfg); err != nil {
@@ -155,8 +159,8 @@ func (o *observer) remedy(r admin.Record) error {
 // answerWithin bounds the wait for a store that has answered a moment ago.
 const answerWithin = 10 * time.Second
 
-// look returns the status after the first read of the store.
-func (o *observer) look(ctx context.Context) (tenure.Status, error) {
+// firstStatus returns the status after the first read of the store.
+func (o *observer) firstStatus(ctx context.Context) (tenure.Status, error) {
 	return o.wait(ctx, answerWithin, func(s tenure.Status) bool { return s.Known })
 }
 
@@ -186,7 +190,60 @@ func (o *observer) wait(ctx context.Context, within time.Duration, until func(te
 	case s.Known:
 		return s, nil
 	case within < answerWithin:
-		return o.look(ctx)
+		return o.firstStatus(ctx)
 	}
 	return s, o.silent(s.Trouble)
 }
+
+const (
+	// othersWithin bounds the list of elections for a hint.
+	othersWithin = 2 * time.Second
+	// maxOthers is how many elections a hint names.
+	maxOthers = 5
+)
+
+// suggest prints a hint with the elections of the store if the observed one has no record: its name
+// may be misspelled.
+func (o *observer) suggest(ctx context.Context, errs io.Writer, store driver.Store) {
+	if s := o.Status(); s.Known && s.Record.Kind == admin.Absent {
+		suggest(ctx, errs, o.place, store, o.Name())
+	}
+}
+
+// suggestIfAbsent reads the record, and prints the hint if there is none.
+func suggestIfAbsent(ctx context.Context, errs io.Writer, place stores.Place, store driver.Store, election string) {
+	bounded, cancel := context.WithTimeout(ctx, othersWithin)
+	defer cancel()
+	if e, err := store.Read(bounded, election); err == nil && e.Absent() {
+		suggest(ctx, errs, place, store, election)
+	}
+}
+
+func suggest(ctx context.Context, errs io.Writer, place stores.Place, store driver.Store, election string) {
+	l := driver.AbilitiesOf(store).Lister
+	if l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, othersWithin)
+	defer cancel()
+	names, err := l.Keys(ctx)
+	if err != nil || len(names) == 0 || slices.Contains(names, election) {
+		return
+	}
+	fmt.Fprintf(errs, "hint: %s\n", output.Plain(others(names, election, place.String())))
+}
+
+// others returns a hint with the names that are nearest to the given one.
+func others(names []string, to, place string) string {
+	text := fmt.Sprintf("there is no record of election %q in %s", to, place)
+	near := slices.Clone(names)
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(a, to), distance(b, to)) })
+	left := len(near) - maxOthers
+	text += "; there are: " + strings.Join(near[:min(len(near), maxOthers)], ", ")
+	if left > 0 {
+		text += fmt.Sprintf(", and %d others: see tenure list", left)
+	}
+	return text
+}
+
+func distance(a, b string) int { return cli.Distance(strings.ToLower(a), strings.ToLower(b)) }

@@ -35,7 +35,7 @@ type runFlags struct {
 	restart, format, loudness string
 	json                      bool
 
-	// The results of settle.
+	// The results of resolve.
 	place   stores.Place
 	members *peers.Settings
 	// overridden are variables that the command line has replaced. They would mislead the command.
@@ -80,8 +80,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	cli.Group(f, cli.GroupOutput)
 }
 
-// settle checks all settings before anything is started, and sets the fields that follow from them.
-func (r *runFlags) settle(f *pflag.FlagSet, env func(string) string) error {
+// resolve checks all settings before anything is started, and sets the fields that follow from them.
+func (r *runFlags) resolve(f *pflag.FlagSet, env func(string) string) error {
 	from, err := cli.Fill(f, env, nil)
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func newWatch() *cobra.Command {
 }
 
 func (w *watchFlags) run(c *cobra.Command) error {
-	if err := w.settle(c); err != nil {
+	if err := w.resolve(c); err != nil {
 		return err
 	}
 	cfg := observing(tenure.Config{})

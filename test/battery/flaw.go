@@ -82,12 +82,12 @@ func (f *flaw) overlay(top, dir string) (string, error) {
 // The files in which the flaws are planted.
 const (
 	guardProcess = "internal/guard/process.go"
-	guardLease   = "internal/guard/lease.go"
+	guardLease   = "internal/guard/process.go"
 	guardJob     = "internal/guard/job.go"
-	guardLines   = "internal/guard/lines_linux.go"
-	guardSweep   = "internal/guard/sweep.go"
-	wrapTour     = "internal/wrap/tour.go"
-	wrapToken    = "internal/wrap/environment.go"
+	guardLines   = "internal/guard/backstop_linux.go"
+	guardSweep   = "internal/guard/client.go"
+	wrapTour     = "internal/wrap/commandrun.go"
+	wrapToken    = "internal/wrap/commandrun.go"
 	runFlags     = "runflags.go"
 	runGuard     = "run.go"
 )
@@ -102,7 +102,7 @@ var (
 	noTimer = overlay.Edit{File: guardLines, Old: "	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at)), Interval: unix.NsecToTimespec(int64(interval))}",
 		New: "	spec := unix.ItimerSpec{}\n	_, _ = at, interval"}
 	noParent   = overlay.Edit{File: guardLines, Old: "{ attr.Pdeathsig = unix.SIGKILL }", New: "{}"}
-	noTripwire = overlay.Edit{File: guardLines, Old: "	fd := uintptr(l.trip)\n", New: "	if group > 0 {\n		return nil\n	}\n	fd := uintptr(l.trip)\n"}
+	noTripwire = overlay.Edit{File: guardLines, Old: "	fd := uintptr(b.trip)\n", New: "	if group > 0 {\n		return nil\n	}\n	fd := uintptr(b.trip)\n"}
 	noSweep    = overlay.Edit{File: wrapTour, Old: "	r.sweep()\n", New: ""}
 	// Tenure does not kill a guard that is late.
 	noAbandon = overlay.Edit{File: wrapTour, Old: "			defer time.AfterFunc(r.last(), g.Abandon).Stop()\n", New: ""}

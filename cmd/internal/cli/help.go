@@ -3,9 +3,11 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 )
 
@@ -139,4 +141,154 @@ func continued(text string, width int) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// The titles of groups that several commands have.
+const (
+	GroupStore    = "Store"
+	GroupElection = "Election"
+	GroupLease    = "Lease and its times"
+	GroupPeers    = "Peers"
+	GroupOutput   = "Output" // the last one
+)
+
+// groupKey is the annotation of a flag with the title of its group.
+const groupKey = "tenure_group"
+
+// Group puts the flags that are in no group yet into one, for the help and the manual.
+func Group(f *pflag.FlagSet, title string) {
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag.Annotations[groupKey] == nil {
+			// It never fails: the flag exists.
+			_ = f.SetAnnotation(flag.Name, groupKey, []string{title})
+		}
+	})
+}
+
+// FlagGroup is a group of flags with its title.
+type FlagGroup struct {
+	Title string
+	Flags *pflag.FlagSet
+}
+
+// FlagGroups returns the visible flags of a command by group, in the order of their definition. The
+// flags without a group have the name of the command as a title. The last group has --help, too.
+func FlagGroups(c *cobra.Command) []FlagGroup {
+	var all []FlagGroup
+	c.Flags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Hidden || flag.Name == "help" {
+			return
+		}
+		title := "Flags of " + c.Name()
+		if own := flag.Annotations[groupKey]; own != nil {
+			title = own[0]
+		}
+		i := slices.IndexFunc(all, func(g FlagGroup) bool { return g.Title == title })
+		if i < 0 {
+			i = len(all)
+			all = append(all, newFlagGroup(title))
+		}
+		all[i].Flags.AddFlag(flag)
+	})
+	if i := slices.IndexFunc(all, func(g FlagGroup) bool { return g.Title == GroupOutput }); i >= 0 {
+		output := all[i]
+		all = append(slices.Delete(all, i, i+1), output)
+	}
+	if help := c.Flags().Lookup("help"); help != nil {
+		if len(all) == 0 {
+			all = append(all, newFlagGroup(""))
+		}
+		all[len(all)-1].Flags.AddFlag(help)
+	}
+	if len(all) == 1 {
+		all[0].Title = "Flags"
+	}
+	return all
+}
+
+func newFlagGroup(title string) FlagGroup {
+	f := pflag.NewFlagSet(title, pflag.ContinueOnError)
+	f.SortFlags = false
+	return FlagGroup{title, f}
+}
+
+// meantCommand returns the end of an error about a command that does not exist: the name of the one
+// that may be meant, or nothing.
+func meantCommand(parent *cobra.Command, typed string) string {
+	var names []string
+	for _, c := range parent.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			names = append(names, c.Name())
+		}
+	}
+	return meant(closest(typed, names))
+}
+
+// meantFlag is meantCommand for a flag.
+func meantFlag(c *cobra.Command, typed string) string {
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if name := closest(typed, names); name != "" {
+		return meant("--" + name)
+	}
+	return ""
+}
+
+func meant(name string) string {
+	if name == "" {
+		return ""
+	}
+	return ": did you mean " + name + "?"
+}
+
+// closest returns the name that may be meant by a text: the nearest one, if at most a third of the
+// text is wrong, or else the only one that begins with it. It is empty if there is none.
+func closest(typed string, names []string) string {
+	best, least := "", max(1, len(typed)/3)+1
+	var longer []string
+	for _, name := range names {
+		if d := Distance(typed, name); d < least {
+			best, least = name, d
+		}
+		if len(typed) > 1 && strings.HasPrefix(name, typed) {
+			longer = append(longer, name)
+		}
+	}
+	if best == "" && len(longer) == 1 {
+		return longer[0]
+	}
+	return best
+}
+
+// Distance is how many letters of a must be inserted, left out, replaced or swapped with the next
+// one to get b.
+func Distance(a, b string) int {
+	var before []int
+	last := make([]int, len(b)+1) // the distances between a[:i] and all of b[:j]
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+differ(a[i], b[j]))
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+func differ(x, y byte) int {
+	if x == y {
+		return 0
+	}
+	return 1
 }

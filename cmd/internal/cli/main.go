@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
@@ -112,4 +116,42 @@ func OneArg(c *cobra.Command, args []string) error {
 		return fault.OfUsage(fmt.Errorf("%s takes one argument, %s, but was given %d", c.CommandPath(), strings.TrimPrefix(c.Use, c.Name()+" "), len(args)))
 	}
 	return nil
+}
+
+// Version returns the version of the module, with the revision if it was built from a clone.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && v == "(devel)" {
+			v += " " + s.Value
+		}
+	}
+	return v
+}
+
+// VersionLine returns the version of a program, and how it was built.
+func VersionLine(program string) string {
+	return fmt.Sprintf("%s %s %s %s/%s", program, Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// NewLogger returns a logger that writes text, or with json one object per line. Durations are
+// written as 15s in both. Credentials of URLs in errors are hidden: see fault.Masked.
+func NewLogger(out io.Writer, level slog.Leveler, json bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch value := a.Value.Any().(type) {
+		case error:
+			a.Value = slog.StringValue(fault.Masked(Cause(value)))
+		case time.Duration:
+			a.Value = slog.StringValue(value.String())
+		}
+		return a
+	}}
+	if json {
+		return slog.New(slog.NewJSONHandler(output.Escaping{Writer: out}, o))
+	}
+	return slog.New(slog.NewTextHandler(out, o))
 }

@@ -1,5 +1,29 @@
 //go:build unix
 
+// Package guard makes a second process enforce the deadline of a leader's command. The command is
+// dead before another candidate can be elected, even if the process that leads dies, is stopped or
+// hangs.
+//
+// The candidate starts a guard and talks to it over two pipes. The guard starts the command in a
+// process group of its own. When the candidate reports a renewal, the guard reads its own clock,
+// asks how much of the lease is left, and counts this time from before the question, as a leader
+// counts from before its write. So no slow pipe and no stopped process makes a lease longer, and no
+// two processes compare clocks.
+//
+//	lease's own deadline              SIGTERM, unless the candidate stopped the command before
+//	a reserve before StopWithin ends  SIGKILL
+//	a little later                    the kernel kills the guard
+//
+// The last line is for a guard that does not act. On Linux it keeps two timers in the kernel. One
+// continues a guard that is stopped, before each step. The other sends SIGKILL to a guard that has
+// not sent it to the command's process group in time. A guard that dies takes the command along in
+// two ways: by the parent-death signal, and by a tripwire. The tripwire is a pair of sockets. Only
+// the guard holds one end; when it is closed, the kernel sends SIGKILL to the command's whole
+// process group by way of the other end. On other systems the candidate has to do that.
+//
+// Processes outside of the group are found by a search for descendants: by the guard, or after its
+// death by the candidate. If both are dead, only a PID namespace ends them: see Isolate. Its first
+// process, the init, gets the parent-death signal, and the kernel kills all others with it.
 package guard
 
 import (
@@ -11,6 +35,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrDied says that the guard has died, for any reason.
@@ -238,4 +264,34 @@ func (g *Guard) Close() {
 	g.closing()
 	defer time.AfterFunc(closeWithin, g.Abandon).Stop() // for a guard that is stopped or hangs
 	<-g.dead
+}
+
+// Sweep is for a candidate whose guard has died. It kills what is left of the command, whose
+// process was pid, and returns true when nothing is left. On Linux the kernel has done so already,
+// except for processes that have left the process group; these are found if Adopt was called before
+// the guard was started. No other guard may exist, and this process must not have started another
+// child since. Processes of another user cannot be killed, so Sweep waits for them. One second
+// after giveUp was closed, it returns false.
+func Sweep(pid int, giveUp <-chan struct{}) bool {
+	var late <-chan time.Time
+	for {
+		if pid != 0 {
+			_ = unix.Kill(-pid, unix.SIGKILL)
+		}
+		left, _ := descendants(os.Getpid(), others, unhurried)
+		for _, orphan := range left {
+			orphan.signal(unix.SIGKILL)
+			_, _ = unix.Wait4(orphan.pid, nil, unix.WNOHANG, nil) // fails for other children
+		}
+		if len(left) == 0 && (pid == 0 || errors.Is(unix.Kill(-pid, 0), unix.ESRCH)) {
+			return true
+		}
+		select {
+		case <-time.After(again):
+		case <-giveUp:
+			giveUp, late = nil, time.After(time.Second)
+		case <-late:
+			return false
+		}
+	}
 }

@@ -5,6 +5,7 @@ package guard
 import (
 	"errors"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -21,17 +22,17 @@ type job struct {
 // begin starts a command. It returns nil and an error if the command could not be started. The
 // command is the child of the calling thread, which must not end: the parent-death signal depends
 // on it.
-func (l *lines) begin(c *Command) (work, error) {
-	if l.contains() {
-		return l.beginContained(c)
+func (b *backstop) begin(c *Command) (work, error) {
+	if b.contains() {
+		return b.beginContained(c)
 	}
 	attr := &syscall.SysProcAttr{Setpgid: true}
-	l.bind(attr)
+	b.bind(attr)
 	pid, err := c.execute(attr)
 	if err != nil {
 		return nil, err
 	}
-	return &job{pid: pid}, l.tie(pid)
+	return &job{pid: pid}, b.tie(pid)
 }
 
 // execute starts the command with the standard files of this process.
@@ -156,4 +157,27 @@ func ending(status unix.WaitStatus) *Ending {
 // become children of the guard, that is always so.
 func (j *job) nothingLeft() bool {
 	return FindsOrphans || errors.Is(unix.Kill(-j.pid, 0), unix.ESRCH)
+}
+
+// lend gives the terminal to the command's process group, which has stopped for want of it, if the
+// candidate has it. From then on the keys that send signals reach the command alone. So a command
+// that does not use the terminal never has it, and the candidate hears a second Ctrl-C.
+func (j *job) lend() {
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(tty) }()
+	owner, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	if err != nil {
+		return
+	}
+	if candidate, err := unix.Getpgid(os.Getppid()); owner != j.pid && (err != nil || owner != candidate) {
+		return // another program has it
+	}
+	signal.Ignore(unix.SIGTTOU) // the system would stop this process
+	defer signal.Reset(unix.SIGTTOU)
+	if unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, j.pid) == nil {
+		j.signalGroup(unix.SIGCONT)
+	}
 }

@@ -5,11 +5,51 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// Isolate makes a guard run each command in a PID namespace of its own, which ends with the guard.
+// Call it before Start, which returns an error if the system refuses such a namespace. Without the
+// capability CAP_SYS_ADMIN, the guard and its commands are also in a user namespace.
+func Isolate(command *exec.Cmd) {
+	m := asRoot
+	if !administers() {
+		m = asUser
+		uid, gid := os.Geteuid(), os.Getegid()
+		command.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  unix.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+		}
+	}
+	command.Args = append(command.Args, string(m))
+}
+
+// administers reports whether this process has CAP_SYS_ADMIN.
+func administers() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	err := unix.Capget(&header, &data[0])
+	return err == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
+}
+
+// Uncovered returns the processes of a command that may outlive tenure, as a sentence, or an empty
+// text if there are none. The first process of a container ends with all others. Systemd sets
+// SYSTEMD_EXEC_PID for the first process of a unit, and kills the others of the unit when it ends.
+func Uncovered(isolated bool) string {
+	self := os.Getpid()
+	if isolated || self == 1 || os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(self) {
+		return ""
+	}
+	return "processes that leave the command's process group are not ended if tenure and its guard are killed together: --pid-namespace ends them too"
+}
 
 // namespace is a PID namespace for one command, and a mount namespace for its /proc. When its first
 // process, the init, ends, the kernel kills all other processes in it. The init ends with the
@@ -118,12 +158,12 @@ type contained struct {
 	space *namespace
 }
 
-func (l *lines) contains() bool { return l.mode != plain }
+func (b *backstop) contains() bool { return b.mode != plain }
 
 // beginContained is begin for a command in a namespace. The command is a child of the guard, and
 // needs no parent-death signal: the init has one.
-func (l *lines) beginContained(c *Command) (work, error) {
-	n, err := newNamespace(l.mode)
+func (b *backstop) beginContained(c *Command) (work, error) {
+	n, err := newNamespace(b.mode)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +176,7 @@ func (l *lines) beginContained(c *Command) (work, error) {
 		n.discard()
 		return nil, err
 	}
-	return j, l.tie(j.pid)
+	return j, b.tie(j.pid)
 }
 
 // kill needs no search: the end of the init ends all.
@@ -156,4 +196,44 @@ func (j *contained) collect() (end *Ending, empty bool) {
 		j.space.end()
 	}
 	return end, empty
+}
+
+// The init has two files with these numbers.
+const (
+	initUsed = 3 // ends when the command has ended
+	initSays = 4 // receives initReady, or the reason why there can be no init
+
+	initReady = "ready"
+)
+
+// beInit is the first process of a command's PID namespace. It adopts orphans, and returns when the
+// command has ended and no other process of the namespace is left. Because it ignores SIGCHLD, the
+// kernel reaps its children.
+func beInit() error {
+	// the signals for all descendants come here too
+	signal.Ignore(append(Forwarded, unix.SIGCHLD)...)
+	says := os.NewFile(initSays, "says")
+	if err := mountProc(); err != nil {
+		_, _ = io.WriteString(says, err.Error())
+		return err
+	}
+	_, _ = io.WriteString(says, initReady)
+	_ = says.Close()
+	defer KeepSmall(startUp)()
+	_, _ = io.Copy(io.Discard, os.NewFile(initUsed, "used"))
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); errors.Is(err, unix.ECHILD) {
+			return nil
+		}
+	}
+}
+
+// mountProc makes /proc show the processes of this namespace. It also gives this process a name,
+// for people who look at the list of processes.
+func mountProc() error {
+	_ = os.WriteFile("/proc/self/comm", []byte("tenure-init"), 0)
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount its /proc: %w", err)
+	}
+	return nil
 }

@@ -58,7 +58,7 @@ Swap:                   0 kB
 Anonymous:             0 kB
 Swap:                   0 kB
 `
-	want := []part{{0x400000, 0x500000}, {0x600000, 0x700000}}
+	want := []addresses{{0x400000, 0x500000}, {0x600000, 0x700000}}
 	if got := clean([]byte(smaps), "/bin/tenure"); !slices.Equal(got, want) {
 		t.Errorf("%x, want %x", got, want)
 	}

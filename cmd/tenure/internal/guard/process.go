@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,21 +56,21 @@ func Main(args []string) error {
 		return err
 	}
 	in, out := os.NewFile(uintptr(fds[0]), "orders"), os.NewFile(uintptr(fds[1]), "reports")
-	l, err := newLines(m, fds[2], fds[3])
+	k, err := newBackstop(m, fds[2], fds[3])
 	if err != nil {
 		_ = (&pipe{w: out}).send(report{Unable: err.Error()})
 		return err
 	}
-	p := &process{
-		clock: clock.System{}, kernel: l, reports: &pipe{w: out}, child: hearSignals(), timer: time.NewTimer(0),
+	p := &enforcer{
+		clock: clock.System{}, kernel: k, reports: &pipe{w: out}, child: hearSignals(), timer: time.NewTimer(0),
 	}
-	defer KeepSmall(settled)()
+	defer KeepSmall(startUp)()
 	p.serve(in)
 	return nil
 }
 
-// settled is the time after which a guard has started up.
-const settled = time.Second
+// startUp is the time after which a guard has started up.
+const startUp = time.Second
 
 // inherited returns the files of files.theirs. It makes them close-on-exec: none is for the
 // command.
@@ -84,8 +86,8 @@ func inherited(numbers []string) (fds [4]int, err error) {
 	return fds, nil
 }
 
-// process is the guard.
-type process struct {
+// enforcer is the guard: it starts the command and keeps its deadline.
+type enforcer struct {
 	clock   clock.Clock
 	kernel  kernel
 	orders  <-chan order
@@ -103,7 +105,7 @@ type process struct {
 	leftovers *lease
 }
 
-// kernel holds the calls of the system: lines.
+// kernel holds the calls of the system: backstop.
 type kernel interface {
 	begin(c *Command) (work, error)
 	arm(now clock.Reading, next, kill time.Duration)
@@ -144,7 +146,7 @@ var Forwarded = []os.Signal{
 
 // serve obeys the orders that it reads. It returns when there are no more orders, and neither the
 // command nor a descendant of it is left.
-func (p *process) serve(in io.Reader) {
+func (p *enforcer) serve(in io.Reader) {
 	orders := make(chan order)
 	go func() {
 		receive(in, func(o order) { orders <- o })
@@ -155,7 +157,7 @@ func (p *process) serve(in io.Reader) {
 	p.loop()
 }
 
-func (p *process) loop() {
+func (p *enforcer) loop() {
 	for !p.orphaned || p.job != nil {
 		p.act()
 		select {
@@ -173,7 +175,7 @@ func (p *process) loop() {
 	}
 }
 
-func (p *process) obey(o order) {
+func (p *enforcer) obey(o order) {
 	switch {
 	case o.Run != nil:
 		p.pending = o.Run
@@ -196,18 +198,18 @@ func (p *process) obey(o order) {
 }
 
 // ask asks the candidate for the remaining time, which counts from before this question.
-func (p *process) ask() {
+func (p *enforcer) ask() {
 	_ = p.reports.send(report{Question: p.lease.ask(p.clock.Now())})
 }
 
 // candidateGone asks the command to end, since the lease will not be renewed any more. The command
 // has time until the known deadline.
-func (p *process) candidateGone() {
+func (p *enforcer) candidateGone() {
 	p.orders, p.orphaned, p.pending = nil, true, nil
 	p.finish()
 }
 
-func (p *process) forward(f forward) {
+func (p *enforcer) forward(f forward) {
 	if f.All {
 		p.signalAll(syscall.Signal(f.Number))
 		return
@@ -216,7 +218,7 @@ func (p *process) forward(f forward) {
 }
 
 // start starts the pending command once its deadline is known.
-func (p *process) start() {
+func (p *enforcer) start() {
 	c := p.pending
 	if c == nil || !p.lease.known || p.job != nil {
 		return
@@ -249,7 +251,7 @@ func (p *process) start() {
 // guard that runs when the lease is over is not under one, but perhaps late on a busy machine: then
 // it may use the whole reserve. The kernel's timers run on clocks that may be slewed. So a timer
 // that is far away is set earlier, but after the next call of act, which sets it again.
-func (p *process) arm(now clock.Reading, next time.Duration) {
+func (p *enforcer) arm(now clock.Reading, next time.Duration) {
 	reserve := Reserve(p.lease.stop)
 	if p.lease.over(now) > 0 {
 		reserve /= 2
@@ -273,7 +275,7 @@ const (
 
 // act does what is due. It sets one timer that wakes it for the next step, and the kernel's timers
 // in case that this process does not run then.
-func (p *process) act() {
+func (p *enforcer) act() {
 	if p.job == nil {
 		return
 	}
@@ -296,7 +298,7 @@ func (p *process) act() {
 // kill sends SIGKILL to all processes that are known, and then to those that a search finds. From
 // then on the kernel does not kill the guard, however long the search takes: the group is dead, so
 // the guard's death would end no other process, and nothing would look for these.
-func (p *process) kill() {
+func (p *enforcer) kill() {
 	p.killing = true
 	p.job.kill()
 	p.kernel.arm(p.clock.Now(), again, 0)
@@ -306,7 +308,7 @@ func (p *process) kill() {
 }
 
 // killIn returns the time until SIGKILL for the running command or its leftovers.
-func (p *process) killIn(now clock.Reading) time.Duration {
+func (p *enforcer) killIn(now clock.Reading) time.Duration {
 	left := p.lease.kill(now)
 	if p.leftovers != nil {
 		left = min(left, p.leftovers.kill(now))
@@ -316,7 +318,7 @@ func (p *process) killIn(now clock.Reading) time.Duration {
 
 // soon returns the time until the next look at the clock. It is before a far deadline, since timers
 // run on a clock that may be slewed.
-func (p *process) soon(left time.Duration) time.Duration {
+func (p *enforcer) soon(left time.Duration) time.Duration {
 	switch {
 	case FindsOrphans:
 	case p.leftovers != nil:
@@ -331,7 +333,7 @@ func (p *process) soon(left time.Duration) time.Duration {
 }
 
 // finish asks the command to end, once.
-func (p *process) finish() {
+func (p *enforcer) finish() {
 	if p.job != nil && !p.asked {
 		p.asked = true
 		p.signalAll(unix.SIGTERM)
@@ -340,12 +342,12 @@ func (p *process) finish() {
 
 // signalAll sends a signal to the command and all its descendants. The search for them does not
 // delay SIGKILL.
-func (p *process) signalAll(s syscall.Signal) {
+func (p *enforcer) signalAll(s syscall.Signal) {
 	p.job.ask(s, p.killIn(p.clock.Now()))
 }
 
 // collect reports the end of the command, and then the end of all its descendants.
-func (p *process) collect() {
+func (p *enforcer) collect() {
 	if p.job == nil {
 		return
 	}
@@ -365,7 +367,85 @@ func (p *process) collect() {
 }
 
 // tidy ends the processes that the command left behind: they must not act for a former leader.
-func (p *process) tidy() {
+func (p *enforcer) tidy() {
 	p.leftovers = &lease{from: p.clock.Now(), stop: p.lease.stop}
 	p.signalAll(unix.SIGTERM)
+}
+
+// lease is the deadline of the command, as the guard knows it.
+type lease struct {
+	question uint64 // the number of the last question
+	asked    clock.Reading
+
+	known bool
+	from  clock.Reading // counted from here
+	left  time.Duration
+	stop  time.Duration
+}
+
+// ask notes the time of a new question, and returns its number.
+func (l *lease) ask(now clock.Reading) uint64 {
+	l.question, l.asked = l.question+1, now
+	return l.question
+}
+
+// answer takes the time that remained at some moment after the question. It may be less than
+// before. It ignores answers to earlier questions. It also ignores that no time is left if the
+// deadline had passed before the question: otherwise the time to stop would begin again.
+func (l *lease) answer(a left) {
+	if a.Question != l.question || a.Left <= 0 && l.known && l.over(l.asked) <= 0 {
+		return
+	}
+	l.known, l.from, l.left, l.stop = true, l.asked, max(a.Left, 0), a.Stop
+}
+
+// forget drops the remaining time before the next command, as it may be that of another term.
+func (l *lease) forget() { l.known = false }
+
+// over returns the time until the lease's own deadline.
+func (l *lease) over(now clock.Reading) time.Duration {
+	return l.left - now.LeaderSince(l.from.Instant)
+}
+
+// kill returns the time until SIGKILL.
+func (l *lease) kill(now clock.Reading) time.Duration { return l.over(now) + l.stop - Reserve(l.stop) }
+
+// Reserve returns the last part of StopWithin, which is reserved for SIGKILL: a quarter, at most a
+// second. The guard sends SIGKILL when it begins. After half of it the kernel's timer kills a guard
+// that has not run since the lease was over, and after all of it one that has not sent SIGKILL. An
+// overloaded machine was seen to need more than 0.3 s.
+func Reserve(stop time.Duration) time.Duration { return min(stop/4, time.Second) }
+
+// giveBackEvery is the time between two releases of pages. For example, a lost connection touches
+// many pages of the program that are not needed again for days.
+const giveBackEvery = time.Minute
+
+// KeepSmall keeps the memory of a mostly waiting process small. After the time that the process
+// needs to start, it releases free memory, and the pages of the program's own file. It releases
+// these pages again each minute, until stop is called.
+func KeepSmall(after time.Duration) (stop func() bool) {
+	return keepSmall(after, debug.FreeOSMemory, giveBackPages)
+}
+
+func keepSmall(after time.Duration, freeMemory, givePages func()) (stop func() bool) {
+	first := true
+	var stopped atomic.Bool
+	var timer *time.Timer
+	timer = time.AfterFunc(giveBackEvery, func() {
+		if first {
+			// releasing free memory each time would cost more: the collector needs some for its own
+			// work
+			freeMemory()
+		}
+		first = false
+		givePages()
+		if !stopped.Load() {
+			timer.Reset(giveBackEvery)
+		}
+	})
+	timer.Reset(after)
+	return func() bool {
+		stopped.Store(true)
+		return timer.Stop()
+	}
 }

@@ -71,7 +71,7 @@ func inWorld(t *testing.T, play func(w *world)) {
 		var orders, reports net.Conn
 		w.here.orders, orders = net.Pipe()
 		w.here.reports, reports = net.Pipe()
-		p := &process{
+		p := &enforcer{
 			clock: clock.Standard{}, kernel: w, reports: &pipe{w: reports}, child: w.child, timer: time.NewTimer(0),
 		}
 		go func() {

@@ -41,7 +41,7 @@ func TestFailuresInARow(t *testing.T) {
 		{"it ran for long", guard.Ending{Code: 1}, healthy, 0},
 		{"it has done its work", guard.Ending{}, 0, 0},
 	} {
-		r := &tour{ended: &c.end, lasted: c.lasted}
+		r := &commandRun{ended: &c.end, lasted: c.lasted}
 		if got := r.failures(3); got != c.want {
 			t.Errorf("%s: %d failures after 3, want %d", c.why, got, c.want)
 		}
@@ -52,17 +52,17 @@ func TestRestarts(t *testing.T) {
 	for _, c := range []struct {
 		why     string
 		restart Restart
-		tour    tour
+		run     commandRun
 		want    bool
 	}{
-		{"the default", "", tour{own: true, ended: &guard.Ending{Code: 1}}, false},
-		{"never", RestartNever, tour{own: true, ended: &guard.Ending{Code: 1}}, false},
-		{"it failed", RestartOnFailure, tour{own: true, ended: &guard.Ending{Code: 1}}, true},
-		{"it did its work", RestartOnFailure, tour{own: true, ended: &guard.Ending{}}, false},
-		{"always", RestartAlways, tour{own: true, ended: &guard.Ending{}}, true},
-		{"the guard has ended it", RestartAlways, tour{ended: &guard.Ending{Signal: 9}}, false},
+		{"the default", "", commandRun{own: true, ended: &guard.Ending{Code: 1}}, false},
+		{"never", RestartNever, commandRun{own: true, ended: &guard.Ending{Code: 1}}, false},
+		{"it failed", RestartOnFailure, commandRun{own: true, ended: &guard.Ending{Code: 1}}, true},
+		{"it did its work", RestartOnFailure, commandRun{own: true, ended: &guard.Ending{}}, false},
+		{"always", RestartAlways, commandRun{own: true, ended: &guard.Ending{}}, true},
+		{"the guard has ended it", RestartAlways, commandRun{ended: &guard.Ending{Signal: 9}}, false},
 	} {
-		if got := (&Wrapper{Options: Options{Restart: c.restart}}).restarts(&c.tour); got != c.want {
+		if got := (&Wrapper{Options: Options{Restart: c.restart}}).restarts(&c.run); got != c.want {
 			t.Errorf("%s: %v", c.why, got)
 		}
 	}
@@ -90,7 +90,7 @@ func TestLinger(t *testing.T) {
 				w.stop, w.halt = context.WithCancel(t.Context())
 				defer w.leave()
 				defer w.halt()
-				r := &tour{w: w, begun: begun, ended: &guard.Ending{Code: c.code}}
+				r := &commandRun{w: w, begun: begun, ended: &guard.Ending{Code: c.code}}
 				time.Sleep(c.lasted)
 				w.endLater(r)
 				if c.signal != 0 {

@@ -5,7 +5,9 @@ package wrap
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -83,7 +85,7 @@ func New(o Options) (*Wrapper, error) {
 // and the command has ended. It returns the exit code, and with CodeFailed the reason.
 func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
 	w.election = e
-	defer guard.KeepSmall(settled)()
+	defer guard.KeepSmall(startUp)()
 	err = e.Run(w.ctx, w.lead)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,9 +95,9 @@ func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
 	return w.code, nil
 }
 
-// settled is the time after which a candidate has started up. Connecting to the store needs memory
+// startUp is the time after which a candidate has started up. Connecting to the store needs memory
 // that waiting does not.
-const settled = 5 * time.Second
+const startUp = 5 * time.Second
 
 // Close ends the guard.
 func (w *Wrapper) Close() { w.present().Close() }
@@ -135,7 +137,7 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 			w.end(CodeFailed)
 			return err
 		}
-		r := &tour{w: w, term: t, log: w.Log.With("term", t.Token())}
+		r := &commandRun{w: w, term: t, log: w.Log.With("term", t.Token())}
 		r.follow(ctx)
 		if !w.restarts(r) {
 			return w.conclude(r)
@@ -152,7 +154,7 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 
 // conclude decides how to go on. If the wrapper has to end, it ends the campaign first. Otherwise
 // the election would go on if the lease were lost at that moment.
-func (w *Wrapper) conclude(r *tour) error {
+func (w *Wrapper) conclude(r *commandRun) error {
 	switch {
 	case r.failed != nil && !r.failed.Passing:
 		return w.stepAside(r)
@@ -229,3 +231,134 @@ const LeastStopWithin = 100 * time.Millisecond
 // StopWithin returns the default of --stop-within: the part of the lease in which the command ends
 // after the lease is lost.
 func StopWithin(lease time.Duration) time.Duration { return min(lease/5, 5*time.Second) }
+
+// Restart says after which ends the command is run again, while this process keeps leading.
+type Restart string
+
+// The kinds of restart.
+const (
+	RestartNever     Restart = "never"
+	RestartOnFailure Restart = "on-failure" // an exit code other than 0, or a signal
+	RestartAlways    Restart = "always"
+)
+
+// Restarts are all values of Restart.
+var Restarts = []Restart{RestartNever, RestartOnFailure, RestartAlways}
+
+// The limits for a command that fails repeatedly.
+const (
+	firstPause = time.Second
+	// healthy is the length of a run after which the pauses begin again at firstPause.
+	healthy = 10 * time.Second
+	// mostFailures is the number of failures in a row, each before healthy, after which other
+	// candidates get their turn.
+	mostFailures = 5
+)
+
+// The least time from the start of the command to the end of this process. A supervisor may start
+// this process again at once, and then leadership would move with each start.
+const (
+	leastFailed = 5 * time.Second
+	leastDone   = time.Second // if the command has ended with code 0
+)
+
+// pause returns the time before the next run, after so many failures in a row.
+func pause(failures int) time.Duration {
+	return jitter(firstPause << max(failures-1, 0))
+}
+
+// jitter adds up to a quarter at random, so that machines that fail together do not restart
+// together.
+func jitter(d time.Duration) time.Duration { return d + rand.N(d/4) }
+
+// restarts reports whether the command is to be run again in this term.
+func (w *Wrapper) restarts(r *commandRun) bool {
+	if !r.own || w.asked() != 0 {
+		return false
+	}
+	return w.Restart == RestartAlways || w.Restart == RestartOnFailure && r.code() != 0
+}
+
+// failures returns the number of failures in a row that came soon after the start.
+func (r *commandRun) failures(before int) int {
+	if r.code() == 0 || r.lasted >= healthy {
+		return 0
+	}
+	return before + 1
+}
+
+// rest waits while no command runs and the lease is still renewed. It returns false if the work has
+// to finish before the pause is over.
+func (r *commandRun) rest(ctx context.Context, d time.Duration) bool {
+	r.log.Warn("the command is restarted after a pause", "pause", d.Round(time.Millisecond))
+	select {
+	case <-time.After(d):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// interrupted ends a term during a pause between two runs.
+func (w *Wrapper) interrupted() error {
+	if w.Once && w.asked() == 0 {
+		w.end(CodeLost)
+	}
+	return nil
+}
+
+// stepAside gives up leadership for a while, because the command cannot do its work on this
+// machine. It may work on another one.
+func (w *Wrapper) stepAside(r *commandRun) error {
+	if w.Once || w.asked() != 0 {
+		w.endLater(r)
+		return nil
+	}
+	w.complain(r.log, "the command fails on this machine: other candidates get their turn")
+	return tenure.ErrDecline
+}
+
+// complain logs an error that may come again in each term, ever less often and with a count:
+// without other candidates this one wins one term after the other.
+func (w *Wrapper) complain(log *slog.Logger, text string, attrs ...any) {
+	times := w.troubles.Admit(loglimit.Cause(fmt.Sprint(text, attrs), ""), time.Since(w.begun))
+	if times > 1 {
+		attrs = append(attrs, "times", times)
+	}
+	if times > 0 {
+		log.Error(text, attrs...)
+	}
+}
+
+// endLater ends the campaign with the command's exit code. It also sets the time before which
+// Linger does not return.
+func (w *Wrapper) endLater(r *commandRun) {
+	least := leastDone
+	code := r.code()
+	if r.failed != nil {
+		code = startCode(r.failed)
+	}
+	if code != 0 {
+		least = leastFailed
+	}
+	if w.asked() == 0 {
+		w.linger = r.begun.Add(jitter(least))
+	}
+	w.end(code)
+}
+
+// Linger waits until this process may end. Otherwise a supervisor that starts it again at once,
+// over and over, would move leadership as often. Call it after Run and after the store is closed. A
+// signal ends the wait.
+func (w *Wrapper) Linger() {
+	left := time.Until(w.linger)
+	if left <= 0 {
+		return
+	}
+	w.Log.Info("the command ended soon after its start, or was not started: tenure waits before it exits, so that leadership does not move at each restart by a supervisor",
+		"wait", left.Round(time.Millisecond))
+	select {
+	case <-time.After(left):
+	case <-w.stop.Done():
+	}
+}

@@ -1,0 +1,142 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/tenure-go/tenure/clock"
+	"golang.org/x/sys/unix"
+)
+
+// FindsOrphans is true where descendants whose parents have ended become children of the guard, and
+// after its death those of the candidate.
+const FindsOrphans = true
+
+// backstop is what the kernel does if the guard does not act: two timers and the tripwire. See the
+// package comment.
+type backstop struct {
+	// They send this process SIGCONT and SIGKILL.
+	wakes, kills int32
+	// the end of the tripwire that sends the signal; each command inherits it, which keeps it open
+	trip int
+	mode mode
+}
+
+// sigevent has the kernel's layout, on machines of 64 and 32 bits.
+type sigevent struct {
+	value  uintptr
+	signo  int32
+	notify int32
+	_      [64 - 8 - unsafe.Sizeof(uintptr(0))]byte
+}
+
+// newBackstop makes orphans become children of this process, and gives it the timers. Its error names
+// the missing system call. It also makes a first PID namespace if commands need one.
+func newBackstop(m mode, held, tied int) (*backstop, error) {
+	if lookAt(os.Getpid()).parent == 0 {
+		return nil, errors.New("find the processes of the command: /proc is missing; mount it")
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become the child subreaper (PR_SET_CHILD_SUBREAPER): %w", err)
+	}
+	b := &backstop{mode: m}
+	if err := errors.Join(newTimer(unix.SIGCONT, &b.wakes), newTimer(unix.SIGKILL, &b.kills)); err != nil {
+		return nil, err
+	}
+	var err error
+	// stays open when a command is executed
+	if b.trip, err = unix.FcntlInt(uintptr(tied), unix.F_DUPFD, high); err != nil {
+		return nil, fmt.Errorf("keep the tripwire: %w", err)
+	}
+	if err = raise(held, b.trip+1); err != nil {
+		return nil, fmt.Errorf("keep the tripwire: %w", err)
+	}
+	if b.contains() {
+		n, err := newNamespace(m)
+		if err != nil {
+			return nil, err
+		}
+		n.discard()
+	}
+	// for people who look at the list of processes
+	_ = os.WriteFile("/proc/self/comm", []byte("tenure-guard"), 0)
+	return b, nil
+}
+
+// raise gives a file a higher number. When Linux kills a process, it closes the files with higher
+// numbers first. So one end of the tripwire closes while the other is still open and can send the
+// signal. That matters when the guard is the last process with the other end: the candidate is
+// dead, and the command has closed its inherited files.
+func raise(fd, least int) error {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, least); err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// bind makes the kernel kill the command itself when the guard ends.
+func (b *backstop) bind(attr *syscall.SysProcAttr) { attr.Pdeathsig = unix.SIGKILL }
+
+// tie makes the kernel kill the command's group when the guard ends.
+func (b *backstop) tie(group int) error {
+	fd := uintptr(b.trip)
+	flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(fd, unix.F_SETFL, flags|unix.O_ASYNC)
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(fd, unix.F_SETSIG, int(unix.SIGKILL))
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(fd, unix.F_SETOWN, -group)
+	}
+	return err
+}
+
+// arm makes the kernel continue the guard before its next step is due, and then again and again,
+// but not so often that this costs time. It makes the kernel kill the guard later. Both times count
+// from the reading. With 0 for kill, the kernel does not kill it.
+func (b *backstop) arm(now clock.Reading, next, kill time.Duration) {
+	_ = set(b.wakes, now.Boot+next-next/4, max(next/4, again))
+	if kill > 0 {
+		kill += now.Boot
+	}
+	_ = set(b.kills, kill, 0)
+}
+
+// disarm stops the timers and the tripwire, after the command and its descendants have ended.
+func (b *backstop) disarm() {
+	_ = set(b.wakes, 0, 0)
+	_ = set(b.kills, 0, 0)
+	_, _ = unix.FcntlInt(uintptr(b.trip), unix.F_SETOWN, 0)
+}
+
+// newTimer makes a timer that sends this process a signal.
+func newTimer(s unix.Signal, timer *int32) error {
+	event := sigevent{signo: int32(s)} // SIGEV_SIGNAL is 0
+	// CLOCK_BOOTTIME goes on while the machine sleeps.
+	_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_BOOTTIME, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(timer)))
+	if errno != 0 {
+		return fmt.Errorf("make a timer: %w", errno)
+	}
+	if err := set(*timer, 0, 0); err != nil {
+		return fmt.Errorf("set a timer: %w", err)
+	}
+	return nil
+}
+
+// set makes a timer fire at this time of CLOCK_BOOTTIME, and then at intervals unless these are 0.
+// At 0 it never fires. If this works for a new timer, it cannot fail later.
+func set(timer int32, at, interval time.Duration) error {
+	const absolute = 1 // TIMER_ABSTIME
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at)), Interval: unix.NsecToTimespec(int64(interval))}
+	_, _, errno := unix.Syscall6(unix.SYS_TIMER_SETTIME, uintptr(timer), absolute, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

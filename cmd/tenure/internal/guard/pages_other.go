@@ -1,6 +1,0 @@
-//go:build !linux
-
-package guard
-
-// giveBackPages does nothing here.
-func giveBackPages() {}

@@ -1,0 +1,219 @@
+//go:build unix
+
+package wrap
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"golang.org/x/sys/unix"
+)
+
+// commandRun is one run of the command, in one term.
+type commandRun struct {
+	w    *Wrapper
+	term *tenure.Term
+	log  *slog.Logger
+	run  *guard.Run
+	pid  int         // of the command; 0 until it has started
+	late *time.Timer // fires if the guard has not reported anything
+
+	asked  bool              // the command was asked to finish
+	failed *guard.StartError // the command could not be started; else nil
+	ended  *guard.Ending     // nil until the command has ended
+	own    bool              // the command ended by itself, while this process led
+	empty  bool              // no descendant of the command is left
+	begun  time.Time         // when the run was ordered
+	lasted time.Duration     // from begun to the command's end
+}
+
+// follow runs the command, and returns when neither it nor a descendant of it is left.
+func (r *commandRun) follow(ctx context.Context) {
+	g := r.w.present()
+	r.begun = time.Now()
+	// set before the order, since a guard that hangs may not read that
+	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.abandon(g) })
+	defer r.late.Stop()
+	r.run = g.Run(r.command(), r.term.Remaining, r.w.StopWithin)
+	r.w.work(g)
+	defer r.w.work(nil)
+	defer reclaim()
+	soft, hard, renewed, atOnce := ctx.Done(), r.term.Context().Done(), r.term.Renewed(), r.w.atOnce
+	for {
+		select {
+		case e, ok := <-r.run.Events:
+			if !ok {
+				r.finished(g)
+				return
+			}
+			r.hear(e)
+		case <-renewed:
+			renewed = r.nextRenewal()
+			g.Renewed()
+		case <-soft:
+			soft = nil
+			r.ask(g, context.Cause(ctx))
+		case <-atOnce:
+			atOnce = nil
+			g.Kill()
+			defer time.AfterFunc(killWithin, g.Abandon).Stop()
+		case <-hard: // the guard knows this deadline from the last renewal
+			hard = nil
+			defer time.AfterFunc(r.last(), g.Abandon).Stop()
+		}
+	}
+}
+
+// killWithin is the time for a guard to kill a command at once. A guard that takes longer is
+// stopped or hangs. Then it is killed itself, which ends the command.
+const killWithin = time.Second
+
+// last returns the time after the deadline of a term at which a guard that still runs a command is
+// killed: later than the guard's own SIGKILL, and before any other candidate leads.
+func (r *commandRun) last() time.Duration {
+	stop := r.w.StopWithin
+	return stop - guard.Reserve(stop)/2
+}
+
+// leastPatience is the least time for a guard to answer, also if the term is over already.
+const leastPatience = 100 * time.Millisecond
+
+// command returns the command, with the election, the ID and the token in its environment.
+func (r *commandRun) command() guard.Command {
+	return guard.NewCommand(r.w.Path, r.w.Args, append(r.w.environment(),
+		"TENURE_ELECTION="+r.term.Election(), "TENURE_ID="+r.w.election.ID(), "TENURE_TOKEN="+token(r.term)))
+}
+
+// nextRenewal returns nil when the term is over.
+func (r *commandRun) nextRenewal() <-chan struct{} {
+	next := r.term.Renewed()
+	if r.term.Err() != nil {
+		return nil
+	}
+	return next
+}
+
+// ask asks the command to finish. If the lease is lost, it only logs that: then the guard asks the
+// command, and ends it in time.
+func (r *commandRun) ask(g *guard.Guard, why error) {
+	if r.term.Err() != nil {
+		r.log.Warn("lost: the command is stopped", "cause", r.term.Err())
+		return
+	}
+	s := r.w.asked()
+	if s == 0 {
+		s = syscall.SIGTERM
+	}
+	r.asked = true
+	r.log.Info("asked to leave: the command is asked to finish", "cause", why, "signal", s.String())
+	g.Signal(s, true)
+}
+
+// abandon kills a guard that has not even started the command: it hangs or is stopped. The next
+// term gets another one.
+func (r *commandRun) abandon(g *guard.Guard) {
+	r.log.Error("the guard does not answer: it is killed")
+	g.Abandon()
+}
+
+func (r *commandRun) hear(e guard.Event) {
+	r.late.Stop()
+	switch {
+	case e.Started != 0:
+		r.pid = e.Started
+		r.log.Info("command started", "pid", r.pid)
+	case e.Failed != nil:
+		r.failed = explained(r.w.Path, e.Failed)
+		r.w.complain(r.log, "command not started", "cause", r.failed)
+	case e.Ended != nil:
+		r.lasted = time.Since(r.begun)
+		r.ended, r.own = e.Ended, !r.asked && !e.Ended.Forced && r.term.Err() == nil
+		r.log.Info("command ended", "pid", r.pid, "code", e.Ended.ExitCode())
+	case e.Empty:
+		r.empty = true
+	}
+}
+
+// code returns the command's exit code, or 0 if there was no command.
+func (r *commandRun) code() int {
+	if r.ended == nil {
+		return 0
+	}
+	return r.ended.ExitCode()
+}
+
+// sweep waits for the remaining processes, because nothing may be released before they end. If they
+// never end, a second signal ends this process, and the lease expires.
+func (r *commandRun) sweep() {
+	defer time.AfterFunc(killWithin, func() {
+		r.log.Error("processes of the command cannot be killed: tenure waits until they end", "pid", r.pid)
+	}).Stop()
+	if !guard.Sweep(r.pid, r.w.atOnce) {
+		r.w.Quit(CodeFailed)
+	}
+}
+
+// finished makes sure that no descendant of the command is left, if the guard has died.
+func (r *commandRun) finished(g *guard.Guard) {
+	if r.empty {
+		return
+	}
+	<-g.Dead()
+	if r.term.Remaining() <= 0 { // the kernel or this process has killed it, as intended
+		r.log.Warn("the lease ran out while the guard could not act, for example while the machine was suspended: the guard and what is left of the command are killed", "cause", g.Err())
+	} else {
+		r.log.Error("the guard died: what is left of the command is killed", "cause", g.Err())
+	}
+	r.sweep()
+	if r.ended == nil && r.pid != 0 {
+		r.ended = &guard.Ending{Signal: int(syscall.SIGKILL), Forced: true}
+	}
+}
+
+// told are the variables that are set for the command.
+var told = []string{"TENURE_ELECTION", "TENURE_ID", "TENURE_TOKEN"}
+
+// environment returns this process's environment, without Unset and the variables that are set
+// again: some programs use the first of two variables with the same name.
+func (w *Wrapper) environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(told, name) || slices.Contains(w.Unset, name)
+	})
+}
+
+func token(t *tenure.Term) string { return strconv.FormatUint(t.Token(), 10) }
+
+// unsuspended keeps Ctrl-Z from stopping this process until the returned function is called: the
+// time of the lease would go on.
+func unsuspended() (until func()) {
+	signal.Ignore(unix.SIGTSTP)
+	return func() { signal.Reset(unix.SIGTSTP) }
+}
+
+// reclaim takes the terminal back if the guard has lent it to a command that is gone. It ignores
+// SIGTTOU, by which the system would stop a background process that does this.
+func reclaim() {
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(tty) }()
+	owner, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	if err != nil || !errors.Is(unix.Kill(-owner, 0), unix.ESRCH) {
+		return
+	}
+	signal.Ignore(unix.SIGTTOU)
+	defer signal.Reset(unix.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, unix.Getpgrp())
+}
