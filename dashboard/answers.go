@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/internal/records"
 	"github.com/tenure-go/tenure/internal/story"
 	"github.com/tenure-go/tenure/internal/units"
@@ -160,7 +161,7 @@ type timeLeft struct {
 
 // recordRow is the record in the store.
 type recordRow struct {
-	Kind    string           `json:"kind"`
+	Kind    admin.Kind       `json:"kind"`
 	Text    string           `json:"text,omitempty"`
 	Bytes   int              `json:"bytes,omitempty"` // the size of the whole record
 	Digest  string           `json:"digest,omitempty"`
@@ -222,7 +223,7 @@ func (e *election) timeLeft(now time.Time) *timeLeft {
 }
 
 func (e *election) recordRow() recordRow {
-	r := recordRow{Kind: "absent", Text: readable(e.value), Bytes: e.size, Digest: e.digest}
+	r := recordRow{Kind: admin.Absent, Text: readable(e.value), Bytes: e.size, Digest: e.digest}
 	if len(e.value) == 0 {
 		return r
 	}
@@ -230,15 +231,15 @@ func (e *election) recordRow() recordRow {
 	r.Updated, r.Request = read.Updated, read.Wish()
 	switch {
 	case read.Held():
-		r.Kind = "held"
+		r.Kind = admin.Held
 	case read.Released:
-		r.Kind = "released"
+		r.Kind = admin.Released
 	case read.Vacant():
-		r.Kind = "vacant"
+		r.Kind = admin.Vacant
 	default:
-		r.Kind = "foreign"
+		r.Kind = admin.Foreign
 		if json.Valid(e.value) {
-			r.Kind = "malformed"
+			r.Kind = admin.Malformed
 		}
 	}
 	return r

@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/records"
 	"github.com/tenure-go/tenure/internal/story"
+	"github.com/tenure-go/tenure/internal/units"
 )
 
 // Limits of the data that is kept for one election.
@@ -353,18 +354,18 @@ func (e *election) closeTerm(next *story.Item) {
 	t.Ended = endUnknown
 	if how, ok := endings[next.Text]; ok {
 		t.Ended = how
-		t.setTimes(next, e.late())
+		t.setTimes(next, story.Late(e.pushed, e.lease, e.interval))
 	}
 	e.keepTerm()
 }
 
 // setTimes takes the times of the change to the next leader.
 func (t *term) setTimes(next *story.Item, late time.Duration) {
-	took := millis(next.Took)
-	t.Took, t.TookAtLeast, t.Down = &took, next.TookAtLeast, millis(next.Downtime)
+	took := units.Millis(next.Took)
+	t.Took, t.TookAtLeast, t.Down = &took, next.TookAtLeast, units.Millis(next.Downtime)
 	t.Tardy = story.Tardy(next.Took, next.Least, late)
 	if next.Least >= 0 {
-		least := millis(next.Least)
+		least := units.Millis(next.Least)
 		t.Least = &least
 	}
 	if next.Text == story.Silence && !next.TookAtLeast {
@@ -378,14 +379,6 @@ func (t *term) silentFrom(renewed time.Time) {
 		renewed = t.From
 	}
 	t.Renewed = &renewed
-}
-
-// late is the time by which reads may delay a change of leader, and its sight.
-func (e *election) late() time.Duration {
-	if e.pushed {
-		return 0
-	}
-	return e.lease + e.interval
 }
 
 // endOpenTerm ends the last term if it is open.
@@ -475,10 +468,9 @@ func (e *election) addEvent(f *story.Item) {
 	case story.Alarm:
 		text, detail = e.alarm.Reason, e.alarm.Detail
 	case story.Elected:
-		if !f.Confirmed.IsZero() {
-			at = f.Confirmed
+		if at, text = f.Seen(), f.After("did not renew"); text == "" && f.AtLeast {
+			text = "it led before it was first seen"
 		}
-		text = circumstances(f)
 		if n := len(e.events) - 1; n >= 0 && e.events[n].What == vacancy && f.At.Sub(e.events[n].At) < briefVacancy {
 			e.lastID, e.events = e.events[n].ID-1, e.events[:n] // omit a brief vacancy
 		}
@@ -493,23 +485,6 @@ func (e *election) addEvent(f *story.Item) {
 	e.history.add(line{Source: e.key.Source, Name: e.key.Name, Event: &one})
 }
 
-// circumstances says how the former term ended, as text for an election.
-func circumstances(f *story.Item) string {
-	switch f.Text {
-	case "":
-		if f.AtLeast {
-			return "it led before it was first seen"
-		}
-	case story.Graceful:
-		return "after " + f.Before.ID + " released the lease"
-	case story.Forced:
-		return "after the record of " + f.Before.ID + " was deleted"
-	case story.Silence:
-		return "after " + f.Before.ID + " did not renew"
-	}
-	return ""
-}
-
 // record decodes the value for display.
 func (e *election) record() records.Record { return records.Read(driver.Entry{Value: e.value}) }
 
@@ -520,5 +495,3 @@ func bounded[T any](all []T, most int) []T {
 	}
 	return slices.Clone(all[len(all)-most*3/4:])
 }
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -33,8 +33,6 @@ func Report(elections func() []*tenure.Election) http.Handler {
 const (
 	reportEvery  = 10 * time.Second
 	reportWithin = 5 * time.Second
-	// maxAsking is how many processes with one name are asked at once.
-	maxAsking = 32
 	// If more than maxChanges elections change at once, the change is reported for the source.
 	maxChanges = 64
 )
@@ -84,27 +82,17 @@ func (r *reports) run(ctx context.Context, url string) {
 func (r *reports) readAll(ctx context.Context, url string) {
 	bounded, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	found, err := members.Resolve(bounded, url)
-	if err != nil {
-		found = nil
+	take := func(url string, reported []tenure.Member, err error) {
+		if ctx.Err() == nil {
+			r.take(url, reported, err)
+		}
 	}
-	r.keep(url, found, err != nil)
-	if err != nil && ctx.Err() == nil {
-		r.take(url, nil, err)
-	}
-	var all sync.WaitGroup
-	slots := make(chan struct{}, maxAsking)
-	for _, one := range found {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			reported, err := members.Read(bounded, r.client, one, r.shows)
-			if ctx.Err() == nil {
-				r.take(one.URL, reported, err)
-			}
-		})
-	}
-	all.Wait()
+	members.ReadAll(bounded, r.client, []string{url}, r.shows, func(url string, at []members.Address, err error) {
+		r.keep(url, at, err != nil)
+		if err != nil {
+			take(url, nil, err)
+		}
+	}, func(at members.Address, reported []tenure.Member, err error) { take(at.URL, reported, err) })
 }
 
 // keep forgets the processes of a URL that its name no longer has. If the lookup failed, it keeps
@@ -170,17 +158,11 @@ func changedElections(was, now []tenure.Member) map[string]struct{} {
 // memberRow is a member on the page.
 type memberRow struct {
 	tenure.Member
-	Known string    `json:"known"` // knownAnswered or knownReported
+	Known string    `json:"known"` // members.Answered or Reported
 	From  string    `json:"from,omitempty"`
 	At    time.Time `json:"at"`
 	Since string    `json:"no_report,omitempty"` // why there is no later report
 }
-
-// The ways in which a candidate is known, besides the terms that it has led.
-const (
-	knownAnswered = "answered"
-	knownReported = "reported"
-)
 
 // members returns the members of an election: those that answered, and those that report but did
 // not answer.
@@ -188,17 +170,14 @@ func (r *reports) members(election string) []memberRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.answers.rows(election)
-	answered := map[string]bool{}
-	for _, m := range all {
-		answered[m.Incarnation] = true
-	}
 	for address, report := range r.byAddress {
 		for _, m := range report.members {
-			if m.Election == election && (m.Incarnation == "" || !answered[m.Incarnation]) {
-				all = append(all, memberRow{m, knownReported, members.Shown(address), report.at, report.problem})
+			if m.Election == election {
+				all = append(all, memberRow{m, members.Reported, members.Shown(address), report.at, report.problem})
 			}
 		}
 	}
+	all = members.Once(all, func(m memberRow) (known, incarnation string) { return m.Known, m.Incarnation })
 	slices.SortFunc(all, func(a, b memberRow) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.From, b.From)) })
 	return all
 }
@@ -284,7 +263,7 @@ func (a *answers) rows(election string) []memberRow {
 	all := []memberRow{}
 	if of := a.byElection[election]; of != nil {
 		for _, m := range of.members {
-			all = append(all, memberRow{Member: m, Known: knownAnswered, At: of.at, Since: of.problem})
+			all = append(all, memberRow{Member: m, Known: members.Answered, At: of.at, Since: of.problem})
 		}
 	}
 	return all

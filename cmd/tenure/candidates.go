@@ -23,16 +23,14 @@ import (
 
 const (
 	askWithin  = 3 * time.Second // candidates, over the store
-	readWithin = 2 * time.Second // the report of a process
-	// maxReading is how many reports are read at once.
-	maxReading = 32
+	readWithin = 2 * time.Second // the reports of processes
 )
 
 // candidate is one candidate, as --json has it. Only a candidate itself knows its state, whether it
 // is eligible, and so on.
 type candidate struct {
 	ID          string       `json:"id"`
-	Known       string       `json:"known"`          // knownAnswered, knownReported or knownLed
+	Known       string       `json:"known"`          // members.Answered, members.Reported or knownLed
 	From        string       `json:"from,omitempty"` // the URL of a report
 	State       tenure.State `json:"state,omitempty"`
 	Eligible    *bool        `json:"eligible,omitempty"`
@@ -45,12 +43,8 @@ type candidate struct {
 	incarnation string
 }
 
-// The ways in which a candidate is known.
-const (
-	knownAnswered = "answered"
-	knownReported = "reported"
-	knownLed      = "led"
-)
+// knownLed says that a candidate is known by the record alone, besides the ways of package members.
+const knownLed = "led"
 
 func candidateOf(m *tenure.Member, known, from string) candidate {
 	c := candidate{
@@ -112,7 +106,7 @@ func (f *found) ask(ctx context.Context, store driver.Presence, election string,
 	case err != nil:
 		f.problems = append(f.problems, fault.Masked(err.Error()))
 	}
-	f.add(members.Answers(texts, wanted), knownAnswered, "")
+	f.add(members.Answers(texts, wanted), members.Answered, "")
 }
 
 // add runs under the lock.
@@ -127,53 +121,23 @@ func (f *found) add(all []tenure.Member, known, from string) {
 func (f *found) readAll(ctx context.Context, m *memberFlags, wanted func(string) bool) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	client := m.client()
-	var tasks sync.WaitGroup
-	defer tasks.Wait()
-	slots := make(chan struct{}, maxReading)
-	for _, url := range m.addresses {
-		at, err := members.Resolve(ctx, url)
+	take := func(url string, all []tenure.Member, err error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		if err != nil {
-			f.silent(url, err)
+			f.problems = append(f.problems, members.Shown(url)+": "+members.Shortened(err.Error()))
 		}
-		for _, one := range at {
-			slots <- struct{}{}
-			tasks.Go(func() {
-				defer func() { <-slots }()
-				all, err := members.Read(ctx, client, one, wanted)
-				if err != nil {
-					f.silent(one.URL, err)
-				}
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				f.add(all, knownReported, members.Shown(one.URL))
-			})
-		}
+		f.add(all, members.Reported, members.Shown(url))
 	}
-}
-
-// silent notes that a process does not report.
-func (f *found) silent(url string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.problems = append(f.problems, members.Shown(url)+": "+members.Shortened(err.Error()))
+	members.ReadAll(ctx, m.client(), m.addresses, wanted, func(url string, _ []members.Address, err error) { take(url, nil, err) },
+		func(at members.Address, all []tenure.Member, err error) { take(at.URL, all, err) })
 }
 
 // of returns the candidates of an election: one entry for each that both answered and reported, and
 // the last leader if it is known by the record alone.
 func (f *found) of(election, lastLeader string) present {
 	p := present{none: f.none()}
-	answered := map[string]bool{}
-	for _, c := range f.all[election] {
-		if c.Known == knownAnswered {
-			answered[c.incarnation] = true
-		}
-	}
-	for _, c := range f.all[election] {
-		if c.Known == knownAnswered || c.incarnation == "" || !answered[c.incarnation] {
-			p.Candidates = append(p.Candidates, c)
-		}
-	}
+	p.Candidates = members.Once(f.all[election], func(c candidate) (known, incarnation string) { return c.Known, c.incarnation })
 	isLast := func(c candidate) bool { return c.ID == lastLeader }
 	if lastLeader != "" && !slices.ContainsFunc(p.Candidates, isLast) {
 		p.Candidates = append(p.Candidates, candidate{ID: lastLeader, Known: knownLed})

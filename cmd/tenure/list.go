@@ -20,6 +20,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/members"
 )
 
 const aboutList = `Lists all elections of a store, each with its leader. It takes part in no election and writes nothing.
@@ -244,7 +245,7 @@ func (p present) count() string {
 		n[c.Known]++
 	}
 	var all []string
-	for _, known := range []string{knownAnswered, knownReported} {
+	for _, known := range []string{members.Answered, members.Reported} {
 		if n[known] > 0 {
 			all = append(all, fmt.Sprint(n[known], " ", known))
 		}

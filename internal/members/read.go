@@ -10,7 +10,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/internal/record"
@@ -22,6 +24,54 @@ const (
 	maxMembers = 10_000
 	maxReason  = 1 << 10 // in bytes
 )
+
+// The ways in which a candidate is known, besides the terms that it has led.
+const (
+	Answered = "answered" // it answered over the store
+	Reported = "reported" // its process reports it at a URL
+)
+
+// Once leaves out the reports of candidates that have also answered. The function of returns how an
+// entry is known, and its incarnation.
+func Once[T any](all []T, of func(T) (known, incarnation string)) []T {
+	answered := map[string]bool{"": false}
+	for _, one := range all {
+		if known, incarnation := of(one); known == Answered && incarnation != "" {
+			answered[incarnation] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool {
+		known, incarnation := of(one)
+		return known == Reported && answered[incarnation]
+	})
+}
+
+// maxReading is how many reports are read at once.
+const maxReading = 32
+
+// ReadAll reads the reports of all processes that the URLs stand for now. It calls found with the
+// addresses of each URL, or with the reason why they are not known, and took with the report at
+// each address, or with the reason why there is none. The calls of took may be concurrent.
+func ReadAll(
+	ctx context.Context, client *http.Client, urls []string, wanted func(election string) bool,
+	found func(url string, at []Address, err error), took func(at Address, all []tenure.Member, err error),
+) {
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	slots := make(chan struct{}, maxReading)
+	for _, url := range urls {
+		at, err := Resolve(ctx, url)
+		found(url, at, err)
+		for _, one := range at {
+			slots <- struct{}{}
+			tasks.Go(func() {
+				defer func() { <-slots }()
+				all, err := Read(ctx, client, one, wanted)
+				took(one, all, err)
+			})
+		}
+	}
+}
 
 // Read requests the report at an address, see dashboard.Report. Members of elections that are not
 // wanted are left out. The client should follow no redirect.

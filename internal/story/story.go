@@ -86,6 +86,28 @@ type Item struct {
 	Request *records.Request
 }
 
+// Seen returns when an Elected was seen: a leader that was only named leads since before it renewed.
+func (i *Item) Seen() time.Time {
+	if i.Confirmed.After(i.At) {
+		return i.Confirmed
+	}
+	return i.At
+}
+
+// After says how the term before an Elected ended, if that is known. Silent describes a leader that
+// did not renew.
+func (i *Item) After(silent string) string {
+	switch i.Text {
+	case Graceful:
+		return "after " + i.Before.ID + " released the lease"
+	case Forced:
+		return "after the record of " + i.Before.ID + " was deleted"
+	case Silence:
+		return "after " + i.Before.ID + " " + silent
+	}
+	return ""
+}
+
 // Story is what was observed so far. Changes of the store usually come before the events of the
 // election for them. Several goroutines may call its methods. The zero Story is ready for use.
 type Story struct {

@@ -34,7 +34,7 @@ func (l *lines) tell(i item) {
 	case story.Named:
 		l.line(f.At, "%s in term %d is %s", f.Who, f.Term, f.Text)
 	case story.Elected:
-		l.line(seen(i), "%s leads in term %d%s", f.Who, f.Term, l.circumstances(i))
+		l.line(i.Seen(), "%s leads in term %d%s", f.Who, f.Term, l.circumstances(i))
 	case story.Nobody:
 		l.line(f.At, "nobody leads: %s", f.Text)
 	case story.Asked:
@@ -66,15 +66,6 @@ func (l *lines) line(at time.Time, format string, args ...any) {
 
 func clockTime(at time.Time) string { return at.Local().Format("15:04:05.000") }
 
-// seen returns when an election was seen: a leader that was only named leads since before it
-// renewed.
-func seen(i item) time.Time {
-	if i.Confirmed.After(i.At) {
-		return i.Confirmed
-	}
-	return i.At
-}
-
 // circumstances returns since when the leader leads if that is not the time of the line, its
 // address, and how long the failover took.
 func (l *lines) circumstances(i item) string {
@@ -85,14 +76,11 @@ func (l *lines) circumstances(i item) string {
 	if f.Address != "" {
 		text += ", at " + f.Address
 	}
-	took := atLeast(f.TookAtLeast, f.Took)
-	switch f.Text {
-	case story.Graceful:
-		text += fmt.Sprintf(", %s after %s released the lease", took, i.Before.ID)
-	case story.Forced:
-		text += fmt.Sprintf(", %s after the record of %s was deleted", took, i.Before.ID)
-	case story.Silence:
-		text += fmt.Sprintf(", %s after %s last renewed%s", took, i.Before.ID, measures(&f))
+	if after := i.After("last renewed"); after != "" {
+		text += ", " + atLeast(f.TookAtLeast, f.Took) + " " + after
+	}
+	if f.Text == story.Silence {
+		text += measures(&f)
 	}
 	return text
 }
@@ -178,7 +166,7 @@ func (o *objects) found(i item) {
 		Since   time.Time `json:"since"`
 		AtLeast bool      `json:"atLeast"`
 		Missed  int       `json:"missed,omitempty"`
-	}{o.head(seen(i), string(tenure.EventLeader), i.Term), i.Who, i.Address, i.At.UTC(), true, i.Event.Missed})
+	}{o.head(i.Seen(), string(tenure.EventLeader), i.Term), i.Who, i.Address, i.At.UTC(), true, i.Event.Missed})
 }
 
 // failover comes after the event of the new leader.

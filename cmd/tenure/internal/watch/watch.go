@@ -84,14 +84,6 @@ func (i *item) fact(late time.Duration) view.Fact {
 	}
 }
 
-// late returns by how much reads may delay a change of leader and its sight.
-func (w *Watcher) late(lease time.Duration) time.Duration {
-	if w.election.Status().Pushed {
-		return 0
-	}
-	return lease + w.options.Config.Tuning.PollStable
-}
-
 // tells posts the items of the story.
 func (w *Watcher) tells(all []story.Item) {
 	for _, i := range all {
@@ -190,7 +182,7 @@ func (w *Watcher) show(ctx context.Context, cancel func()) error {
 				last = i
 			}
 			select {
-			case facts <- i.fact(w.late(i.Lease)):
+			case facts <- i.fact(story.Late(w.election.Status().Pushed, i.Lease, o.Config.Tuning.PollStable)):
 			default:
 			}
 		})
