@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/peer"
 )
 
 func TestHungLogBlocksNothing(t *testing.T) {
@@ -99,6 +100,26 @@ func TestWarningsNameTheStore(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		if named := strings.Contains(line, "store=nats://***@h/E"); named == strings.Contains(line, "fine") {
 			t.Error(line)
+		}
+	}
+}
+
+func TestPeerTroubleNamesTheFailure(t *testing.T) {
+	for _, c := range []struct {
+		election string
+		err      error
+		want     string
+	}{
+		{"", context.Canceled, "a connection to this process cannot be served"},
+		{"", peer.ErrCertificates, "--peer-cert"},
+		{"e", context.Canceled, "no reports from the leader over --peer"},
+	} {
+		var text strings.Builder
+		report := peerTrouble(slog.New(slog.NewTextHandler(&text, nil)))
+		report(c.election, nil)
+		report(c.election, c.err)
+		if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) {
+			t.Errorf("of election %q it says\n%s", c.election, got)
 		}
 	}
 }

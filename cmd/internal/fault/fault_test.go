@@ -62,3 +62,70 @@ func TestCodeOfNoErrorIsZero(t *testing.T) {
 		t.Errorf("got %d", code)
 	}
 }
+
+func TestShown(t *testing.T) {
+	for value, want := range map[string]string{
+		"10.0.0.7:8443":                "10.0.0.7:8443",
+		"[fe80::1%eth0]:80":            "[fe80::1%eth0]:80",
+		"http://10.0.0.7:80":           "http://10.0.0.7:80",
+		"15 seconds":                   "15 seconds",
+		"/etc/kafka/client.properties": "/etc/kafka/client.properties",
+		"billing-worker-7d9f8b6c5-abcde-node-with-a-long-name": "billing-worker-7d9f8b6c5-abcde-node-with-a-long-name",
+		"u@h":                          "***",
+		"u%40h":                        "***",
+		"password=x":                   "***",
+		"http://h/?x":                  "***",
+		"http://u:x":                   "***",
+		"http%3A%2F%2Fu:x":             "***",
+		"http://u:1://x":               "***",
+		"-----BEGIN KEY-----\nx":       "***",
+		"SU" + strings.Repeat("A", 56): "***",
+	} {
+		if got := fault.Shown(value); got != want {
+			t.Errorf("%q is shown as %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestMasked(t *testing.T) {
+	for text, want := range map[string]string{
+		`Get "http://u:x@y@h/p": EOF`:     `Get "http://***@h/p": EOF`,
+		"nats://a/E, or mail me@h":        "nats://a/E, or mail me@h",
+		"at https://h/p, then s3://i:k@b": "at https://h/p, then s3://***@b",
+
+		"a postgres://bob:***@h/db, b mysql://eve@h": "a postgres://bob:***@h/db, b mysql://eve@h",
+		"postgres://bob:x@y@h, nats://bob:***@h":     "postgres://bob:***@h, nats://***@h",
+	} {
+		if got := fault.Masked(text); got != want {
+			t.Errorf("%s is shown as %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Only in the URL of a database is it certain that a user is one. In those of other stores a token,
+// or the key of an account, may be in its place.
+func TestUser(t *testing.T) {
+	for url, want := range map[string]string{
+		"postgres://bob:x":                       "bob:***",
+		"postgresql://bob_1.a-b:x:y@z":           "bob_1.a-b:***",
+		"mysql://bob":                            "bob",
+		"mariadb://bob:***":                      "bob:***",
+		"postgres://x:":                          "***",
+		"postgres://:x":                          "***",
+		"postgres://bob%3Ax":                     "***",
+		"postgres://bob@x":                       "***",
+		"postgres://a,b:x":                       "***",
+		"postgres://7x:y":                        "***",
+		"postgres://k" + strings.Repeat("x", 39): "***",
+		"nats://bob:x":                           "***",
+		"nats://x":                               "***",
+		"s3://id:x":                              "***",
+		"kafka://bob:x":                          "***",
+		"http://bob:x":                           "***",
+	} {
+		scheme, info, _ := strings.Cut(url, "://")
+		if got := fault.User(scheme, info); got != want {
+			t.Errorf("%s: got %q, want %q", url, got, want)
+		}
+	}
+}

@@ -4,7 +4,12 @@ package peers_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +19,7 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/test/certificates"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/peer"
 )
 
 func TestFollowersReceivePushesFromTheLeader(t *testing.T) {
@@ -102,4 +108,78 @@ func TestPortInUse(t *testing.T) {
 	if _, err := s.Open(t.Context(), memory.NewPolled(), func(string, error) {}); err == nil || !strings.Contains(err.Error(), "--peer "+m.Address) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestExpiredCertificates: the certificate of a leader expires, and a follower refuses it. After
+// the files are renewed, the same leader reports to the follower again.
+func TestExpiredCertificates(t *testing.T) {
+	const brief = 2 * time.Second // a certificate is exact to the second
+	ca, renew := certificates.Renewed(t)
+	store := memory.NewPolled()
+	open := func(cert, key string, onError func(string, error)) *peers.Member {
+		s, err := parse(t, "--peer", "127.0.0.1:0", "--peer-ca", ca, "--peer-cert", cert, "--peer-key", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Open(t.Context(), store, onError)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	}
+	cert, key := renew("leader", brief)
+	expired := time.Now().Add(brief)
+	var stale atomic.Int32
+	leader := open(cert, key, func(_ string, err error) {
+		if errors.Is(err, peer.ErrCertificates) {
+			stale.Add(1)
+		}
+	})
+	leads(t, leader)
+	wait.Until(t, "the certificate expires", func() bool { return time.Now().After(expired) })
+
+	refused := make(chan string, 100)
+	cert, key = renew("follower", time.Hour)
+	follower := open(cert, key, func(_ string, err error) { refused <- fmt.Sprint(err) })
+	pushed := make(chan driver.Entry, 100)
+	stop, err := follower.Watch(t.Context(), "billing", func(e driver.Entry) { pushed <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if _, err := follower.Read(t.Context(), "billing"); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(<-refused, "expired") {
+	}
+	wait.Until(t, "the clock shows another second, and more connections are refused", func() bool {
+		_, _ = tls.Dial("tcp", leader.Address, &tls.Config{InsecureSkipVerify: true})
+		return time.Since(expired) > brief
+	})
+	if n := stale.Load(); n != 1 {
+		t.Errorf("an expired certificate is reported %d times", n)
+	}
+	renew("leader", time.Hour)
+	for (<-pushed).Absent() {
+	}
+}
+
+// leads makes a member lead until the test ends.
+func leads(t *testing.T, m *peers.Member) {
+	t.Helper()
+	e, err := tenure.New(m.Store, "billing", tenure.Config{ID: "leader", Address: m.Address, Lease: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
+	})
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	wait.Until(t, "it leads", func() bool { _, ok := e.Term(); return ok })
 }

@@ -12,8 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"golang.org/x/sys/unix"
 )
+
+func TestMain(m *testing.M) { guardtest.Main(m, Main) }
 
 // term is a candidate's lease. The guard asks for the remaining time.
 type term struct {
@@ -186,5 +189,22 @@ func TestGuardThatIsNeverReadyIsKilled(t *testing.T) {
 func TestCloseKillsAStoppedGuard(t *testing.T) {
 	if lasted := stopped(t, (*Guard).Close); lasted != closeWithin {
 		t.Errorf("after %v, want %v", lasted, closeWithin)
+	}
+}
+
+func TestExitCodesMatchAShell(t *testing.T) {
+	for ending, want := range map[Ending]int{{Code: 0}: 0, {Code: 7}: 7, {Signal: 9}: 137, {Signal: 15}: 143} {
+		if got := ending.ExitCode(); got != want {
+			t.Errorf("%+v: %d, want %d", ending, got, want)
+		}
+	}
+}
+
+// A user may call it by hand.
+func TestGuardWithoutACandidate(t *testing.T) {
+	for _, numbers := range [][]string{nil, {"x", "4", "5", "6"}, {"700", "701", "702", "703"}} {
+		if err := Main(numbers); err == nil {
+			t.Errorf("it runs with the files %v", numbers)
+		}
 	}
 }

@@ -119,3 +119,118 @@ func TestCommandReceivesTheVariables(t *testing.T) {
 		}
 	})
 }
+
+// restarting is a wrapper whose command ends by itself and is run again.
+func (s *stage) restarting(restart Restart, cfg tenure.Config, w guardtest.Worker) *player {
+	s.Helper()
+	o := s.worker("a", w)
+	o.Restart = restart
+	return s.wrapper("a", cfg, o)
+}
+
+func (s *stage) tokens(name string) (all []uint64) {
+	for _, n := range s.journal.Notes() {
+		if n.Name == name && n.What == "begin" {
+			all = append(all, n.Token)
+		}
+	}
+	return all
+}
+
+// The next run starts in the same term, with the same token, while another candidate waits in vain.
+// It never runs beside processes of the run before.
+func TestRestartKeepsLeadership(t *testing.T) {
+	t.Parallel()
+	for restart, code := range map[Restart]int{RestartOnFailure: 3, RestartAlways: 0} {
+		t.Run(string(restart), func(t *testing.T) {
+			alone(t, func(s *stage) {
+				p := s.restarting(restart, tenure.Config{Lease: long, Tuning: tenure.Tuning{Renew: 200 * ms}}, guardtest.Worker{
+					For: 50 * ms, Code: code, Children: []guardtest.Worker{{Name: "child", Deaf: true}},
+				})
+				p.begins(1)
+				s.rival(long)
+				p.begins(3)
+				if tokens := s.tokens("a"); tokens[0] != tokens[1] || tokens[1] != tokens[2] {
+					t.Errorf("the runs have tokens %d", tokens)
+				}
+				p.wrapper.Hear(syscall.SIGTERM)
+				s.elected()
+				s.alternate("child")
+			})
+		})
+	}
+}
+
+// alternate checks that no process of one run acts after the next run has started.
+func (s *stage) alternate(name string) {
+	s.Helper()
+	begun := map[int]bool{}
+	last := 0
+	for _, n := range s.journal.Notes() {
+		if n.Name != name {
+			continue
+		}
+		if n.PID != last && begun[n.PID] {
+			s.Errorf("process %d acts after process %d has begun", n.PID, last)
+		}
+		begun[n.PID], last = true, n.PID
+	}
+}
+
+func TestRestartOnFailureEndsWithACommandThatSucceeds(t *testing.T) {
+	alone(t, func(s *stage) {
+		p := s.restarting(RestartOnFailure, tenure.Config{Lease: long}, guardtest.Worker{For: 50 * ms})
+		p.ends(0)
+		s.rival(long)
+		s.elected()
+	})
+}
+
+// While no command runs, a signal ends the wrapper, and a hand-over request is granted with a
+// release.
+func TestPauseBetweenRunsEnds(t *testing.T) {
+	t.Parallel()
+	for why, end := range map[string]func(p, rival *player){
+		"at a signal":    func(p, _ *player) { p.wrapper.Hear(syscall.SIGTERM) },
+		"by a hand-over": func(_, rival *player) { rival.handOver("rival") },
+	} {
+		t.Run(why, func(t *testing.T) {
+			alone(t, func(s *stage) {
+				p := s.restarting(RestartOnFailure, tenure.Config{Lease: long, Tuning: tenure.Tuning{Renew: 200 * ms}}, guardtest.Worker{For: 50 * ms, Code: 3})
+				p.logs("after a pause")
+				rival := s.rival(long)
+				end(p, rival)
+				s.elected()
+				rival.leave()
+				rival.ended()
+				p.wrapper.Hear(syscall.SIGTERM)
+				p.ended()
+			})
+		})
+	}
+}
+
+// If the lease is lost in a pause, nothing is run in that term.
+func TestLossInAPauseBetweenRuns(t *testing.T) {
+	alone(t, func(s *stage) {
+		p := s.restarting(RestartOnFailure, expiring, guardtest.Worker{For: 50 * ms, Code: 3})
+		p.logs("after a pause")
+		p.store.Partition()
+		s.rival(expiring.Lease)
+		s.elected()
+	})
+}
+
+// Other candidates get their turn when the command fails again and again.
+func TestRepeatedlyFailingCommandStepsAside(t *testing.T) {
+	alone(t, func(s *stage) {
+		p := s.restarting(RestartOnFailure, tenure.Config{Lease: long}, guardtest.Worker{For: 10 * ms, Code: 3})
+		p.begins(1)
+		s.rival(long)
+		s.elected()
+		if n := s.journal.Count("a", "begin"); n != mostFailures {
+			t.Errorf("it has begun %d times", n)
+		}
+		p.logs("other candidates get their turn")
+	})
+}

@@ -3,6 +3,7 @@ package output_test
 import (
 	"encoding/json"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -37,5 +38,27 @@ func TestEscapingKeepsLengths(t *testing.T) {
 	slog.New(slog.NewJSONHandler(output.Escaping{Writer: &out}, nil)).Info("seen", "leader", "\u202ex")
 	if got := out.String(); !strings.Contains(got, `"leader":"\u202ex"`) || !strings.HasSuffix(got, "}\n") {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{"nœud \"1\"": "nœud \"1\"", "a\nb\tc": "a b c", "\x1b[31mred": "·[31mred", "\u202ex": "·x"} {
+		if got := output.Plain(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestColorsOnlyOnATerminal(t *testing.T) {
+	file, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if output.Colours(file) || output.Colours(&strings.Builder{}) {
+		t.Error("a file or a builder has colours")
+	}
+	if output.Screen(file) || output.Screen(&strings.Builder{}) || output.Keys(file) || output.Keys(nil) {
+		t.Error("a file or a builder is a screen, or has keys")
 	}
 }
