@@ -63,12 +63,52 @@ var moments = []moment{
 			Text: "c3 (process 4712) acts in term 1795390486643682 35ms after c1 (process 4711) first acted in term 1795390486643687"})
 		return d, 55900
 	}},
+	{"watch-named", func(s view.Screen) (*story, int) { return found(s), 9000 }},
+	{"watch-found-alive", func(s view.Screen) (*story, int) {
+		t := found(s)
+		t.renew(4, 4000, 9000, "")
+		t.facts[1].Who = "node-1"
+		t.add(4001, view.Fact{What: view.Elected, Who: "node-1", Term: 4, AtLeast: true, Least: -1})
+		return t, 9000
+	}},
+	{"watch-found-dead", func(s view.Screen) (*story, int) { return foundDead(s), 130000 }},
+	{"watch-outage", func(s view.Screen) (*story, int) {
+		t := watched(s)
+		t.add(80000, view.Fact{What: view.Trouble, Text: "read: no answer from the store"})
+		t.add(95000, view.Fact{What: view.Nobody, Text: "the store does not answer, so this is not certain"})
+		t.add(110000, view.Fact{What: view.Named, Who: "node-2", Term: 7, Lease: ms(15000), Written: at(108000), Least: -1})
+		t.add(112400, view.Fact{What: view.Elected, Who: "node-2", Term: 7, Least: -1})
+		return t, 119200
+	}},
+	{"watch-first-start", func(s view.Screen) (*story, int) {
+		t := watching(s)
+		t.add(0, view.Fact{What: view.Nobody, Text: "the record is vacant: candidates wait 15s before they claim", Expected: at(14000)})
+		return t, 9000
+	}},
+	{"watch", func(s view.Screen) (*story, int) { return watched(s), 119200 }},
+	{"watch-silent", func(s view.Screen) (*story, int) { return watched(s), 133000 }},
+	{"watch-vacant", func(s view.Screen) (*story, int) {
+		w := watched(s)
+		w.add(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2 ran out 15.000 s after its last renewal"})
+		return w, 133000
+	}},
+	{"watch-next", func(s view.Screen) (*story, int) {
+		w := watched(s)
+		w.add(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2 ran out 15.000 s after its last renewal"})
+		w.add(132410, view.Fact{What: view.Elected, Who: "node-1", Term: 9, Text: "silence", Took: ms(15010), Least: ms(15000)})
+		return w, 140000
+	}},
 }
 
-// watched is the view of tenure watch.
-func watched(s view.Screen) *story {
+// watching is the view of tenure watch without any fact.
+func watching(s view.Screen) *story {
 	s.Title, s.Members, s.Began, s.Lease, s.Hints = "tenure watch", nil, time.Time{}, 15*time.Second, s.Hints[:1]
-	t := &story{screen: s}
+	return &story{screen: s}
+}
+
+// watched is one in which leadership moves.
+func watched(s view.Screen) *story {
+	t := watching(s)
 	t.add(0, view.Fact{What: view.Elected, Who: "node-1", Term: 4, Address: "10.0.0.1:8080", Least: -1})
 	t.renew(4, 4000, 44000, "")
 	t.add(47000, view.Fact{What: view.Asked, Who: "node-1", Term: 4, Text: "by ops, to node-2"})
@@ -87,8 +127,7 @@ func (s *story) renew(term uint64, from, until int, address string) {
 
 // found is the view of tenure watch that begins with the record of a dead leader, 23 minutes old.
 func found(s view.Screen) *story {
-	s.Title, s.Members, s.Began, s.Lease, s.Hints = "tenure watch", nil, time.Time{}, 15*time.Second, s.Hints[:1]
-	t := &story{screen: s}
+	t := watching(s)
 	t.add(0, view.Fact{What: view.Named, Who: "node-1", Term: 4, Lease: ms(15000), Least: -1, Written: at(-23 * 60_000),
 		Text: "not confirmed: last written 23 min ago, by its writer's clock"})
 	return t
@@ -105,47 +144,6 @@ func foundDead(s view.Screen) *story {
 	t.add(105010, view.Fact{What: view.Elected, Who: "node-3", Term: 6, Text: "silence", Took: ms(15010), Least: ms(15000), Downtime: ms(10)})
 	t.renew(6, 105010, 130000, "")
 	return t
-}
-
-func init() {
-	moments = append(moments, []moment{
-		{"watch-named", func(s view.Screen) (*story, int) { return found(s), 9000 }},
-		{"watch-found-alive", func(s view.Screen) (*story, int) {
-			t := found(s)
-			t.renew(4, 4000, 9000, "")
-			t.facts[1].Who = "node-1"
-			t.add(4001, view.Fact{What: view.Elected, Who: "node-1", Term: 4, AtLeast: true, Least: -1})
-			return t, 9000
-		}},
-		{"watch-found-dead", func(s view.Screen) (*story, int) { return foundDead(s), 130000 }},
-		{"watch-outage", func(s view.Screen) (*story, int) {
-			t := watched(s)
-			t.add(80000, view.Fact{What: view.Trouble, Text: "read: no answer from the store"})
-			t.add(95000, view.Fact{What: view.Nobody, Text: "the store does not answer, so this is not certain"})
-			t.add(110000, view.Fact{What: view.Named, Who: "node-2", Term: 7, Lease: ms(15000), Written: at(108000), Least: -1})
-			t.add(112400, view.Fact{What: view.Elected, Who: "node-2", Term: 7, Least: -1})
-			return t, 119200
-		}},
-		{"watch-first-start", func(s view.Screen) (*story, int) {
-			s.Title, s.Members, s.Began, s.Lease, s.Hints = "tenure watch", nil, time.Time{}, 15*time.Second, s.Hints[:1]
-			t := &story{screen: s}
-			t.add(0, view.Fact{What: view.Nobody, Text: "the record is vacant: candidates wait 15s before they claim", Expected: at(14000)})
-			return t, 9000
-		}},
-		{"watch", func(s view.Screen) (*story, int) { return watched(s), 119200 }},
-		{"watch-silent", func(s view.Screen) (*story, int) { return watched(s), 133000 }},
-		{"watch-vacant", func(s view.Screen) (*story, int) {
-			w := watched(s)
-			w.add(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2 ran out 15.000 s after its last renewal"})
-			return w, 133000
-		}},
-		{"watch-next", func(s view.Screen) (*story, int) {
-			w := watched(s)
-			w.add(132400, view.Fact{What: view.Nobody, Text: "the lease of node-2 ran out 15.000 s after its last renewal"})
-			w.add(132410, view.Fact{What: view.Elected, Who: "node-1", Term: 9, Text: "silence", Took: ms(15010), Least: ms(15000)})
-			return w, 140000
-		}},
-	}...)
 }
 
 func TestFrames(t *testing.T) {

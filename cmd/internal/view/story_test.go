@@ -116,44 +116,42 @@ func graceful(micros int) view.Fact {
 // first is the first term of a demo on NATS: the server's clock in microseconds.
 const first = 1795390486643631
 
+// successor is a leader who follows after a disturbance.
+type successor struct {
+	at   int
+	id   string
+	term uint64 // counts from first
+	how  view.Fact
+}
+
+// round disturbs the leader in each of the three ways, five seconds apart: it is killed, the next one
+// is paused, and that which follows leaves. The last leader renews until the given time.
+func (s *story) round(begin int, killed, paused, left successor, until int) {
+	pausedAt, leaves := begin+5000, begin+10_000
+	elect := func(n successor, until int) { s.elect(n.at, n.id, first+n.term, n.how, until) }
+	s.back(begin+1040, s.leader)
+	s.strike(begin, view.Crashed, kill)
+	elect(killed, pausedAt)
+	s.strike(pausedAt, view.Frozen, freeze)
+	elect(paused, leaves)
+	s.add(pausedAt+4000, view.Fact{What: view.Woken, Who: killed.id, Text: "the demo wakes it (SIGCONT)"})
+	s.add(pausedAt+4001, view.Fact{
+		What: view.Lost, Who: killed.id, Term: first + killed.term, Text: "lease ran out before a renewal was confirmed",
+	})
+	s.add(pausedAt+4003, view.Fact{What: view.Follows, Who: killed.id})
+	s.leave(leaves)
+	elect(left, until)
+	s.back(leaves+1030, paused.id)
+}
+
 // demo is almost a minute of a demo: each of the three disturbances, several times.
 func demo(s view.Screen) *story {
 	t := begin(s)
 	t.add(3, view.Fact{What: view.Note, Text: "warning: replicas: one server (run three)"})
 	t.elect(300, "c3", first+1, view.Fact{}, 5100)
-	t.strike(5100, view.Crashed, kill)
-	t.back(6140, "c3")
-	t.elect(6979, "c1", first+5, crash(1879, 1866), 10100)
-	t.strike(10100, view.Frozen, freeze)
-	t.elect(11984, "c5", first+9, pause(1884, 1852), 15100)
-	t.add(14100, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
-	t.add(14101, view.Fact{What: view.Lost, Who: "c1", Term: first + 5, Text: "lease ran out before a renewal was confirmed"})
-	t.add(14103, view.Fact{What: view.Follows, Who: "c1"})
-	t.leave(15100)
-	t.elect(15112, "c2", first+13, graceful(5210), 20120)
-	t.back(16130, "c5")
-	t.strike(20120, view.Crashed, kill)
-	t.back(21160, "c2")
-	t.elect(21459, "c4", first+20, crash(1339, 1331), 25120)
-	t.strike(25120, view.Frozen, freeze)
-	t.elect(26796, "c3", first+24, pause(1676, 1661), 30120)
-	t.add(29120, view.Fact{What: view.Woken, Who: "c4", Text: "the demo wakes it (SIGCONT)"})
-	t.add(29121, view.Fact{What: view.Lost, Who: "c4", Term: first + 20, Text: "lease ran out before a renewal was confirmed"})
-	t.add(29123, view.Fact{What: view.Follows, Who: "c4"})
-	t.leave(30120)
-	t.elect(30130, "c5", first+29, graceful(3870), 35140)
-	t.back(31150, "c3")
-	t.strike(35140, view.Crashed, kill)
-	t.back(36180, "c5")
-	t.elect(36474, "c1", first+36, crash(1334, 1329), 40140)
-	t.strike(40140, view.Frozen, freeze)
-	t.elect(41812, "c2", first+41, pause(1672, 1666), 45140)
-	t.add(44140, view.Fact{What: view.Woken, Who: "c1", Text: "the demo wakes it (SIGCONT)"})
-	t.add(44141, view.Fact{What: view.Lost, Who: "c1", Term: first + 36, Text: "lease ran out before a renewal was confirmed"})
-	t.add(44143, view.Fact{What: view.Follows, Who: "c1"})
-	t.leave(45140)
-	t.elect(45149, "c4", first+46, graceful(4410), 50150)
-	t.back(46170, "c2")
+	t.round(5100, successor{6979, "c1", 5, crash(1879, 1866)}, successor{11984, "c5", 9, pause(1884, 1852)}, successor{15112, "c2", 13, graceful(5210)}, 20120)
+	t.round(20120, successor{21459, "c4", 20, crash(1339, 1331)}, successor{26796, "c3", 24, pause(1676, 1661)}, successor{30130, "c5", 29, graceful(3870)}, 35140)
+	t.round(35140, successor{36474, "c1", 36, crash(1334, 1329)}, successor{41812, "c2", 41, pause(1672, 1666)}, successor{45149, "c4", 46, graceful(4410)}, 50150)
 	t.strike(50150, view.Crashed, kill)
 	t.back(51190, "c4")
 	t.elect(51483, "c3", first+51, crash(1333, 1330), 55160)
