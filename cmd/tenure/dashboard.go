@@ -64,16 +64,8 @@ type dashboardFlags struct {
 
 func newDashboard() *cobra.Command {
 	var d dashboardFlags
-	c := &cobra.Command{
-		Use:     "dashboard --store URL",
-		Short:   "Show all elections in a browser",
-		Long:    aboutDashboard,
-		Example: examplesDashboard,
-		Args:    cli.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return d.run(c) },
-	}
+	c := command("dashboard --store URL", "Show all elections in a browser", aboutDashboard, examplesDashboard, d.run)
 	f := c.Flags()
-	f.SortFlags = false
 	d.where = cli.StoreFlags{Several: true}
 	d.where.Define(f)
 	_ = f.MarkHidden("connect-timeout") // the page waits without limit, and says so

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/admin"
-	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/driver"
@@ -65,14 +64,7 @@ type handOverFlags struct {
 
 func newHandOver() *cobra.Command {
 	var h handOverFlags
-	c := &cobra.Command{
-		Use:     "hand-over --store URL --election NAME [--to ID]",
-		Short:   "Ask the leader to hand over",
-		Long:    aboutHandOver,
-		Example: examplesHandOver,
-		Args:    cli.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return h.run(c) },
-	}
+	c := command("hand-over --store URL --election NAME [--to ID]", "Ask the leader to hand over", aboutHandOver, examplesHandOver, h.run)
 	h.define(c.Flags())
 	c.Flags().StringVar(&h.to, "to", "", "ID of the candidate that should lead next (default any)")
 	c.Flags().BoolVar(&h.force, "force", false, "with --to: the leader leaves even if that candidate does not accept")
@@ -87,7 +79,7 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	if h.force && h.to == "" {
 		return fault.OfUsage(errors.New(h.flags.Named("force") + " needs --to: without it, no candidate has to accept"))
 	}
-	o, err := h.open(c, tenure.Config{}, untapped)
+	o, err := h.open(c, tenure.Config{}, nil)
 	if err != nil {
 		return err
 	}
@@ -95,12 +87,11 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	if !c.Flags().Changed("wait") {
 		h.wait = -1
 	}
-	return o.handOver(c.Context(), h, h.teller(c.OutOrStdout()))
+	if h.json {
+		return o.handOver(c.Context(), h, handOverJSON{c.OutOrStdout()})
+	}
+	return o.handOver(c.Context(), h, handOverText{c.OutOrStdout()})
 }
-
-// usualWait is long enough where nothing is pushed: the candidate and the leader see the request,
-// the work finishes, and the candidate sees the release.
-func usualWait(lease time.Duration) time.Duration { return 10*time.Second + 4*lease }
 
 // handOver asks the leader to hand over, and waits for the result.
 func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverTeller) error {
@@ -120,7 +111,9 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 		return nil
 	}
 	if h.wait < 0 {
-		h.wait = usualWait(s.Record.Lease)
+		// Long enough where nothing is pushed: the candidate and the leader see the request, the work
+		// finishes, and the candidate sees the release.
+		h.wait = 10*time.Second + 4*s.Record.Lease
 	}
 	if h.offers() && o.ineligible(ctx, h.to) {
 		return fault.New("make it eligible; --force asks the leader to leave all the same",
@@ -303,13 +296,6 @@ type handOverTeller interface {
 	asked(o *observer, s tenure.Status, h *handOverFlags)
 	moved(o *observer, from, to tenure.Leader, took time.Duration)
 	unchanged(o *observer, leader tenure.Leader)
-}
-
-func (h *handOverFlags) teller(out io.Writer) handOverTeller {
-	if h.json {
-		return handOverJSON{out}
-	}
-	return handOverText{out}
 }
 
 type handOverText struct{ out io.Writer }

@@ -61,16 +61,8 @@ type listFlags struct {
 
 func newList() *cobra.Command {
 	var l listFlags
-	c := &cobra.Command{
-		Use:     "list --store URL",
-		Short:   "List all elections of a store",
-		Long:    aboutList,
-		Example: examplesList,
-		Args:    cli.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return l.run(c) },
-	}
+	c := command("list --store URL", "List all elections of a store", aboutList, examplesList, l.run)
 	f := c.Flags()
-	f.SortFlags = false
 	l.where.Define(f)
 	f.StringVar(&l.prefix, "prefix", "", "only elections whose names begin with this text")
 	f.DurationVar(&l.wait, "wait", cli.UsualTimeout, "how long to watch records that look old; 0: not at all")

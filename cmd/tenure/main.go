@@ -53,6 +53,17 @@ func newRoot() *cobra.Command {
 	return root
 }
 
+// command returns a command without arguments, whose flags are listed in the order of their
+// definition.
+func command(use, short, long, examples string, run func(c *cobra.Command) error) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Long: long, Example: examples, Args: cli.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return run(c) },
+	}
+	c.Flags().SortFlags = false
+	return c
+}
+
 // addGenerated adds the commands that the library cobra generates, with errors like those of the
 // other commands.
 func addGenerated(root *cobra.Command) {

@@ -34,7 +34,6 @@ type observerFlags struct {
 }
 
 func (o *observerFlags) define(f *pflag.FlagSet) {
-	f.SortFlags = false
 	o.where.Define(f)
 	f.StringVar(&o.election, "election", "", "name of the election, the key in the store")
 	cli.Group(f, cli.GroupElection)
@@ -106,7 +105,7 @@ type observer struct {
 }
 
 // open connects to the store, and returns the observer. It reports on standard error if it has to
-// wait. Call resolve first. Tap returns the store that the election uses.
+// wait. Call resolve first. Tap, if it is given, returns the store that the election uses.
 func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(driver.Store) driver.Store) (*observer, error) {
 	cfg = observing(cfg)
 	if err := o.validate(cfg); err != nil {
@@ -116,7 +115,10 @@ func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(drive
 	if err != nil {
 		return nil, err
 	}
-	ob := &observer{place: o.place, store: tap(store.Driver), lease: cfg.Lease}
+	ob := &observer{place: o.place, store: store.Driver, lease: cfg.Lease}
+	if tap != nil {
+		ob.store = tap(ob.store)
+	}
 	if ob.Election, err = tenure.New(ob.store, o.election, cfg); err != nil {
 		_ = store.Close()
 		return nil, err
@@ -127,9 +129,6 @@ func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(drive
 	}
 	return ob, nil
 }
-
-// untapped returns a store unchanged.
-func untapped(s driver.Store) driver.Store { return s }
 
 func (o *observerFlags) connect(c *cobra.Command, connection func(bool, error)) (*stores.Store, error) {
 	how := stores.Options{Client: "tenure " + c.Name(), OnConnection: connection}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/admin"
-	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/driver"
@@ -58,14 +57,7 @@ type resetFlags struct {
 
 func newReset() *cobra.Command {
 	var r resetFlags
-	c := &cobra.Command{
-		Use:     "reset --store URL --election NAME --force",
-		Short:   "Replace a foreign or malformed record",
-		Long:    aboutReset,
-		Example: examplesReset,
-		Args:    cli.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return r.run(c) },
-	}
+	c := command("reset --store URL --election NAME --force", "Replace a foreign or malformed record", aboutReset, examplesReset, r.run)
 	r.define(c.Flags())
 	c.Flags().DurationVar(&r.lease, "lease", 15*time.Second, "the longest lease of any candidate")
 	c.Flags().BoolVar(&r.force, "force", false, "confirm that no program needs the present bytes, which are lost")
@@ -238,14 +230,7 @@ type endLeaseFlags struct {
 
 func newEndLease() *cobra.Command {
 	var e endLeaseFlags
-	c := &cobra.Command{
-		Use:     "end-lease --store URL --election NAME --no-leader NAME",
-		Short:   "End the lease of a leader that is gone",
-		Long:    aboutEndLease,
-		Example: examplesEndLease,
-		Args:    cli.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return e.run(c) },
-	}
+	c := command("end-lease --store URL --election NAME --no-leader NAME", "End the lease of a leader that is gone", aboutEndLease, examplesEndLease, e.run)
 	e.define(c.Flags())
 	c.Flags().StringVar(&e.noLeader, "no-leader", "", "the name of the election, to confirm that no process leads it")
 	return c
@@ -262,7 +247,7 @@ func (e *endLeaseFlags) run(c *cobra.Command) error {
 			Code: fault.Usage,
 		}
 	}
-	o, err := e.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, untapped)
+	o, err := e.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, nil)
 	if err != nil {
 		return err
 	}

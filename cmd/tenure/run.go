@@ -100,7 +100,11 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 		Unset: r.overridden, Guard: r.guard, Log: log, Quit: quit,
 	})
 	if err != nil {
-		return r.hinted(err)
+		if r.contain {
+			err = fault.New("if the system refuses it, allow this user to make user namespaces, or grant CAP_SYS_ADMIN; or leave it out: "+
+				"a container whose first process is tenure, and a systemd unit, need none", "--pid-namespace: %w", err)
+		}
+		return err
 	}
 	defer w.Close()
 	if text := guard.Uncovered(r.contain); text != "" {
@@ -210,15 +214,6 @@ func (r *runFlags) guard() *exec.Cmd {
 		guard.Isolate(c)
 	}
 	return c
-}
-
-// hinted adds a remedy if the guard may have failed because of --pid-namespace.
-func (r *runFlags) hinted(err error) error {
-	if !r.contain {
-		return err
-	}
-	return fault.New("if the system refuses it, allow this user to make user namespaces, or grant CAP_SYS_ADMIN; or leave it out: "+
-		"a container whose first process is tenure, and a systemd unit, need none", "--pid-namespace: %w", err)
 }
 
 func (r *runFlags) logger(out io.Writer) *slog.Logger {

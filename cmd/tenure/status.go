@@ -64,14 +64,7 @@ type statusFlags struct {
 
 func newStatus() *cobra.Command {
 	var s statusFlags
-	c := &cobra.Command{
-		Use:     "status --store URL --election NAME",
-		Short:   "Show the leader of an election",
-		Long:    aboutStatus,
-		Example: examplesStatus,
-		Args:    cli.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return s.run(c) },
-	}
+	c := command("status --store URL --election NAME", "Show the leader of an election", aboutStatus, examplesStatus, s.run)
 	s.define(c.Flags())
 	c.Flags().DurationVar(&s.wait, "wait", cli.UsualTimeout, "how long to watch a record that looks old; 0: not at all")
 	s.members.define(c.Flags())
@@ -85,7 +78,7 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	if err := s.members.resolve(s.flags.Named, 1); err != nil {
 		return err
 	}
-	o, err := s.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, untapped)
+	o, err := s.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, nil)
 	if err != nil {
 		return err
 	}

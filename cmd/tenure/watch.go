@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/watch"
 	"github.com/tenure-go/tenure/driver"
@@ -58,14 +57,7 @@ type watchFlags struct {
 
 func newWatch() *cobra.Command {
 	var w watchFlags
-	c := &cobra.Command{
-		Use:     "watch --store URL --election NAME",
-		Short:   "Show the leader of an election, and every change",
-		Long:    aboutWatch,
-		Example: examplesWatch,
-		Args:    cli.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return w.run(c) },
-	}
+	c := command("watch --store URL --election NAME", "Show the leader of an election, and every change", aboutWatch, examplesWatch, w.run)
 	w.define(c.Flags())
 	c.Flags().DurationVar(&w.forTime, "for", 0, "end after this time (default: run until Ctrl-C)")
 	c.Flags().BoolVar(&w.plain, "plain", false, "lines instead of the live view, also on a terminal")
