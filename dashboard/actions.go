@@ -93,7 +93,11 @@ func (d *Dashboard) act(name string, do actionFunc) http.HandlerFunc {
 		defer cancel()
 		a.user, _, _ = r.BasicAuth()
 		err = do(ctx, s, e, a)
-		d.log.LogAttrs(ctx, level(err), "dashboard: "+name, slog.String("store", a.Source), slog.String("election", a.Name), slog.String("to", a.To),
+		level := slog.LevelInfo
+		if err != nil {
+			level = slog.LevelWarn
+		}
+		d.log.LogAttrs(ctx, level, "dashboard: "+name, slog.String("store", a.Source), slog.String("election", a.Name), slog.String("to", a.To),
 			slog.Bool("force", a.Force), slog.String("user", a.user), slog.String("from", r.RemoteAddr), slog.Any("error", err))
 		if err != nil {
 			code, why := explain(err)
@@ -102,13 +106,6 @@ func (d *Dashboard) act(name string, do actionFunc) http.HandlerFunc {
 		}
 		answer(w, http.StatusOK, struct{}{})
 	}
-}
-
-func level(err error) slog.Level {
-	if err != nil {
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
 }
 
 // read reads a request. It requires the type JSON, which a form of another page cannot send.

@@ -229,8 +229,8 @@ func (e *election) apply(f *story.Item) {
 			return
 		}
 	case story.Asked:
-		if t := e.lastTermOf(f); t != nil {
-			t.Asked = true
+		if n := len(e.terms) - 1; n >= 0 && e.terms[n].Term == f.Term && e.terms[n].Leader == f.Who {
+			e.terms[n].Asked = true
 			e.keepTerm()
 		}
 	case story.Released:
@@ -316,14 +316,6 @@ func (e *election) named(f *story.Item) {
 	if n := len(e.terms); n > 0 && !e.terms[n-1].is(&f.Event.Leader) {
 		e.endOpenTerm(f.At)
 	}
-}
-
-// lastTermOf returns the last term if the fact is about it, or nil.
-func (e *election) lastTermOf(f *story.Item) *term {
-	if n := len(e.terms); n > 0 && e.terms[n-1].Term == f.Term && e.terms[n-1].Leader == f.Who {
-		return &e.terms[n-1]
-	}
-	return nil
 }
 
 func (t *term) is(of *tenure.Leader) bool {

@@ -61,7 +61,8 @@ type report struct {
 func newReports(of *Source, h *hub, shows func(election string) bool) *reports {
 	return &reports{
 		source: of.Name, client: cmp.Or(of.MembersClient, members.Client(nil)), hub: h, shows: shows,
-		byAddress: map[string]report{}, byURL: map[string][]string{}, answers: newAnswers(),
+		byAddress: map[string]report{}, byURL: map[string][]string{},
+		answers: answers{questions: make(chan string, maxPending), byElection: map[string]*candidates{}},
 	}
 }
 
@@ -216,10 +217,6 @@ type candidates struct {
 	at      time.Time
 	members []tenure.Member
 	problem string // why there is no later answer
-}
-
-func newAnswers() answers {
-	return answers{questions: make(chan string, maxPending), byElection: map[string]*candidates{}}
 }
 
 // presenceRow says how the page knows the candidates of an election.

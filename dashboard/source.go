@@ -162,7 +162,10 @@ func (s *source) add(ctx context.Context, names []string) {
 		if s.find(name) != nil {
 			continue
 		}
-		if s.full() {
+		s.mu.Lock()
+		full := len(s.elections) >= maxElections
+		s.mu.Unlock()
+		if full {
 			problem = fmt.Sprintf("only the first %d elections are shown", maxElections)
 			break
 		}
@@ -176,12 +179,6 @@ func (s *source) add(ctx context.Context, names []string) {
 	if added {
 		s.hub.changed(key{Source: s.Name})
 	}
-}
-
-func (s *source) full() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.elections) >= maxElections
 }
 
 func (s *source) observe(ctx context.Context, name string) error {

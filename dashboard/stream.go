@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -143,8 +142,9 @@ func (h *hub) open(of *key, lastID string) (*stream, error) {
 	if lastID == "" {
 		return s, nil
 	}
-	after, err := h.parse(lastID)
-	if err != nil || after+uint64(len(h.recent)) < h.last {
+	process, id, _ := strings.Cut(lastID, "-")
+	after, err := strconv.ParseUint(id, 10, 64)
+	if process != h.process || err != nil || after+uint64(len(h.recent)) < h.last {
 		s.missed.Store(true)
 		return s, nil
 	}
@@ -164,14 +164,6 @@ func (h *hub) close(s *stream) {
 
 // name returns the id of a message as it is sent to browsers.
 func (h *hub) name(id uint64) string { return h.process + "-" + strconv.FormatUint(id, 10) }
-
-func (h *hub) parse(name string) (uint64, error) {
-	boot, id, _ := strings.Cut(name, "-")
-	if boot != h.process {
-		return 0, errors.New("the id is of another process")
-	}
-	return strconv.ParseUint(id, 10, 64)
-}
 
 // changed reports that an election has changed, or its source if the name is empty.
 func (h *hub) changed(k key) {

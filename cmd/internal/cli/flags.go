@@ -70,14 +70,6 @@ func UnknownVariables(root *cobra.Command, environ []string) []string {
 	return all
 }
 
-// warnUnlessLogged is WarnOfUnknownVariables for commands that work on an election, except run,
-// which logs these warnings once its flags are right.
-func warnUnlessLogged(c *cobra.Command) {
-	if c.Name() != "run" && c.Flags().Lookup(FlagStore) != nil {
-		WarnOfUnknownVariables(c)
-	}
-}
-
 // WarnOfUnknownVariables prints a warning for each unknown variable.
 func WarnOfUnknownVariables(c *cobra.Command) {
 	for _, name := range UnknownVariables(c.Root(), os.Environ()) {

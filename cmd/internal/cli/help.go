@@ -276,7 +276,11 @@ func Distance(a, b string) int {
 		row := make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+differ(a[i], b[j]))
+			replaced := last[j]
+			if a[i] != b[j] {
+				replaced++
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, replaced)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
@@ -284,11 +288,4 @@ func Distance(a, b string) int {
 		before, last = last, row
 	}
 	return last[len(b)]
-}
-
-func differ(x, y byte) int {
-	if x == y {
-		return 0
-	}
-	return 1
 }

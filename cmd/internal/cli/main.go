@@ -32,7 +32,9 @@ func Main(root *cobra.Command) {
 func run(root *cobra.Command, args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
-	if signals := notIgnored(endSignals); len(signals) > 0 { // no arguments would mean all signals
+	// without those that this process inherited as ignored, such as from nohup
+	signals := slices.DeleteFunc(slices.Clone(endSignals), signal.Ignored)
+	if len(signals) > 0 { // no arguments would mean all signals
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, signals...)
 		defer stop()
@@ -69,11 +71,6 @@ func (o *outlet) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// notIgnored leaves out the signals that this process inherited as ignored, such as from nohup.
-func notIgnored(all []os.Signal) []os.Signal {
-	return slices.DeleteFunc(slices.Clone(all), signal.Ignored)
-}
-
 // Execute runs a command line and returns the exit code. The command ends normally when ctx ends.
 func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetArgs(args)
@@ -90,7 +87,12 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 // SetUp gives the root command the settings that all commands share.
 func SetUp(root *cobra.Command) {
 	root.Args, root.SilenceErrors, root.SilenceUsage = NoArgs, true, true
-	root.PersistentPreRun = func(c *cobra.Command, _ []string) { warnUnlessLogged(c) }
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
+		// of the commands that work on an election; run logs these warnings once its flags are right
+		if c.Name() != "run" && c.Flags().Lookup(FlagStore) != nil {
+			WarnOfUnknownVariables(c)
+		}
+	}
 	root.SetFlagErrorFunc(FlagError)
 	root.SetHelpFunc(help)
 	root.Version = VersionLine(root.Name())

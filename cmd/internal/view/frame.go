@@ -148,7 +148,11 @@ func (m *Model) who(now time.Duration) string {
 		return m.ink.with(m.alarming(now), "○ nobody leads") + m.ink.with(dim, "  for "+age(now-t.gone)+
 			m.because(fmt.Sprintf("since %s %s term %s", t.who, pastOf[t.ended], t.name())))
 	case t.over() && now < m.deadline(t):
-		return m.ink.with(bad, stateGlyphs[stateOf(t.ended)]+" "+t.who+" "+presentOf[t.ended]) + number +
+		ended := states[t.ended]
+		if t.ended == Lost {
+			ended = follows
+		}
+		return m.ink.with(bad, stateGlyphs[ended]+" "+t.who+" "+presentOf[t.ended]) + number +
 			m.ink.with(dim, "  its lease runs out")
 	case t.over():
 		return m.ink.with(bad, "○ nobody leads") + m.ink.with(dim, fmt.Sprintf("  the lease of %s is over", t.who))
@@ -188,13 +192,6 @@ func (m *Model) detail(t *term, now time.Duration) string {
 		text += "  at " + t.address
 	}
 	return text
-}
-
-func stateOf(why What) state {
-	if why == Lost {
-		return follows
-	}
-	return states[why]
 }
 
 // How a leader ended its term.

@@ -71,16 +71,13 @@ func (m *Model) change(c change, f frame, w changeWidths) string {
 		line += padLeft(limit(c.fact.Most, c.fact.Most > 0), leastWidth)
 	}
 	if w.down {
-		line += padLeft(downtime(&c.fact), downWidth)
+		down := limit(0, false)
+		if c.fact.Downtime > 0 {
+			down = atLeast(c.fact.TookAtLeast, c.fact.Downtime)
+		}
+		line += padLeft(down, downWidth)
 	}
 	return line + "  " + m.compare(c.fact, f.width-width(line)-3)
-}
-
-func downtime(f *Fact) string {
-	if f.Downtime <= 0 {
-		return limit(0, false)
-	}
-	return atLeast(f.TookAtLeast, f.Downtime)
 }
 
 // atLeast formats a time. It says if that is only the least that it can have been.
@@ -128,13 +125,17 @@ var newsInks = map[What]ink{
 // latest draws the last facts, the newest at the end.
 func (m *Model) latest(_ frame, lines int) []string {
 	var all []string
+	names := 1
+	for _, one := range m.members {
+		names = min(max(names, width(one.id)), maxName)
+	}
 	for _, f := range last(m.news, lines) {
-		who := f.Who
-		if who == "" {
-			who = "-"
+		how := newsInks[f.What]
+		if f.What == Nobody && !f.Expected.IsZero() {
+			how = dim
 		}
-		line := " " + m.ink.with(dim, f.At.Local().Format("15:04:05.000")) + "  " + pad(who, m.newsName()) + "  " +
-			m.ink.with(newsInk(&f), pad(string(f.What), len(Released)))
+		line := " " + m.ink.with(dim, f.At.Local().Format("15:04:05.000")) + "  " + pad(cmp.Or(f.Who, "-"), names) + "  " +
+			m.ink.with(how, pad(string(f.What), len(Released)))
 		if text := m.told(f); text != "" {
 			line += "  " + text
 		}
@@ -143,35 +144,16 @@ func (m *Model) latest(_ frame, lines int) []string {
 	return all
 }
 
-func newsInk(f *Fact) ink {
-	if f.What == Nobody && !f.Expected.IsZero() {
-		return dim
-	}
-	return newsInks[f.What]
-}
-
-func (m *Model) newsName() int {
-	w := 1
-	for _, one := range m.members {
-		w = max(w, width(one.id))
-	}
-	return min(w, maxName)
-}
-
-// sinceBefore says that a term began before the fact.
-func sinceBefore(f Fact) string {
-	if !f.AtLeast {
-		return ""
-	}
-	return ", at least since then"
-}
-
 // told returns the text of a fact. For an election it is the term, not the reason.
 func (m *Model) told(f Fact) string {
-	if t := m.numbered(f.Term); f.What == Elected && t != nil {
-		return t.full() + sinceBefore(f)
+	t := m.numbered(f.Term)
+	switch {
+	case f.What != Elected || t == nil:
+		return f.Text
+	case f.AtLeast:
+		return t.full() + ", at least since then"
 	}
-	return f.Text
+	return t.full()
 }
 
 // legend draws the key that ends the view, and explains the signs of the timeline that were used.

@@ -150,20 +150,17 @@ func (g *Guard) listen(reports io.ReadCloser, wait func() error) {
 	receive(reports, g.hear)
 	_ = reports.Close()
 	_ = g.kill() // it may have sent an invalid report
-	g.why = fmt.Errorf("%w: %w", ErrDied, gone(wait()))
+	why := wait()
+	if why == nil {
+		why = errors.New("it has ended")
+	}
+	g.why = fmt.Errorf("%w: %w", ErrDied, why)
 	g.mu.Lock()
 	if g.run != nil {
 		g.run.end()
 	}
 	g.mu.Unlock()
 	close(g.dead)
-}
-
-func gone(err error) error {
-	if err == nil {
-		return errors.New("it has ended")
-	}
-	return err
 }
 
 func (g *Guard) hear(r report) {

@@ -50,13 +50,10 @@ func (c *Command) execute(attr *syscall.SysProcAttr) (pid int, err error) {
 // failedBy returns the report for a command that could not be started.
 func failedBy(err error) *failure {
 	return &failure{
-		Error: err.Error(), Missing: missing(err),
+		Error: err.Error(), Missing: errors.Is(err, os.ErrNotExist),
 		Passing: errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE),
 	}
 }
-
-// missing reports whether there is no such command, which has an exit code of its own.
-func missing(err error) bool { return errors.Is(err, os.ErrNotExist) }
 
 func (j *job) process() int { return j.pid }
 

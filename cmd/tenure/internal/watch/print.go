@@ -13,8 +13,8 @@ import (
 	"github.com/tenure-go/tenure/internal/units"
 )
 
-// lines writes text, one line for each change.
-type lines struct {
+// textLines writes text, one line for each change.
+type textLines struct {
 	out io.Writer
 	// trouble and alarms are printed ever less often: a store that is down fails at every attempt.
 	trouble loglimit.Limiter
@@ -22,13 +22,13 @@ type lines struct {
 	name    string
 }
 
-// newLines prints which election is watched.
-func newLines(o Options) *lines {
+// newTextLines prints which election is watched.
+func newTextLines(o Options) *textLines {
 	fmt.Fprintln(o.Out, output.Plain(fmt.Sprintf("Election %q in %v. Ctrl-C ends.", o.Election, o.Place)))
-	return &lines{out: o.Out, name: o.Election}
+	return &textLines{out: o.Out, name: o.Election}
 }
 
-func (l *lines) tell(i item) {
+func (l *textLines) tell(i item) {
 	f := i.Fact
 	switch f.What {
 	case story.Named:
@@ -47,7 +47,7 @@ func (l *lines) tell(i item) {
 }
 
 // worry prints trouble or an alarm. Repeated causes are printed ever less often, with a count.
-func (l *lines) worry(f story.Fact) {
+func (l *textLines) worry(f story.Fact) {
 	if l.begun.IsZero() {
 		l.begun = f.At
 	}
@@ -60,7 +60,7 @@ func (l *lines) worry(f story.Fact) {
 	}
 }
 
-func (l *lines) line(at time.Time, format string, args ...any) {
+func (l *textLines) line(at time.Time, format string, args ...any) {
 	fmt.Fprintf(l.out, "%s  %s\n", clockTime(at), output.Plain(fmt.Sprintf(format, args...)))
 }
 
@@ -68,7 +68,7 @@ func clockTime(at time.Time) string { return at.Local().Format("15:04:05.000") }
 
 // circumstances returns since when the leader leads if that is not the time of the line, its
 // address, and how long the failover took.
-func (l *lines) circumstances(i item) string {
+func (l *textLines) circumstances(i item) string {
 	f, text := i.Fact, ""
 	if f.AtLeast {
 		text = ", since at least " + clockTime(f.At)
@@ -111,14 +111,14 @@ func measures(f *story.Fact) string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-// objects writes JSON objects: the library's events unchanged, and others that begin with the same
+// jsonLines writes JSON objects: the library's events unchanged, and others that begin with the same
 // fields. A leader that was found has an object of its own.
-type objects struct {
+type jsonLines struct {
 	out     io.Writer
 	options Options
 }
 
-func (o *objects) tell(i item) {
+func (o *jsonLines) tell(i item) {
 	switch f := i.Fact; {
 	case f.What == story.Named:
 		o.named(i)
@@ -137,12 +137,12 @@ func (o *objects) tell(i item) {
 	}
 }
 
-func (o *objects) head(at time.Time, event string, term uint64) output.Head {
+func (o *jsonLines) head(at time.Time, event string, term uint64) output.Head {
 	return output.Head{Time: at.UTC(), Event: event, Election: o.options.Election, ID: o.options.Config.ID, Term: term}
 }
 
 // named is a record that names a leader that was not seen to renew.
-func (o *objects) named(i item) {
+func (o *jsonLines) named(i item) {
 	var written *time.Time
 	if !i.Written.IsZero() {
 		at := i.Written.UTC()
@@ -158,7 +158,7 @@ func (o *objects) named(i item) {
 }
 
 // found is the event of a leader that led before it was first seen.
-func (o *objects) found(i item) {
+func (o *jsonLines) found(i item) {
 	output.JSON(o.out, struct {
 		output.Head
 		Leader  string    `json:"leader"`
@@ -170,7 +170,7 @@ func (o *objects) found(i item) {
 }
 
 // failover comes after the event of the new leader.
-func (o *objects) failover(i item) {
+func (o *jsonLines) failover(i item) {
 	line := struct {
 		output.Head
 		Leader         string   `json:"leader"`
@@ -192,7 +192,7 @@ func (o *objects) failover(i item) {
 	output.JSON(o.out, line)
 }
 
-func (o *objects) asked(i item) {
+func (o *jsonLines) asked(i item) {
 	output.JSON(o.out, struct {
 		output.Head
 		Leader string `json:"leader"`
@@ -201,7 +201,7 @@ func (o *objects) asked(i item) {
 	}{o.head(i.At, "asked", i.Term), i.Who, i.Request.To, i.Request.By})
 }
 
-func (o *objects) connection(i item) {
+func (o *jsonLines) connection(i item) {
 	cause := ""
 	if i.cause != nil {
 		cause = i.cause.Error()

@@ -145,11 +145,11 @@ func (w *Watcher) tell(ctx context.Context, cancel func()) error {
 	o := w.options
 	switch {
 	case o.JSON:
-		w.each(ctx, (&objects{out: o.Out, options: o}).tell)
+		w.each(ctx, (&jsonLines{out: o.Out, options: o}).tell)
 	case o.Screen != nil:
 		return w.show(ctx, cancel)
 	default:
-		w.each(ctx, newLines(o).tell)
+		w.each(ctx, newTextLines(o).tell)
 	}
 	return nil
 }
@@ -192,6 +192,6 @@ func (w *Watcher) show(ctx context.Context, cancel func()) error {
 	}, facts)
 	cancel()
 	<-done
-	(&lines{out: o.Out}).tell(last)
+	(&textLines{out: o.Out}).tell(last)
 	return err
 }

@@ -129,7 +129,7 @@ func TestFoundRecords(t *testing.T) {
 	time.Local = time.UTC
 	var text, jsonl strings.Builder
 	options := Options{Out: &text, Election: "billing", Place: place("nats://h/E"), Config: tenure.Config{ID: "me"}}
-	l, o := newLines(options), &objects{out: &jsonl, options: options}
+	l, o := newTextLines(options), &jsonLines{out: &jsonl, options: options}
 	for _, i := range found().items {
 		l.tell(i)
 		o.tell(i)
@@ -142,7 +142,7 @@ func TestLines(t *testing.T) {
 	defer func(l *time.Location) { time.Local = l }(time.Local)
 	time.Local = time.UTC
 	var out strings.Builder
-	l := newLines(Options{Out: &out, Election: "billing", Place: place("nats://***@host/E")})
+	l := newTextLines(Options{Out: &out, Election: "billing", Place: place("nats://***@host/E")})
 	for _, i := range whole().items {
 		l.tell(i)
 	}
@@ -153,7 +153,7 @@ func TestLines(t *testing.T) {
 // each read.
 func TestRepeatedTroubleIsPrintedLessOften(t *testing.T) {
 	var out strings.Builder
-	l := newLines(Options{Out: &out, Election: "billing", Place: place("nats://h/E")})
+	l := newTextLines(Options{Out: &out, Election: "billing", Place: place("nats://h/E")})
 	p := newPlot()
 	for s := range 600 {
 		p.event(1000*s, tenure.EventTrouble, tenure.Leader{}, fmt.Errorf("read tcp 127.0.0.1:%d: no answer", 5000+s))
@@ -187,7 +187,7 @@ func TestFailoverWithoutAKnownMinimum(t *testing.T) {
 	var out strings.Builder
 	i := item{Item: story.Item{Fact: story.Fact{What: story.Elected, Who: "b", Term: 2, Text: story.Silence, Took: 1900 * time.Millisecond, Least: -1}}}
 	i.Before.ID = "a"
-	(&lines{out: &out}).tell(i)
+	(&textLines{out: &out}).tell(i)
 	if got := strings.TrimSpace(out.String()); !strings.HasSuffix(got, "  b leads in term 2, 1.900 s after a last renewed") {
 		t.Errorf("got %s", got)
 	}
@@ -205,7 +205,7 @@ func TestRecordWithoutALeaseShowsNoLeader(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	var out strings.Builder
-	o := &objects{out: &out, options: Options{Election: "billing", Config: tenure.Config{ID: "me"}}}
+	o := &jsonLines{out: &out, options: Options{Election: "billing", Config: tenure.Config{ID: "me"}}}
 	for _, i := range whole().items {
 		o.tell(i)
 	}

@@ -42,7 +42,10 @@ func (r *commandRun) follow(ctx context.Context) {
 	g := r.w.present()
 	r.begun = time.Now()
 	// set before the order, since a guard that hangs may not read that
-	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() { r.abandon(g) })
+	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() {
+		r.log.Error("the guard does not answer: it is killed") // it hangs or is stopped; the next term gets another one
+		g.Abandon()
+	})
 	defer r.late.Stop()
 	r.run = g.Run(r.command(), r.term.Remaining, r.w.StopWithin)
 	r.w.work(g)
@@ -117,13 +120,6 @@ func (r *commandRun) ask(g *guard.Guard, why error) {
 	r.asked = true
 	r.log.Info("asked to leave: the command is asked to finish", "cause", why, "signal", s.String())
 	g.Signal(s, true)
-}
-
-// abandon kills a guard that has not even started the command: it hangs or is stopped. The next
-// term gets another one.
-func (r *commandRun) abandon(g *guard.Guard) {
-	r.log.Error("the guard does not answer: it is killed")
-	g.Abandon()
 }
 
 func (r *commandRun) hear(e guard.Event) {

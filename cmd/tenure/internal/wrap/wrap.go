@@ -146,8 +146,11 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 		if failures == mostFailures {
 			return w.stepAside(r)
 		}
-		if !r.rest(ctx, pause(failures)) {
-			return w.interrupted()
+		if !r.rest(ctx, pause(failures)) { // the term ends between two runs
+			if w.Once && w.asked() == 0 {
+				w.end(CodeLost)
+			}
+			return nil
 		}
 	}
 }
@@ -166,13 +169,6 @@ func (w *Wrapper) conclude(r *commandRun) error {
 		return tenure.ErrDecline // pauses before the next term, in case each guard does that
 	}
 	return nil
-}
-
-func startCode(e *guard.StartError) int {
-	if e.Missing {
-		return CodeNotFound
-	}
-	return CodeNotRunnable
 }
 
 // end ends the campaign with an exit code.
@@ -299,14 +295,6 @@ func (r *commandRun) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// interrupted ends a term during a pause between two runs.
-func (w *Wrapper) interrupted() error {
-	if w.Once && w.asked() == 0 {
-		w.end(CodeLost)
-	}
-	return nil
-}
-
 // stepAside gives up leadership for a while, because the command cannot do its work on this
 // machine. It may work on another one.
 func (w *Wrapper) stepAside(r *commandRun) error {
@@ -335,8 +323,12 @@ func (w *Wrapper) complain(log *slog.Logger, text string, attrs ...any) {
 func (w *Wrapper) endLater(r *commandRun) {
 	least := leastDone
 	code := r.code()
-	if r.failed != nil {
-		code = startCode(r.failed)
+	switch {
+	case r.failed == nil:
+	case r.failed.Missing:
+		code = CodeNotFound
+	default:
+		code = CodeNotRunnable
 	}
 	if code != 0 {
 		least = leastFailed
