@@ -23,22 +23,18 @@ import (
 
 // One guard runs one command after the other.
 func TestEventsReportTheEndOfACommand(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		for script, want := range map[string]Ending{
 			"exit 0": {}, "exit 7": {Code: 7}, "kill -9 $$": {Signal: 9}, "kill -15 $$": {Signal: 15}, "exit 255": {Code: 255},
 		} {
-			r := c.guard.Run(shell(script), c.lease(long), long)
-			c.started(r)
-			c.ends(r, want)
+			c.runs(shell(script), want)
 		}
 	})
 }
 
 // Arguments, environment and file names need not be text.
 func TestNonTextBytesReachTheCommand(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		dir := guardtest.Dir(t)
 		file := filepath.Join(dir, "sh\xff")
 		if err := os.Symlink("/bin/sh", file); err != nil {
@@ -46,9 +42,7 @@ func TestNonTextBytesReachTheCommand(t *testing.T) {
 		}
 		env := []string{"X=a\377b\xc3", "OUT=" + filepath.Join(dir, "out"), "EMPTY="}
 		args := []string{"s\xfeh", "-c", `printf '%s\n' "$0" "$1" "$#" "$X" "${EMPTY-none}" "${PATH_NOT_GIVEN-none}" >"$OUT"`, "c\376\x01", "", "\xed\xa0\x80"}
-		r := c.guard.Run(NewCommand(file, args, env), c.lease(long), long)
-		c.started(r)
-		c.ends(r, Ending{})
+		c.runs(NewCommand(file, args, env), Ending{})
 		got, err := os.ReadFile(filepath.Join(dir, "out"))
 		if want := "c\376\x01\n\n2\na\377b\xc3\n\nnone\n"; err != nil || string(got) != want {
 			t.Errorf("got %q %v, want %q", got, err, want)
@@ -63,9 +57,7 @@ func TestCommandSharesTheCandidatesOutput(t *testing.T) {
 		os.Stdout = file(t, "out", "")
 		os.Stdin = file(t, "in", "\x00\xff\n")
 		c := newCandidate(t)
-		r := c.guard.Run(NewCommand("/bin/cat", []string{"cat"}, nil), c.lease(long), long)
-		c.started(r)
-		c.ends(r, Ending{})
+		c.runs(NewCommand("/bin/cat", []string{"cat"}, nil), Ending{})
 		if got, err := os.ReadFile(os.Stdout.Name()); err != nil || !bytes.Equal(got, []byte("\x00\xff\n")) {
 			t.Errorf("got %q %v", got, err)
 		}
@@ -101,9 +93,7 @@ func TestInheritedFilesKeepTheirNumbers(t *testing.T) {
 	guardtest.Apart(t, func(t *testing.T) {
 		want := append(guardtest.Given(), tied...)
 		c := newCandidate(t)
-		r := c.guard.Run(c.worker(guardtest.Worker{For: 1}), c.lease(long), long)
-		c.started(r)
-		c.ends(r, Ending{})
+		c.runs(c.worker(guardtest.Worker{For: 1}), Ending{})
 		var got []string
 		for _, n := range c.journal.Notes() {
 			if fd, is := strings.CutPrefix(n.What, "file:"); is {
@@ -113,9 +103,7 @@ func TestInheritedFilesKeepTheirNumbers(t *testing.T) {
 		if !slices.Equal(got, want) || !slices.Contains(got, "6") {
 			t.Errorf("the command has the files %v, want %v", got, want)
 		}
-		r = c.guard.Run(shell("for i in 3 4 5 6; do echo file $i >&$i; done"), c.lease(long), long)
-		c.started(r)
-		c.ends(r, Ending{})
+		c.runs(shell("for i in 3 4 5 6; do echo file $i >&$i; done"), Ending{})
 	}, func(p *guardtest.Process) {
 		p.Passes()
 		for i, f := range files {
@@ -154,8 +142,7 @@ func TestCommandThatCannotBeStarted(t *testing.T) {
 }
 
 func TestSignalsReachTheCommandAloneOrAllProcesses(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, long, long)
 		c.guard.Signal(unix.SIGUSR1, false)
 		c.journal.Await(t, "command", "SIGUSR1")
@@ -174,25 +161,21 @@ func TestSignalsReachTheCommandAloneOrAllProcesses(t *testing.T) {
 }
 
 func TestKillIsImmediate(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, long, long)
 		c.guard.Kill()
 		c.ends(r, killed)
 		if _, is := c.journal.Find("command", "SIGTERM"); is {
 			t.Error("it was asked")
 		}
-		r = c.guard.Run(shell("exit 2"), c.lease(long), long) // the order was for the first command
-		c.started(r)
-		c.ends(r, Ending{Code: 2})
+		c.runs(shell("exit 2"), Ending{Code: 2}) // the order was for the first command
 	})
 }
 
 // A command that a key has stopped could not be continued from the keyboard, least of all if only
 // other processes of its group are stopped: then the guard does not notice it either.
 func TestKeyboardSuspendsNothing(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, long, long)
 		if err := unix.Kill(c.journal.Await(t, "child", "begin").PID, unix.SIGTSTP); err != nil {
 			t.Fatal(err)
@@ -240,8 +223,7 @@ func (c *candidate) goOn(names ...string) {
 
 // A stopped process would not receive the signal.
 func TestStoppedCommandIsContinuedWhenAsked(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(guardtest.Worker{Code: 3}, long, long)
 		if err := unix.Kill(c.pid(), unix.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -254,8 +236,7 @@ func TestStoppedCommandIsContinuedWhenAsked(t *testing.T) {
 // A signal that ends the candidate, or all processes of a terminal or a service, must not end the
 // guard.
 func TestGuardIgnoresSignals(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(obedient, long, long)
 		for _, s := range []syscall.Signal{
 			unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
@@ -276,16 +257,13 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		signal.Ignore(unix.SIGHUP, unix.SIGINT)
 		c := newCandidate(t)
-		r := c.guard.Run(shell("kill -HUP $$; kill -INT $$; exit 5"), c.lease(long), long)
-		c.started(r)
-		c.ends(r, Ending{Code: 5})
+		c.runs(shell("kill -HUP $$; kill -INT $$; exit 5"), Ending{Code: 5})
 	})
 }
 
 // The guard is in no foreground group of the terminal, and the command is not in the guard's group.
 func TestGuardAndCommandHaveSeparateGroups(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(obedient, long, long)
 		for who, pid := range map[string]int{"guard": c.guard.PID(), "command": c.pid()} {
 			if group, err := unix.Getpgid(pid); err != nil || group != pid {

@@ -17,8 +17,7 @@ import (
 )
 
 func TestCommandDiesWithItsGuard(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, long, long)
 		c.guard.Abandon()
 		c.guardDies()
@@ -32,8 +31,7 @@ func TestCommandDiesWithItsGuard(t *testing.T) {
 
 // The tripwire covers the group. The parent-death signal covers a command that has left it.
 func TestCommandThatHasLeftItsGroupDiesWithItsGuard(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		c.run(guardtest.Worker{Deaf: true, Strays: true}, long, long)
 		c.guard.Abandon()
 		c.guardDies()
@@ -161,8 +159,7 @@ func TestSweepCanBeCanceled(t *testing.T) {
 
 // The kernel continues a stopped guard in time for what it has to do.
 func TestStoppedGuardIsContinuedByTheKernel(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, 600*ms, 800*ms)
 		if err := unix.Kill(c.guard.PID(), unix.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -173,8 +170,7 @@ func TestStoppedGuardIsContinuedByTheKernel(t *testing.T) {
 
 // The kernel kills a guard that does not act although it was continued, as under a debugger.
 func TestHangingGuardIsKilledByTheKernel(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		c.run(deafParent, 600*ms, 800*ms)
 		threads := c.hang()
 		c.journal.AwaitEnd(t, "")
@@ -232,8 +228,7 @@ func TestStoppedGuardOfAStoppedCandidateIsContinuedByTheKernel(t *testing.T) {
 
 // A guard that was stopped for a while continues with the pending actions.
 func TestResumedGuardContinues(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(obedient, long, long)
 		for _, s := range []unix.Signal{unix.SIGSTOP, unix.SIGCONT} {
 			if err := unix.Kill(c.guard.PID(), s); err != nil {
@@ -263,8 +258,7 @@ func TestLeftoversOutsideTheGroupAreEnded(t *testing.T) {
 // When the lease is over, all descendants of the command are asked to end, including those that
 // left its group.
 func TestDescendantsAreAskedToEndWhenTheLeaseIsOver(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(guardtest.Worker{Finish: 200 * ms, Children: []guardtest.Worker{{Name: "other", Apart: true}}}, 300*ms, long)
 		c.ends(r, Ending{Forced: true})
 		if _, ok := c.journal.Find("other", "end"); !ok {
@@ -274,8 +268,7 @@ func TestDescendantsAreAskedToEndWhenTheLeaseIsOver(t *testing.T) {
 }
 
 func TestGuardHasAName(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(obedient, long, long)
 		if name, err := os.ReadFile("/proc/" + strconv.Itoa(c.guard.PID()) + "/comm"); err != nil || string(name) != "tenure-guard\n" {
 			t.Errorf("got %q %v", name, err)

@@ -64,9 +64,7 @@ func TestGuardsLeaveNoFilesOpen(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		open := func() int {
 			c := newCandidate(t)
-			r := c.guard.Run(shell("exit 0"), c.lease(long), long)
-			c.started(r)
-			c.ends(r, Ending{})
+			c.runs(shell("exit 0"), Ending{})
 			c.guard.Close()
 			all, err := os.ReadDir("/dev/fd")
 			if err != nil {
@@ -117,9 +115,7 @@ func TestGuardOutlivesTheLeaseOfACommandThatHasEnded(t *testing.T) {
 			for stamp.Now() < due {
 				time.Sleep(due.Sub(stamp.Now()))
 			}
-			r = c.guard.Run(shell("exit 2"), c.lease(long), long)
-			c.started(r)
-			c.ends(r, Ending{Code: 2})
+			c.runs(shell("exit 2"), Ending{Code: 2})
 			return
 		}
 	})
@@ -129,16 +125,14 @@ func TestGuardOutlivesTheLeaseOfACommandThatHasEnded(t *testing.T) {
 // that no event comes too early. The tests in virtual time check when each event is due.
 
 func TestCommandIsKilledIfTheLeaseIsNeverRenewed(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, 500*ms, 800*ms)
 		c.isKilled(r, 500*ms, 800*ms)
 	})
 }
 
 func TestCommandMayShutDownWhenTheLeaseIsOver(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(guardtest.Worker{Finish: 100 * ms, Code: 3}, 500*ms, long)
 		c.ends(r, Ending{Code: 3, Forced: true})
 		if _, ok := c.journal.Find("command", "end"); !ok {
@@ -152,8 +146,7 @@ func TestCommandMayShutDownWhenTheLeaseIsOver(t *testing.T) {
 
 // A stopped process receives no signal until it is continued.
 func TestStoppedCommandIsContinuedToEnd(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.guard.Run(shell("kill -STOP $$; exit 9"), c.lease(long), long)
 		c.started(r)
 		c.shorten(500 * ms)

@@ -38,6 +38,20 @@ func newCandidate(t *testing.T) *candidate {
 	return &candidate{T: t, guard: g, journal: guardtest.NewJournal(guardtest.Dir(t))}
 }
 
+// withCandidate runs a test with a candidate, in a process of its own.
+func withCandidate(t *testing.T, test func(t *testing.T, c *candidate)) {
+	t.Helper()
+	guardtest.Alone(t, func(t *testing.T) { test(t, newCandidate(t)) })
+}
+
+// runs runs a command under a long lease, and checks how it ends.
+func (c *candidate) runs(command Command, how Ending) {
+	c.Helper()
+	r := c.guard.Run(command, c.lease(long), long)
+	c.started(r)
+	c.ends(r, how)
+}
+
 // worker returns a command that writes the journal.
 func (c *candidate) worker(w guardtest.Worker) Command {
 	w.Journal = c.journal.Path

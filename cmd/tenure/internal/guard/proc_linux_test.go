@@ -20,8 +20,7 @@ var family = guardtest.Worker{Children: []guardtest.Worker{
 
 // The kernel's lists and a scan of all processes show the same descendants.
 func TestDescendants(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(family, long, long)
 		lists, whole := descendants(os.Getpid(), nil, unhurried)
 		if want := append(c.journal.Workers(""), c.guard.PID()); !whole || !slices.Equal(numbers(lists), slices.Sorted(slices.Values(want))) {
@@ -48,8 +47,7 @@ func numbers(all []found) (pids []int) {
 
 // A search without time finds a part at most, and says so. Then a job keeps what it found before.
 func TestSearchStopsInTime(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := newCandidate(t)
+	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(family, long, long)
 		if all, whole := descendants(os.Getpid(), nil, 0); whole || len(all) > 1 {
 			t.Errorf("got %v %v", all, whole)

@@ -319,80 +319,63 @@ var (
 // stopIn has a reserve of 200 ms.
 const stopIn = 800 * ms
 
-func TestCommandGetsTheLeaseAndThenTheStopTime(t *testing.T) {
-	inVirtualTime(t, func(w *world) {
-		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
-		w.ends(forced, "500ms: asked to end", "1.1s: command is killed")
-		w.run(500*ms, stopIn, &member{name: "command", finish: 100 * ms}) // counted from now
-		w.ends(forced, "1.6s: asked to end", "1.7s: command ends")
-	})
-}
-
-// A lease counts from before the request, however late the answer comes.
-func TestSlowAnswerDoesNotExtendTheLease(t *testing.T) {
-	inVirtualTime(t, func(w *world) {
-		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
-		time.Sleep(100 * ms)
-		w.send(order{Renewed: true})
-		n := w.question()
-		w.promise(500*ms, stopIn)
-		time.Sleep(350 * ms)
-		w.send(order{Left: &left{n, 500 * ms, stopIn}})
-		w.ends(forced, "600ms: asked to end", "1.2s: command is killed")
-	})
-}
-
-// The candidate was stopped. It finds that its term is over when the command has little time left.
-func TestCandidateThatResumesLateDoesNotExtendTheLease(t *testing.T) {
-	inVirtualTime(t, func(w *world) {
-		w.run(500*ms, stopIn, &member{name: "command", deaf: true})
-		time.Sleep(1000 * ms)
-		w.send(order{Renewed: true})
-		w.send(order{Left: &left{w.question(), 0, stopIn}})
-		w.ends(forced, "500ms: asked to end", "1.1s: command is killed")
-	})
-}
-
-func TestCommandOfADeadCandidateIsAskedAtOnceAndKilledInTime(t *testing.T) {
-	inVirtualTime(t, func(w *world) {
-		w.run(1000*ms, stopIn, &member{name: "command", deaf: true})
-		time.Sleep(300 * ms)
-		w.leave()
-		w.ends(forced, "300ms: asked to end", "1.6s: command is killed")
-	})
-}
-
-// Processes outside of the group are killed at the same moment as the command, if a search between
-// SIGTERM and SIGKILL has found them. A search that takes longer delays only their end.
-func TestSearchDoesNotDelayTheEndOfTheCommand(t *testing.T) {
-	for searching, end := range map[time.Duration]string{500 * ms: "1.1s: stray is killed", 700 * ms: "1.8s: stray is killed"} {
-		t.Run(searching.String(), func(t *testing.T) {
-			inVirtualTime(t, func(w *world) {
-				w.searching = searching
-				w.run(500*ms, stopIn, &member{name: "command", deaf: true}, &member{name: "stray", deaf: true, stray: true})
-				w.ends(forced, "500ms: asked to end", "1.1s: command is killed", end)
-			})
-		})
+// TestDeadlines: each scenario says when the command and what it leaves behind are asked to end, and
+// when they are killed.
+func TestDeadlines(t *testing.T) {
+	deaf := func(w *world) { w.run(500*ms, stopIn, &member{name: "command", deaf: true}) }
+	// a search between SIGTERM and SIGKILL, for processes outside of the group
+	search := func(takes time.Duration, end string) func(w *world) {
+		return func(w *world) {
+			w.searching = takes
+			w.run(500*ms, stopIn, &member{name: "command", deaf: true}, &member{name: "stray", deaf: true, stray: true})
+			w.ends(forced, "500ms: asked to end", "1.1s: command is killed", end)
+		}
 	}
-}
-
-// Processes that a command leaves behind have the same time to end as the command.
-func TestLeftoversHaveTimeToStopIn(t *testing.T) {
-	inVirtualTime(t, func(w *world) {
-		first := &member{name: "command", alive: 200 * ms}
-		w.run(time.Minute, stopIn, first, &member{name: "left", deaf: true})
-		w.ends(own, "200ms: command ends", "200ms: asked to end", "800ms: left is killed")
-		second := &member{name: "command", alive: 100 * ms}
-		w.run(time.Minute, stopIn, second, &member{name: "left", finish: 300 * ms})
-		w.ends(own, "900ms: command ends", "900ms: asked to end", "1.2s: left ends")
-	})
-}
-
-func TestLeftoversHaveNoMoreThanTheLease(t *testing.T) {
-	inVirtualTime(t, func(w *world) {
-		w.run(400*ms, stopIn, &member{name: "command", finish: 500 * ms}, &member{name: "left", deaf: true})
-		w.ends(forced, "400ms: asked to end", "900ms: command ends", "900ms: asked to end", "1s: left is killed")
-	})
+	for why, play := range map[string]func(w *world){
+		"a command gets the lease, and then the stop time, which counts from the answer": func(w *world) {
+			deaf(w)
+			w.ends(forced, "500ms: asked to end", "1.1s: command is killed")
+			w.run(500*ms, stopIn, &member{name: "command", finish: 100 * ms})
+			w.ends(forced, "1.6s: asked to end", "1.7s: command ends")
+		},
+		"a lease counts from before the request, however late the answer comes": func(w *world) {
+			deaf(w)
+			time.Sleep(100 * ms)
+			w.send(order{Renewed: true})
+			n := w.question()
+			w.promise(500*ms, stopIn)
+			time.Sleep(350 * ms)
+			w.send(order{Left: &left{n, 500 * ms, stopIn}})
+			w.ends(forced, "600ms: asked to end", "1.2s: command is killed")
+		},
+		"a candidate that was stopped finds that its term is over, and does not extend the lease": func(w *world) {
+			deaf(w)
+			time.Sleep(1000 * ms)
+			w.send(order{Renewed: true})
+			w.send(order{Left: &left{w.question(), 0, stopIn}})
+			w.ends(forced, "500ms: asked to end", "1.1s: command is killed")
+		},
+		"the command of a dead candidate is asked at once, and killed in time": func(w *world) {
+			w.run(1000*ms, stopIn, &member{name: "command", deaf: true})
+			time.Sleep(300 * ms)
+			w.leave()
+			w.ends(forced, "300ms: asked to end", "1.6s: command is killed")
+		},
+		"what a search has found is killed with the command": search(500*ms, "1.1s: stray is killed"),
+		"a search that takes longer delays only its own end": search(700*ms, "1.8s: stray is killed"),
+		"what a command leaves behind has the same time to end as the command": func(w *world) {
+			w.run(time.Minute, stopIn, &member{name: "command", alive: 200 * ms}, &member{name: "left", deaf: true})
+			w.ends(own, "200ms: command ends", "200ms: asked to end", "800ms: left is killed")
+			w.run(time.Minute, stopIn, &member{name: "command", alive: 100 * ms}, &member{name: "left", finish: 300 * ms})
+			w.ends(own, "900ms: command ends", "900ms: asked to end", "1.2s: left ends")
+		},
+		"what a command leaves behind has no more than the lease": func(w *world) {
+			w.run(400*ms, stopIn, &member{name: "command", finish: 500 * ms}, &member{name: "left", deaf: true})
+			w.ends(forced, "400ms: asked to end", "900ms: command ends", "900ms: asked to end", "1s: left is killed")
+		},
+	} {
+		t.Run(why, func(t *testing.T) { inVirtualTime(t, play) })
+	}
 }
 
 // A time daemon may slew the clock of the kernel's timer. The guard therefore sets a distant timer
@@ -435,6 +418,14 @@ func TestKernelGivesALateGuardTheWholeReserve(t *testing.T) {
 func TestGuardHandlesLateMessages(t *testing.T) {
 	signal := func(all bool) order { return order{Signal: &forward{int(unix.SIGHUP), all}} }
 	run, exited := order{Run: &Command{}}, report{Ended: &own}
+	notStarted := func(w *world, end order) {
+		w.send(run)
+		w.receive(report{Question: 1})
+		w.send(end)
+		w.receive(empty)
+		w.send(order{Left: &left{1, time.Hour, stopIn}})
+		w.happened()
+	}
 	for why, talk := range map[string]func(w *world){
 		"an answer to an earlier request starts nothing": func(w *world) {
 			w.send(run)
@@ -457,22 +448,8 @@ func TestGuardHandlesLateMessages(t *testing.T) {
 			w.receive(empty)
 			w.happened("1ms: command ends")
 		},
-		"a command that is killed before its start is not started": func(w *world) {
-			w.send(run)
-			w.receive(report{Question: 1})
-			w.send(order{Kill: true})
-			w.receive(empty)
-			w.send(order{Left: &left{1, time.Hour, stopIn}})
-			w.happened()
-		},
-		"a command that is asked to end before its start is not started": func(w *world) {
-			w.send(run)
-			w.receive(report{Question: 1})
-			w.send(signal(true))
-			w.receive(empty)
-			w.send(order{Left: &left{1, time.Hour, stopIn}})
-			w.happened()
-		},
+		"a command that is killed before its start is not started":       func(w *world) { notStarted(w, order{Kill: true}) },
+		"a command that is asked to end before its start is not started": func(w *world) { notStarted(w, signal(true)) },
 		"signals and Kill reach only a running command": func(w *world) {
 			w.send(signal(true))
 			w.send(signal(false))
