@@ -50,6 +50,13 @@ func acting(t *testing.T, store driver.Store, log *bytes.Buffer) shown {
 	return shown{t, d}
 }
 
+// acts checks the code of the answer to an action.
+func (s shown) acts(want int, what, name string, body map[string]any, headers ...string) {
+	s.Helper()
+	code, why := s.act(name, body, headers...)
+	wantCode(s.T, what, code, why, want)
+}
+
 func wantCode(t *testing.T, what string, code int, why string, want int) {
 	t.Helper()
 	if code != want {
@@ -64,8 +71,7 @@ func TestHandOverByThePage(t *testing.T) {
 		s := acting(t, store, &log)
 		time.Sleep(time.Second)
 		body := map[string]any{"source": "store", "name": "billing", "to": "c"}
-		code, why := s.act("hand-over", body)
-		wantCode(t, "no leader", code, why, http.StatusConflict)
+		s.acts(http.StatusConflict, "no leader", "hand-over", body)
 		lead(t, store, "billing", "a")
 		time.Sleep(2 * lease)
 		lead(t, store, "billing", "b")
@@ -74,36 +80,29 @@ func TestHandOverByThePage(t *testing.T) {
 		term := s.about("billing").Row.Term
 
 		body["term"] = term - 1
-		code, why = s.act("hand-over", body)
-		wantCode(t, "of another term", code, why, http.StatusConflict)
+		s.acts(http.StatusConflict, "of another term", "hand-over", body)
 		body["term"] = term
 		for _, headers := range [][]string{
 			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "http://evil.example"},
 		} {
-			code, why = s.act("hand-over", body, headers...)
-			wantCode(t, "of another origin", code, why, http.StatusForbidden)
+			s.acts(http.StatusForbidden, "of another origin", "hand-over", body, headers...)
 		}
-		code, why = s.act("hand-over", body, "Content-Type", "text/plain")
-		wantCode(t, "a form", code, why, http.StatusBadRequest)
-		code, why = s.act("hand-over", map[string]any{"source": "store", "name": "other"})
-		wantCode(t, "of no election", code, why, http.StatusNotFound)
+		s.acts(http.StatusBadRequest, "a form", "hand-over", body, "Content-Type", "text/plain")
+		s.acts(http.StatusNotFound, "of no election", "hand-over", map[string]any{"source": "store", "name": "other"})
 		time.Sleep(lease)
 		if a := s.about("billing"); a.Row.Leader != "a" || a.Row.Term != term {
 			t.Fatalf("a refused request had an effect: %+v", a.Row)
 		}
 
 		body["to"] = "a"
-		code, why = s.act("hand-over", body)
-		wantCode(t, "to the leader", code, why, http.StatusConflict)
+		s.acts(http.StatusConflict, "to the leader", "hand-over", body)
 		body["to"] = "gone"
-		code, why = s.act("hand-over", body)
-		wantCode(t, "to nobody", code, why, http.StatusOK)
+		s.acts(http.StatusOK, "to nobody", "hand-over", body)
 		if a := s.about("billing"); a.Row.Leader != "a" || a.Record.Request == nil || !a.Record.Request.Offer || a.Record.Request.By != "alice" {
 			t.Errorf("after an offer to nobody: %+v", a.Record)
 		}
 		body["to"] = "c"
-		code, why = s.act("hand-over", body)
-		wantCode(t, "in order", code, why, http.StatusOK)
+		s.acts(http.StatusOK, "in order", "hand-over", body)
 		time.Sleep(lease)
 		if a := s.about("billing"); a.Row.Leader != "c" || a.Terms[0].Ended != "released" {
 			t.Errorf("after the hand-over: %+v", a)
@@ -133,8 +132,7 @@ func TestHandOverOfALeaderNotYetShown(t *testing.T) {
 			t.Fatalf("the record has no term %d: %s", term, e.Value)
 		}
 		store.Put("billing", later)
-		code, why := s.act("hand-over", map[string]any{"source": "store", "name": "billing", "to": "c", "term": term})
-		wantCode(t, "of another term than the page shows", code, why, http.StatusConflict)
+		s.acts(http.StatusConflict, "of another term than the page shows", "hand-over", map[string]any{"source": "store", "name": "billing", "to": "c", "term": term})
 		if e, err := store.Read(t.Context(), "billing"); err != nil || !bytes.Equal(e.Value, later) {
 			t.Errorf("the record has become %s, %v", e.Value, err)
 		}
@@ -148,37 +146,31 @@ func TestResetByThePage(t *testing.T) {
 		lead(t, store, "billing", "a")
 		time.Sleep(time.Second)
 		body := map[string]any{"source": "store", "name": "billing", "confirm": "billing", "lease_ms": 15000, "digest": s.about("billing").Record.Digest}
-		code, why := s.act("reset", body)
-		wantCode(t, "a sound record", code, why, http.StatusConflict)
+		s.acts(http.StatusConflict, "a sound record", "reset", body)
 
 		junk := "junk \xff<b>" + strings.Repeat("x", 5000)
 		store.Put("billing", []byte(junk))
 		time.Sleep(2 * lease)
-		code, why = s.act("reset", body)
-		wantCode(t, "another record than the page showed", code, why, http.StatusConflict)
+		s.acts(http.StatusConflict, "another record than the page showed", "reset", body)
 		body["digest"], body["confirm"] = s.about("billing").Record.Digest, "Billing"
-		code, why = s.act("reset", body)
-		wantCode(t, "another name", code, why, http.StatusBadRequest)
+		s.acts(http.StatusBadRequest, "another name", "reset", body)
 		body["confirm"] = "billing"
 		for _, ms := range []int64{0, -1, lease.Milliseconds() - 1, 1<<58 + 1, time.Hour.Milliseconds() + 1} {
 			body["lease_ms"] = ms
-			code, why = s.act("reset", body)
-			wantCode(t, fmt.Sprintf("a lease of %d ms", ms), code, why, http.StatusBadRequest)
+			s.acts(http.StatusBadRequest, fmt.Sprintf("a lease of %d ms", ms), "reset", body)
 		}
 		body["lease_ms"] = lease.Milliseconds()
 		// They look the same on the page, which shows neither anything after 4 KiB nor bytes that
 		// are not text.
 		for _, other := range []string{junk + "y", strings.Replace(junk, "\xff", "\xfe", 1)} {
 			store.Put("billing", []byte(other))
-			code, why = s.act("reset", body)
-			wantCode(t, "another value", code, why, http.StatusConflict)
+			s.acts(http.StatusConflict, "another value", "reset", body)
 		}
 		store.Put("billing", []byte(junk))
 		if a := s.about("billing"); a.Record.Kind != "foreign" {
 			t.Fatalf("a refused request had an effect: %+v", a.Record)
 		}
-		code, why = s.act("reset", body)
-		wantCode(t, "in order", code, why, http.StatusOK)
+		s.acts(http.StatusOK, "in order", "reset", body)
 		time.Sleep(3 * lease)
 		if a := s.about("billing"); a.Row.Leader != "a" || a.Row.Health != "ok" {
 			t.Errorf("after the reset: %+v", a.Row)
@@ -193,9 +185,7 @@ func TestNoActionsByDefault(t *testing.T) {
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store, "billing", "a")
 		time.Sleep(time.Second)
-		code, why := s.act("hand-over", map[string]any{"source": "store", "name": "billing", "term": s.about("billing").Row.Term})
-		wantCode(t, "hand-over", code, why, http.StatusMethodNotAllowed)
-		code, why = s.act("reset", map[string]any{"source": "store", "name": "billing"})
-		wantCode(t, "reset", code, why, http.StatusMethodNotAllowed)
+		s.acts(http.StatusMethodNotAllowed, "hand-over", "hand-over", map[string]any{"source": "store", "name": "billing", "term": s.about("billing").Row.Term})
+		s.acts(http.StatusMethodNotAllowed, "reset", "reset", map[string]any{"source": "store", "name": "billing"})
 	})
 }

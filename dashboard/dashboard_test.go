@@ -38,6 +38,15 @@ func show(t *testing.T, sources ...dashboard.Source) shown {
 	return shown{t, d}
 }
 
+// shards returns the names of n elections, in order.
+func shards(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("shard-%05d", i)
+	}
+	return names
+}
+
 // get requests a page and decodes the answer.
 func (s shown) get(path string, into any) {
 	s.Helper()
@@ -333,17 +342,13 @@ func TestListedElections(t *testing.T) {
 		if o := s.overview(""); o.Sources[0].OK || !strings.Contains(o.Sources[0].Problem, "right to list") {
 			t.Errorf("without the right: %+v", o.Sources)
 		}
-		var names []string
-		for i := range 1000 {
-			names = append(names, fmt.Sprintf("shard-%04d", i))
-		}
-		store.lists(nil, names...)
+		store.lists(nil, shards(1000)...)
 		time.Sleep(2 * time.Minute)
 		o := s.overview("")
 		if of := o.Sources[0]; !of.OK || of.Elections != 1000 || of.Pushed || of.Interval != 15000 || of.PerMonth < 69 || of.PerMonth > 70 {
 			t.Errorf("with it: %+v", of)
 		}
-		if len(o.Elections) != 100 || o.Matching != 1000 || o.Elections[0].Name != "shard-0000" {
+		if len(o.Elections) != 100 || o.Matching != 1000 || o.Elections[0].Name != "shard-00000" {
 			t.Errorf("%d of %d rows, from %s on", len(o.Elections), o.Matching, o.Elections[0].Name)
 		}
 		store.lists(fmt.Errorf("away"))
@@ -484,7 +489,8 @@ func TestRequests(t *testing.T) {
 	for path, code := range map[string]int{
 		"/": 200, "/nothing": 404, "/api/overview": 200, "/api/overview?limit=0": 400, "/api/overview?offset=-1": 400,
 		"/api/overview?limit=x": 400, "/api/overview?sort=x": 400, "/api/overview?sort=store": 200, "/api/overview?limit=1001": 400, "/api/overview?offset=100000": 200,
-		"/api/election?source=store&name=none": 404, "/api/election": 404,
+		"/api/overview?offset=9223372036854775807": 200, // too large a number must not cause a panic
+		"/api/election?source=store&name=none":     404, "/api/election": 404,
 	} {
 		w := httptest.NewRecorder()
 		d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -553,11 +559,7 @@ func TestWrongConfigs(t *testing.T) {
 func BenchmarkOverview(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint("elections=", n), func(b *testing.B) {
-			names := make([]string, n)
-			for i := range names {
-				names[i] = fmt.Sprintf("shard-%05d", i)
-			}
-			d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: names}}})
+			d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: shards(n)}}})
 			if err != nil {
 				b.Fatal(err)
 			}

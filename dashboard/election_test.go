@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -371,19 +369,6 @@ func TestClockThatWentBack(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A number that is too large must not cause a panic.
-func TestLargestOffset(t *testing.T) {
-	d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: []string{"x"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := httptest.NewRecorder()
-	d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/overview?offset=9223372036854775807", nil))
-	if w.Code != http.StatusOK {
-		t.Errorf("got %d", w.Code)
-	}
 }
 
 func updated(t *testing.T, e driver.Entry) time.Time {

@@ -184,10 +184,7 @@ func TestStatusReasonIsNotTheMembers(t *testing.T) {
 // A report in which everything is new is one message.
 func TestManyChangesAreOneMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		names := make([]string, 1000)
-		for i := range names {
-			names[i] = fmt.Sprint("shard-", i)
-		}
+		names := shards(1000)
 		var asked atomic.Int64
 		there := &processes{of: map[string]http.Handler{"node-1": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			all := make([]tenure.Member, len(names))

@@ -66,10 +66,7 @@ func TestRightGrantedLate(t *testing.T) {
 // No goroutine outlives Run.
 func TestRunLeavesNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		names := make([]string, 1000)
-		for i := range names {
-			names[i] = fmt.Sprint("shard-", i)
-		}
+		names := shards(1000)
 		store := &cut{Store: memory.New(), off: true}
 		d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: store, Elections: names}}, Clock: clock.Standard{}})
 		if err != nil {
@@ -129,10 +126,7 @@ func (p *pooled) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 func TestDashboardLeavesConnectionsInAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &pooled{memory.NewPolled(), make(chan struct{}, 4)}
-		names := make([]string, 1000)
-		for i := range names {
-			names[i] = fmt.Sprint("shard-", i)
-		}
+		names := shards(1000)
 		var lost atomic.Int64
 		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: 5 * time.Second, Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
 			if e.Kind == tenure.EventLost {
@@ -170,10 +164,7 @@ func TestDashboardLeavesConnectionsInAPool(t *testing.T) {
 func TestTooManyElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &lister{Polled: memory.NewPolled()}
-		names := make([]string, 20_001)
-		for i := range names {
-			names[i] = fmt.Sprintf("shard-%05d", i)
-		}
+		names := shards(20_001)
 		store.lists(nil, names...)
 		s := show(t, dashboard.Source{Name: "store", Store: store, Interval: time.Hour})
 		time.Sleep(30 * time.Second)

@@ -82,8 +82,7 @@ func TestStreamsAndActionsEndWithRun(t *testing.T) {
 		defer answer.Body.Close()
 		time.Sleep(time.Minute)
 		s := shown{t, d}
-		code, why := s.act("hand-over", map[string]any{"source": "store", "name": "billing", "to": "c"})
-		wantCode(t, "an action while it runs", code, why, http.StatusConflict)
+		s.acts(http.StatusConflict, "an action while it runs", "hand-over", map[string]any{"source": "store", "name": "billing", "to": "c"})
 
 		end()
 		<-ended
@@ -96,8 +95,7 @@ func TestStreamsAndActionsEndWithRun(t *testing.T) {
 			t.Errorf("the server: %v", err)
 		}
 		for _, name := range []string{"hand-over", "reset"} {
-			code, why = s.act(name, map[string]any{"source": "store", "name": "billing", "to": "c"})
-			wantCode(t, name+" afterwards", code, why, http.StatusServiceUnavailable)
+			s.acts(http.StatusServiceUnavailable, name+" afterwards", name, map[string]any{"source": "store", "name": "billing", "to": "c"})
 		}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/stream", nil).WithContext(within))
