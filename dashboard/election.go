@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -223,7 +224,10 @@ func (e *election) apply(f *story.Item) {
 	case story.Nobody:
 		e.vacate(f)
 	case story.Alarm:
-		e.alarm = alarmOf(f.Event.Cause)
+		e.alarm = trouble{Reason: f.Event.Cause.Error()}
+		if errors.Is(f.Event.Cause, tenure.ErrForeign) {
+			e.alarm = trouble{"the key holds bytes that are not an election record", f.Event.Cause.Error()}
+		}
 	case story.Trouble:
 		if !e.recordTrouble(f) {
 			return

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/story"
 )
@@ -69,9 +68,11 @@ func (s *source) check(ctx context.Context, first failure) {
 func (s *source) followTrouble(ctx context.Context) {
 	var quiet <-chan time.Time
 	for ctx.Err() == nil {
-		if s.pushesItself() {
+		s.mu.Lock()
+		if driver.AbilitiesOf(s.store).Pushes() { // the store itself, not its members
 			quiet = time.After(checkEvery)
 		}
+		s.mu.Unlock()
 		select {
 		case <-s.answers:
 			continue
@@ -89,13 +90,6 @@ func (s *source) followTrouble(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// pushesItself reports whether the store pushes, and not its members.
-func (s *source) pushesItself() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return driver.AbilitiesOf(s.store).Pushes()
 }
 
 // probe reads the election that the store has shown last, since it may be read for certain.
@@ -212,14 +206,6 @@ var plainly = []struct {
 	{driver.ErrConnecting, "there is no connection to the store"},
 	{driver.ErrNoAnswer, noAnswer},
 	{context.DeadlineExceeded, noAnswer},
-}
-
-// alarmOf describes an alarm.
-func alarmOf(err error) trouble {
-	if errors.Is(err, tenure.ErrForeign) {
-		return trouble{"the key holds bytes that are not an election record", err.Error()}
-	}
-	return trouble{Reason: err.Error()}
 }
 
 // troubleOf describes an error of a store.

@@ -66,8 +66,7 @@ func TestDashboardShowsALeader(t *testing.T) {
 		return len(o.Elections) == 2 && o.Elections[0].Name == "unused" && o.Elections[0].Health == "vacant" &&
 			o.Elections[1].Leader == "node-1" && o.Elections[1].Health == "ok" && o.Sources[0].OK
 	})
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 }
 
 // The dashboard shows several stores: one cannot be reached, and one has a wrong password.
@@ -80,8 +79,7 @@ func TestDashboardShowsUnreachableStores(t *testing.T) {
 		return len(o.Sources) == 3 && o.Sources[0].OK && !o.Sources[1].OK && o.Sources[1].Problem != "" && o.Sources[2].Problem != "" &&
 			len(o.Elections) == 1
 	})
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 }
 
 func TestDashboardWithWrongSettings(t *testing.T) {
@@ -205,6 +203,5 @@ func TestDashboardLogsAStoreThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	w, _ := startDashboard(t, "--store", "nats://user:s3cret@127.0.0.1:1/ELECTIONS")
 	w.says(`"msg":"the store cannot be reached","store":"nats://***@127.0.0.1:1/ELECTIONS","cause":`)
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 }

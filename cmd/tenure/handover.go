@@ -87,14 +87,11 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	if !c.Flags().Changed("wait") {
 		h.wait = -1
 	}
-	if h.json {
-		return o.handOver(c.Context(), h, handOverJSON{c.OutOrStdout()})
-	}
-	return o.handOver(c.Context(), h, handOverText{c.OutOrStdout()})
+	return o.handOver(c.Context(), h, handOverReport{c.OutOrStdout(), h.json})
 }
 
 // handOver asks the leader to hand over, and waits for the result.
-func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverTeller) error {
+func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverReport) error {
 	began := time.Now()
 	s, err := o.firstStatus(ctx)
 	if err != nil {
@@ -291,16 +288,30 @@ func unanswered(s *tenure.Status, leader string, since time.Duration) error {
 	return f
 }
 
-// handOverTeller reports the progress.
-type handOverTeller interface {
-	asked(o *observer, s tenure.Status, h *handOverFlags)
-	moved(o *observer, from, to tenure.Leader, took time.Duration)
-	unchanged(o *observer, leader tenure.Leader)
+// handOverReport reports the progress, as text or with --json.
+type handOverReport struct {
+	out  io.Writer
+	json bool
 }
 
-type handOverText struct{ out io.Writer }
+// step is one line of --json.
+type step struct {
+	output.Head
+	Leader string   `json:"leader"`
+	To     *string  `json:"to,omitempty"`
+	From   string   `json:"from,omitempty"`
+	Millis *float64 `json:"millis,omitempty"`
+}
 
-func (t handOverText) asked(_ *observer, s tenure.Status, h *handOverFlags) {
+func (r handOverReport) say(line step, text string) {
+	if r.json {
+		output.JSON(r.out, line)
+		return
+	}
+	fmt.Fprintln(r.out, output.Plain(text))
+}
+
+func (r handOverReport) asked(o *observer, s tenure.Status, h *handOverFlags) {
 	who := "who leads in"
 	if !s.Confirmed && !fresh(s.Record, time.Now()) {
 		who = "not confirmed as the leader of"
@@ -312,37 +323,15 @@ func (t handOverText) asked(_ *observer, s tenure.Status, h *handOverFlags) {
 	if h.wait > 0 {
 		text += fmt.Sprintf("; waiting up to %v", h.wait)
 	}
-	fmt.Fprintln(t.out, output.Plain(text))
+	r.say(step{Head: o.head("asked", s.Leader.Term), Leader: s.Leader.ID, To: &h.to}, text)
 }
 
-func (t handOverText) moved(_ *observer, _, to tenure.Leader, took time.Duration) {
-	fmt.Fprintln(t.out, output.Plain(fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, units.Seconds(took))))
-}
-
-func (t handOverText) unchanged(_ *observer, leader tenure.Leader) {
-	fmt.Fprintln(t.out, output.Plain(fmt.Sprintf("the leader is still %s, in term %d", leader.ID, leader.Term)))
-}
-
-type handOverJSON struct{ out io.Writer }
-
-// step is one line of --json.
-type step struct {
-	output.Head
-	Leader string   `json:"leader"`
-	To     *string  `json:"to,omitempty"`
-	From   string   `json:"from,omitempty"`
-	Millis *float64 `json:"millis,omitempty"`
-}
-
-func (t handOverJSON) asked(o *observer, s tenure.Status, h *handOverFlags) {
-	output.JSON(t.out, step{Head: o.head("asked", s.Leader.Term), Leader: s.Leader.ID, To: &h.to})
-}
-
-func (t handOverJSON) moved(o *observer, from, to tenure.Leader, took time.Duration) {
+func (r handOverReport) moved(o *observer, from, to tenure.Leader, took time.Duration) {
 	ms := units.Millis(took)
-	output.JSON(t.out, step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms})
+	r.say(step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms},
+		fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, units.Seconds(took)))
 }
 
-func (t handOverJSON) unchanged(o *observer, leader tenure.Leader) {
-	output.JSON(t.out, step{Head: o.head("unchanged", leader.Term), Leader: leader.ID})
+func (r handOverReport) unchanged(o *observer, leader tenure.Leader) {
+	r.say(step{Head: o.head("unchanged", leader.Term), Leader: leader.ID}, fmt.Sprintf("the leader is still %s, in term %d", leader.ID, leader.Term))
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,8 +42,7 @@ func TestFailingCommandDoesNotMoveLeadershipConstantly(t *testing.T) {
 	w.says("the command ended soon after its start")
 	// It released before.
 	h.await(h.join(tenure.Config{ID: "node-2", Lease: 10 * time.Minute}, nil), leads)
-	w.signal(syscall.SIGTERM)
-	w.ends(1)
+	w.stops(1)
 }
 
 func TestRunRestartsItsCommand(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,20 +44,17 @@ func TestFullBucketIsReportedWithARemedy(t *testing.T) {
 	w := tenureRuns(t, "run", "--store", url+"/FULL", "--election", "billing", "--", "true").start()
 	w.says("of 300 bytes of the bucket are in use")
 	w.says("setting=max_bytes")
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 	if strings.Contains(w.errs.String(), "first_seq") {
 		t.Errorf("each start warns of a bucket of other tools:\n%s", &w.errs)
 	}
 	w = tenureRuns(t, "run", "--store", url+"/FULL", "--election", "billing", "--inspect", "--", "true").start()
 	w.says("level=WARN msg=\"the bucket counts its writes from 1")
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 	w = tenureRuns(t, "run", "--store", url+"/FULL", "--election", "long-"+strings.Repeat("x", 60), "--", "true").start()
 	w.says("the server cannot store anything in bucket FULL: ") // trouble of a claim
 	w.says("if it is full, allow more: nats stream edit KV_FULL --max-bytes=-1")
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 }
 
 // The server at the port is no broker, as its first bytes show.

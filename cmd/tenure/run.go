@@ -246,18 +246,15 @@ func (r *runFlags) checkStore(ctx context.Context, s *stores.Store, log *slog.Lo
 		if r.inspect && f.Severity == driver.Unsafe {
 			return r.place.Unsafe(f)
 		}
-		log.Log(ctx, r.levelOf(f), f.Problem, "severity", f.Severity.String(), "setting", f.Setting, "remedy", f.Remedy)
+		level := slog.LevelWarn
+		// A bucket that another tool made has sequence numbers that begin at 1. Most operators accept
+		// that, so only --inspect warns of it.
+		if f.Severity < driver.Warning || !r.inspect && f.Severity == driver.Warning && f.Setting == "first_seq" {
+			level = slog.LevelDebug
+		}
+		log.Log(ctx, level, f.Problem, "severity", f.Severity.String(), "setting", f.Setting, "remedy", f.Remedy)
 	}
 	return nil
-}
-
-// levelOf returns the level of a finding in the log. A bucket that another tool made has sequence
-// numbers that begin at 1. Most operators accept that, so only --inspect warns of it.
-func (r *runFlags) levelOf(f driver.Finding) slog.Level {
-	if f.Severity < driver.Warning || !r.inspect && f.Severity == driver.Warning && f.Setting == "first_seq" {
-		return slog.LevelDebug
-	}
-	return slog.LevelWarn
 }
 
 // participation holds the arguments of an election besides its name, and what to close after it.

@@ -67,6 +67,13 @@ func (w *wrapped) signal(s syscall.Signal) {
 	}
 }
 
+// stops asks it to end, and checks the exit code.
+func (w *wrapped) stops(code int) {
+	w.Helper()
+	w.signal(syscall.SIGTERM)
+	w.ends(code)
+}
+
 // says waits for a text on its standard error or on its command's standard output.
 func (w *wrapped) says(text string) {
 	w.Helper()
@@ -221,8 +228,7 @@ func TestRunEndsWhileItConnects(t *testing.T) {
 	t.Parallel()
 	w := tenureRuns(t, "run", "--store", "nats://user:s3cret@127.0.0.1:1/E", "--election", "e", "--connect-timeout", "10m", "--", "true").start()
 	w.says("the store cannot be reached yet")
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 }
 
 func TestRunEndsWhileItFollows(t *testing.T) {
@@ -283,8 +289,7 @@ func TestRunKillsACommandThatDoesNotFinish(t *testing.T) {
 	t.Parallel()
 	w := natsHome(t).wrap([]string{"--finish-within", "200ms", "--stop-within", "400ms"}, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.02; done")
 	w.start().says("up\n")
-	w.signal(syscall.SIGTERM)
-	w.ends(137)
+	w.stops(137)
 }
 
 func TestRunPassesOtherSignalsOn(t *testing.T) {
@@ -295,8 +300,7 @@ func TestRunPassesOtherSignalsOn(t *testing.T) {
 		w.signal(s)
 		w.says(name + "\n")
 	}
-	w.signal(syscall.SIGTERM)
-	w.ends(143)
+	w.stops(143)
 }
 
 // nohup, and shells that start a background process, let it ignore signals.
@@ -308,8 +312,7 @@ func TestRunKeepsIgnoringInheritedSignals(t *testing.T) {
 		w := h.wrap(nil, "true").ignoring(name).start()
 		w.says("leader=node-2")
 		w.signal(s) // it would arrive first
-		w.signal(syscall.SIGTERM)
-		w.ends(0)
+		w.stops(0)
 		if !strings.Contains(w.errs.String(), "signal=terminated") {
 			t.Errorf("%s was not ignored:\n%s", name, &w.errs)
 		}
@@ -386,6 +389,5 @@ func TestRunLogsRepeatedTroubleLessOften(t *testing.T) {
 	if n := strings.Count(w.errs.String(), "tenure: trouble"); n > 10 {
 		t.Errorf("%d lines:\n%s", n, &w.errs)
 	}
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
@@ -77,8 +76,7 @@ func TestRunServesMetrics(t *testing.T) {
 	w.shows(url, `tenure_leading{election="billing"} 1`)
 	w.shows(url, `tenure_lease_seconds{election="billing"} 600`)
 	w.says("begun") // before that, no process would receive the signal
-	w.signal(syscall.SIGTERM)
-	w.ends(143)
+	w.stops(143)
 }
 
 // The metrics have the election before the store answers.
@@ -90,8 +88,7 @@ func TestRunServesMetricsWithoutAStore(t *testing.T) {
 	w.shows(url, `tenure_unhealthy{election="billing"} 1`)
 	w.healthz(url, http.StatusServiceUnavailable, "the store is not reached yet")
 	w.shows(url, `tenure_elections{role="leaderless"} 1`)
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 }
 
 // It does not depend on leading.
@@ -160,6 +157,5 @@ func TestRunKeepsLeadingDespiteBadScrapers(t *testing.T) {
 		}
 		return nil
 	})
-	w.signal(syscall.SIGTERM)
-	w.ends(143)
+	w.stops(143)
 }

@@ -104,7 +104,12 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	case now.Leader == "":
 		return fault.Exit(fault.NoLeader)
 	case now.unconfirmed():
-		return o.notConfirmed(now)
+		lease := millis(now.LeaseMillis) // the leader may be dead, or its clock may be wrong
+		f := fault.New(fmt.Sprintf("give --wait %v or more: a leader that is alive renews within its lease", lease),
+			"election %q in %v: %s is not confirmed as the leader: no renewal was seen, and by its writer's clock the record was not written within the last %v",
+			o.Name(), o.place, output.Plain(now.Leader), lease)
+		f.Code = fault.NotConfirmed
+		return f
 	}
 	return nil
 }
@@ -125,15 +130,6 @@ func (o *observer) judge(
 		return standing{}, err
 	}
 	return o.standing(s), nil
-}
-
-// notConfirmed is the error for a leader that may be dead. Its clock may also be wrong.
-func (o *observer) notConfirmed(now standing) error {
-	f := fault.New(fmt.Sprintf("give --wait %v or more: a leader that is alive renews within its lease", millis(now.LeaseMillis)),
-		"election %q in %v: %s is not confirmed as the leader: no renewal was seen, and by its writer's clock the record was not written within the last %v",
-		o.Name(), o.place, output.Plain(now.Leader), millis(now.LeaseMillis))
-	f.Code = fault.NotConfirmed
-	return f
 }
 
 // fresh reports whether the record was renewed less than a lease ago by its leader's clock. This

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -63,8 +62,7 @@ func TestForeignTextIsSanitized(t *testing.T) {
 		h.put(held)
 		w := h.wrap([]string{"--log-format", format, "--log-level", "debug"}, "true").start()
 		w.says("node-1")
-		w.signal(syscall.SIGTERM)
-		w.ends(0)
+		w.stops(0)
 		program.Harmless(t, w.errs.String())
 	}
 }
@@ -284,8 +282,7 @@ func TestRunningCommandsShowNoSecret(t *testing.T) {
 		}
 		said += text
 	}
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 	for _, p := range []*wrapped{w, page, v} {
 		said += p.out.String() + p.errs.String()
 	}

@@ -287,8 +287,7 @@ func TestBrokenConnectionIsReportedAndEndsNoWatch(t *testing.T) {
 	}
 	s.Shutdown()
 	w.says(`"event":"store"`)
-	w.signal(syscall.SIGTERM)
-	w.ends(0)
+	w.stops(0)
 }
 
 // If the reader is already gone, as with "tenure status | true", the exit code stays and nothing is

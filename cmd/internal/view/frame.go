@@ -145,7 +145,11 @@ func (m *Model) who(now time.Duration) string {
 	one, number := m.member(t.who), m.ink.with(dim, "  "+t.full())
 	switch {
 	case t.taken:
-		return m.ink.with(m.alarming(now), "○ nobody leads") + m.ink.with(dim, "  for "+age(now-t.gone)+
+		how := bad
+		if m.began.Add(now).Before(m.expected) { // which is normal at a first start
+			how = dim
+		}
+		return m.ink.with(how, "○ nobody leads") + m.ink.with(dim, "  for "+age(now-t.gone)+
 			m.because(fmt.Sprintf("since %s %s term %s", t.who, pastOf[t.ended], t.name())))
 	case t.over() && now < m.deadline(t):
 		ended := states[t.ended]
@@ -164,14 +168,6 @@ func (m *Model) who(now time.Duration) string {
 		return m.ink.with(one.hue(), stateGlyphs[leaving]+" "+t.who+" is leaving") + number
 	}
 	return m.ink.with(one.hue(), stateGlyphs[leads]+" ") + m.ink.with(strong, t.who+" leads") + number + m.ink.with(dim, m.detail(t, now))
-}
-
-// alarming returns the style of a time without a leader, which is normal at a first start.
-func (m *Model) alarming(now time.Duration) ink {
-	if m.began.Add(now).Before(m.expected) {
-		return dim
-	}
-	return bad
 }
 
 // because returns the reason why there is no leader, as far as it is known.

@@ -117,7 +117,8 @@ func (j *job) collect() (end *Ending, empty bool) {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return end, j.nothingLeft()
+			// the guard has no child: where orphans become its children, nothing is left
+			return end, FindsOrphans || errors.Is(unix.Kill(-j.pid, 0), unix.ESRCH)
 		case pid == 0:
 			return end, false
 		case status.Stopped():
@@ -148,12 +149,6 @@ func ending(status unix.WaitStatus) *Ending {
 		return &Ending{Signal: int(status.Signal())}
 	}
 	return &Ending{Code: status.ExitStatus()}
-}
-
-// nothingLeft reports whether no descendant is left, once the guard has no child. Where orphans
-// become children of the guard, that is always so.
-func (j *job) nothingLeft() bool {
-	return FindsOrphans || errors.Is(unix.Kill(-j.pid, 0), unix.ESRCH)
 }
 
 // lend gives the terminal to the command's process group, which has stopped for want of it, if the

@@ -361,15 +361,10 @@ func (p *enforcer) collect() {
 		p.kernel.disarm()
 		p.job, p.leftovers = nil, nil
 		_ = p.reports.send(report{Empty: true})
-	case end != nil:
-		p.tidy()
+	case end != nil: // the processes that it left behind must not act for a former leader
+		p.leftovers = &lease{from: p.clock.Now(), stop: p.lease.stop}
+		p.signalAll(unix.SIGTERM)
 	}
-}
-
-// tidy ends the processes that the command left behind: they must not act for a former leader.
-func (p *enforcer) tidy() {
-	p.leftovers = &lease{from: p.clock.Now(), stop: p.lease.stop}
-	p.signalAll(unix.SIGTERM)
 }
 
 // lease is the deadline of the command, as the guard knows it.

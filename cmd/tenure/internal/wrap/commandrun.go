@@ -61,7 +61,9 @@ func (r *commandRun) follow(ctx context.Context) {
 			}
 			r.hear(e)
 		case <-renewed:
-			renewed = r.nextRenewal()
+			if renewed = r.term.Renewed(); r.term.Err() != nil {
+				renewed = nil // the term is over
+			}
 			g.Renewed()
 		case <-soft:
 			soft = nil
@@ -91,19 +93,16 @@ func (r *commandRun) last() time.Duration {
 // leastPatience is the least time for a guard to answer, also if the term is over already.
 const leastPatience = 100 * time.Millisecond
 
-// command returns the command, with the election, the ID and the token in its environment.
+// command returns the command. Its environment is that of this process, with the election, the ID and
+// the token, and without Unset. Variables that are set again are left out first: some programs use
+// the first of two variables with the same name.
 func (r *commandRun) command() guard.Command {
-	return guard.NewCommand(r.w.Path, r.w.Args, append(r.w.environment(),
+	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(told, name) || slices.Contains(r.w.Unset, name)
+	})
+	return guard.NewCommand(r.w.Path, r.w.Args, append(environment,
 		"TENURE_ELECTION="+r.term.Election(), "TENURE_ID="+r.w.election.ID(), "TENURE_TOKEN="+token(r.term)))
-}
-
-// nextRenewal returns nil when the term is over.
-func (r *commandRun) nextRenewal() <-chan struct{} {
-	next := r.term.Renewed()
-	if r.term.Err() != nil {
-		return nil
-	}
-	return next
 }
 
 // ask asks the command to finish. If the lease is lost, it only logs that: then the guard asks the
@@ -179,23 +178,7 @@ func (r *commandRun) finished(g *guard.Guard) {
 // told are the variables that are set for the command.
 var told = []string{"TENURE_ELECTION", "TENURE_ID", "TENURE_TOKEN"}
 
-// environment returns this process's environment, without Unset and the variables that are set
-// again: some programs use the first of two variables with the same name.
-func (w *Wrapper) environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains(told, name) || slices.Contains(w.Unset, name)
-	})
-}
-
 func token(t *tenure.Term) string { return strconv.FormatUint(t.Token(), 10) }
-
-// unsuspended keeps Ctrl-Z from stopping this process until the returned function is called: the
-// time of the lease would go on.
-func unsuspended() (until func()) {
-	signal.Ignore(unix.SIGTSTP)
-	return func() { signal.Reset(unix.SIGTSTP) }
-}
 
 // reclaim takes the terminal back if the guard has lent it to a command that is gone. It ignores
 // SIGTTOU, by which the system would stop a background process that does this.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os/exec"
+	"os/signal"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 	"github.com/tenure-go/tenure/internal/loglimit"
+	"golang.org/x/sys/unix"
 )
 
 // The exit codes of a wrapper, clear of those that commands use.
@@ -131,7 +133,9 @@ func (w *Wrapper) present() *guard.Guard {
 
 // lead runs the command for one term: once, unless it is restarted.
 func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
-	defer unsuspended()()
+	// Ctrl-Z must not stop this process: the time of the lease would go on
+	signal.Ignore(unix.SIGTSTP)
+	defer signal.Reset(unix.SIGTSTP)
 	for failures := 0; ; {
 		if err := w.ready(); err != nil {
 			w.end(CodeFailed)
