@@ -489,7 +489,7 @@ func TestRequests(t *testing.T) {
 	for path, code := range map[string]int{
 		"/": 200, "/nothing": 404, "/api/overview": 200, "/api/overview?limit=0": 400, "/api/overview?offset=-1": 400,
 		"/api/overview?limit=x": 400, "/api/overview?sort=x": 400, "/api/overview?sort=store": 200, "/api/overview?limit=1001": 400, "/api/overview?offset=100000": 200,
-		"/api/overview?offset=9223372036854775807": 200, // too large a number must not cause a panic
+		"/api/overview?offset=9223372036854775807": 200, // too large, which must not panic
 		"/api/election?source=store&name=none":     404, "/api/election": 404,
 	} {
 		w := httptest.NewRecorder()

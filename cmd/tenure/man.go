@@ -83,7 +83,9 @@ func documented(c *cobra.Command) []*cobra.Command {
 
 func pageOf(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manual returns one page, in the markup of man(7).
+// manual returns one page, in the markup of man(7). The generator of package cobra/doc does not
+// serve: it fills the lines of lists, drops the groups of flags and the kinds of their values, and
+// adds a reader of Markdown to a program that mostly runs commands.
 func manual(c *cobra.Command, on time.Time) string {
 	var b strings.Builder
 	name := pageOf(c)

@@ -86,7 +86,8 @@ type Item struct {
 	Request *records.Request
 }
 
-// Seen returns when an Elected was seen: a leader that was only named leads since before it renewed.
+// Seen returns when an Elected was seen: a leader that was only named leads since before it
+// renewed.
 func (i *Item) Seen() time.Time {
 	if i.Confirmed.After(i.At) {
 		return i.Confirmed

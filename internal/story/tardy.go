@@ -5,9 +5,9 @@ import "time"
 // The least delay beyond the shortest possible time that is worth a look.
 const tardyAfter = time.Second
 
-// Late returns the time by which reads may delay a change of leader and its sight: 0 where the store
-// pushes, and elsewhere the lease, for the reads of candidates, plus the time between two reads of
-// the observer.
+// Late returns the time by which reads may delay a change of leader and its sight: 0 where the
+// store pushes, and elsewhere the lease, for the reads of candidates, plus the time between two
+// reads of the observer.
 func Late(pushed bool, lease, interval time.Duration) time.Duration {
 	if pushed {
 		return 0
