@@ -40,7 +40,7 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.watches.Remove(w) {
-			s.feeds[key].queued = nil // a push that is under way ends, and leaves later watches alone
+			s.feeds[key].queued = nil // a push under way ends, and leaves later watches alone
 			delete(s.feeds, key)
 		}
 	}, nil
