@@ -2,6 +2,7 @@ package electiontest
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/able"
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
@@ -204,4 +206,13 @@ func TestEveryCaseCatchesSomething(t *testing.T) {
 
 func BenchmarkMemory(b *testing.B) {
 	Benchmark(b, func(testing.TB) drivertest.Harness { return sound().harness() })
+}
+
+// What would pass by a silent line is hidden from the candidate. The limits of the store are not.
+func TestLineHidesWhatItCannotSilence(t *testing.T) {
+	got, want := able.Answers(t.Context(), &line{Store: able.Store{}}), able.Answers(t.Context(), able.Store{})
+	maps.DeleteFunc(want, func(name, _ string) bool { return name != "Bounded" && name != "LeaseLimiter" })
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
