@@ -122,8 +122,8 @@ func (p post) honest() bool {
 const window = 4096
 
 // fold is a reader's result from the log: the post in force under each key, from the order of the
-// records alone. It is pure. The rule is that of doc.go. In addition, a fold may begin anywhere,
-// and knows nothing of a key until the log has shown its state for certain.
+// records alone. It is pure. The package comment has the rule. In addition, a fold may begin
+// anywhere, and knows nothing of a key until the log has shown its state for certain.
 type fold struct {
 	window int64
 	from   int64 // where reading began; everything before is unknown, unless it is 0

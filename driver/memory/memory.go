@@ -257,7 +257,7 @@ func (p *Polled) Candidates(ctx context.Context, key string) ([][]byte, error) {
 	return all, nil
 }
 
-// This file has the actions of an operator, a backup or a foreign program on a store.
+// What follows are the actions of an operator, a backup or a foreign program on a store.
 
 // Put writes a copy of value whatever the version of the cell, as a foreign program might: it
 // checks neither the key nor the length. It returns the version of the new state.
