@@ -101,10 +101,12 @@ import (
 )
 
 var (
-	_ driver.Store     = (*Store)(nil)
-	_ driver.Watcher   = (*Store)(nil)
-	_ driver.Bounded   = (*Store)(nil)
-	_ driver.Inspector = (*Store)(nil)
+	_ driver.Store         = (*Store)(nil)
+	_ driver.Watcher       = (*Store)(nil)
+	_ driver.Bounded       = (*Store)(nil)
+	_ driver.Inspector     = (*Store)(nil)
+	_ driver.Lister        = (*Store)(nil)
+	_ driver.RightsChecker = (*Store)(nil)
 )
 
 // Store is a topic of elections. It must be made by Open and closed by Close; MinLease and CheckKey
@@ -260,8 +262,6 @@ func checkKey(key string) error {
 	return nil
 }
 
-var _ driver.Lister = (*Store)(nil)
-
 // Keys returns the sorted keys of all cells that hold a value at the time of the call, or later. It
 // needs the same rights as Read. Errors are as for Read.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
@@ -319,8 +319,6 @@ func mayWrite(operations int32) bool {
 	const told, write = 1 << kmsg.ACLOperationDescribe, 1 << kmsg.ACLOperationWrite
 	return operations < 0 || operations&told == 0 || operations&write != 0
 }
-
-var _ driver.RightsChecker = (*Store)(nil)
 
 // endings are the answers after which reading cannot continue from the present state.
 var endings = []error{kerr.OffsetOutOfRange, errDiverged}

@@ -330,5 +330,3 @@ func (a answer) denied() bool {
 		return r.denied && slices.Contains(r.codes, a.code)
 	})
 }
-
-var _ driver.RightsChecker = (*Store)(nil)

@@ -111,10 +111,11 @@ import (
 )
 
 var (
-	_ driver.Store     = (*Store)(nil)
-	_ driver.Bounded   = (*Store)(nil)
-	_ driver.Inspector = (*Store)(nil)
-	_ driver.Lister    = (*Store)(nil)
+	_ driver.Store         = (*Store)(nil)
+	_ driver.Bounded       = (*Store)(nil)
+	_ driver.Inspector     = (*Store)(nil)
+	_ driver.Lister        = (*Store)(nil)
+	_ driver.RightsChecker = (*Store)(nil)
 )
 
 // Store is the elections of one bucket under one prefix. It must be made by New or FromEnvironment.
