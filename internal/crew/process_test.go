@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,7 +120,14 @@ func TestEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := hire(t)
 			m.counts()
-			if err := errors.Join(m.Freeze(), m.Continue()); err != nil {
+			if err := m.Freeze(); err != nil {
+				t.Fatal(err)
+			}
+			wait.Until(t, "the member is stopped", func() bool {
+				state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(m.PID())).Output()
+				return err == nil && strings.HasPrefix(string(state), "T")
+			})
+			if err := m.Continue(); err != nil {
 				t.Fatal(err)
 			}
 			m.counts()

@@ -115,6 +115,16 @@ func journalOf(all ...entry) *team {
 	return c
 }
 
+// TestFailedMember: a failure that a member reports ends the waits of the trial.
+func TestFailedMember(t *testing.T) {
+	c := &team{trial: &trial{bench: &bench{ctx: t.Context()}}}
+	c.hear("a", report{What: failed, Error: "x"})
+	err := c.do(func(*trial) { c.heard(c.journal.Mark(), nil, leads) })
+	if err == nil || err.Error() != "a: x" {
+		t.Errorf("the trial ended with %v", err)
+	}
+}
+
 // TestLastSend: the version that a claim replaced shows the last write of a killed leader.
 func TestLastSend(t *testing.T) {
 	send := func(who string, at int64, prev string) entry {
