@@ -40,8 +40,8 @@ type Reporter struct {
 // NewReporter returns a Reporter that writes to out.
 func NewReporter(out io.Writer) *Reporter { return &Reporter{out: json.NewEncoder(out)} }
 
-// Send writes a report in one call, so that a killed process leaves no incomplete report. It ignores
-// errors: they mean that the reader is gone, and that the standard input ends, too.
+// Send writes a report in one call, so that a killed process leaves no incomplete report. It
+// ignores errors: they mean that the reader is gone, and that the standard input ends, too.
 func (r *Reporter) Send(report any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// The bench and its members exchange lines of JSON. A member receives an identity first.
-// Then it receives commands and sends reports.
+// The bench and its members exchange lines of JSON. A member receives an identity first. Then it
+// receives commands and sends reports.
 
 // identity is given to a member when it is started.
 type identity struct {
