@@ -39,7 +39,6 @@ func TestMain(m *testing.M) {
 	reports := NewReporter(os.Stdout)
 	order, _ := rest.ReadString('\n')
 	ctx, cancel := Until(context.Background(), rest)
-	defer cancel()
 	reports.Send(report{Said: s.Name + " " + order})
 	fmt.Println("this is no report")
 	fmt.Fprint(os.Stderr, "this is an err", "or\n")
@@ -47,6 +46,7 @@ func TestMain(m *testing.M) {
 		reports.Send(report{N: n})
 		time.Sleep(time.Millisecond)
 	}
+	cancel()
 	os.Exit(7)
 }
 
@@ -100,7 +100,7 @@ func TestMember(t *testing.T) {
 		t.Error("it does not run")
 	}
 	var exit *exec.ExitError
-	if err := m.Leave(); !errors.As(err, &exit) || m.Code() != 7 || m.Running() || m.Wait() != err {
+	if err := m.Leave(); !errors.As(err, &exit) || m.Code() != 7 || m.Running() {
 		t.Errorf("it ended with %v, %d", err, m.Code())
 	}
 	all := m.reports.Since(0)
