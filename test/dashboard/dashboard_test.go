@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -248,4 +249,145 @@ func TestPageOfManyElections(t *testing.T) {
 	p.do(chromedp.KeyEvent("1999"))
 	p.until("one is found", `document.querySelectorAll('tbody tr').length === 1 && document.body.innerText.includes('shard-1999')`)
 	p.shoot("many", 1280, 700, "dark")
+}
+
+// signIn opens the page of a dashboard that allows actions, with the token.
+func (s *stage) signIn() *page {
+	s.Helper()
+	p := openPage(s.TB, strings.Replace(s.url, "//", "//alice:s3cret@", 1))
+	p.do(chromedp.Navigate(s.url)) // the browser remembers the password
+	return p
+}
+
+func newActingStage(t *testing.T) *stage {
+	t.Helper()
+	s := newStage(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.flags = []string{"--allow-actions", "--listen-token-file", token}
+	return s
+}
+
+// fill types into a field of a form.
+func (p *page) fill(name, text string) {
+	p.Helper()
+	field := fmt.Sprintf(`form input[name=%s]`, name)
+	p.until(name+" is there", fmt.Sprintf(`document.querySelector(%s) !== null`, quote(field)))
+	p.do(chromedp.SetValue(field, text))
+}
+
+// The button moves leadership to the named candidate.
+func TestPageHandsOver(t *testing.T) {
+	s := newActingStage(t)
+	s.startDashboard("billing")
+	ids := []string{"node-1", "node-2", "node-3"}
+	for _, id := range ids {
+		s.start("billing", id)
+	}
+	p := s.signIn()
+	first := p.leads("billing", ids...)
+	to := without(ids, first)[1]
+	p.click(`a[href$="/billing"]`)
+	p.fill("to", "nobody")
+	p.shoot("actions", 1280, 900, "light")
+	p.click(`form button`)
+	p.says("If it does not accept, nothing changes.")
+	p.shoot("actions-confirm", 1280, 900, "light")
+	p.click(`button[value=cancel]`)
+	p.fill("to", "nobody")
+	p.click(`form button`)
+	p.click(`button[value=yes]`)
+	p.says("Waiting for nobody to accept. Until then " + first + " goes on leading.")
+	p.fill("to", to)
+	p.click(`form button`)
+	p.click(`button[value=yes]`)
+	p.until("it leads", fmt.Sprintf(`document.querySelector('.facts dd').innerText.trim() === %s`, quote(to)))
+	p.says(to + " leads now.")
+	wait.Until(t, "the log names the user", func() bool {
+		return strings.Contains(s.dashboard.Says(), `"msg":"dashboard: hand-over"`) && strings.Contains(s.dashboard.Says(), `"user":"alice"`)
+	})
+	if strings.Contains(s.dashboard.Says(), "s3cret") {
+		t.Error("the log has the token")
+	}
+}
+
+// A foreign record is replaced when the name of its election is typed. Then a candidate leads.
+func TestPageResets(t *testing.T) {
+	s := newActingStage(t)
+	if _, err := s.bucket.Put(wait.Context(t), "billing", []byte("<b>junk</b>\xff")); err != nil {
+		t.Fatal(err)
+	}
+	s.startDashboard("billing")
+	s.start("billing", "node-1")
+	p := s.signIn()
+	p.click(`a[href$="/billing"]`)
+	p.fill("lease", "2")
+	p.fill("confirm", "bill")
+	p.click(`form button`)
+	p.says("Nothing was done: the name that was typed is not the election's")
+	p.fill("confirm", "billing")
+	p.click(`form button`)
+	p.says("The record was replaced.")
+	p.until("a candidate leads", `document.querySelector('.facts dd').innerText.trim() === 'node-1'`)
+}
+
+// The store goes away and comes back. One banner says so, the page is no longer live, and the
+// election keeps its last known leader. Afterwards the outage is in the list of failovers.
+func TestPageShowsAnOutage(t *testing.T) {
+	s := newStage(t)
+	s.startDashboard("billing")
+	s.start("billing", "node-1")
+	p := openPage(t, s.url)
+	p.leads("billing", "node-1")
+	s.server.Kill()
+	p.until("one banner reports it", `document.querySelectorAll('.away').length === 1`)
+	p.until("the page is not live", `document.getElementById('live').innerText === 'Stale'`)
+	p.until("the last known leader is shown", leaderCell("billing")+`.replace(/\s+/g, ' ') === 'node-1 last known'`)
+	p.until("the row has no error", `document.querySelector('tbody .problem') === null`)
+	p.shoot("outage", 1280, 560, "light")
+	p.click(`a[href$="/billing"]`)
+	p.says("Last known leader")
+	if text := value[string](p, `document.querySelector('.away p').innerText`); len(text) > 250 {
+		t.Errorf("the banner is long: %s", text)
+	}
+	p.until("nothing contradicts it", `!document.querySelector('.headline').innerText.includes('No leader')`)
+	p.shoot("outage-election", 1280, 900, "dark")
+	p.shoot("outage-phone", 390, 800, "light")
+	if err := s.server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the banner goes", `document.querySelector('.away') === null && document.getElementById('live').innerText === 'Live'`)
+	p.says("Store OK")
+	p.until("the outage is listed", `document.querySelector('.failovers .outage') !== null && document.querySelector('.events .store') !== null`)
+	p.until("it leads again", `document.querySelector('.headline').innerText.includes('Leads for')`)
+	p.shoot("recovered", 1280, 900, "light")
+}
+
+// The time that the timeline shows follows keys and a drag, and the address keeps it.
+func TestPageRangeOfTime(t *testing.T) {
+	s := newStage(t)
+	s.flags = []string{"--log-url", "https://logs.example/?q={election}&id={leader}"}
+	s.startDashboard("billing", "unused")
+	s.start("billing", "node 1")
+	p := openPage(t, s.url)
+	p.leads("billing", "node 1")
+	p.click(`thead a[href*="sort=name"]`)
+	p.until("the first by name", `document.querySelector('tbody th a').innerText === 'billing'`)
+	p.click(`a[href$="/billing"]`)
+	p.until("the logs have a link", `document.querySelector('a[href="https://logs.example/?q=billing&id=node%201"]')?.innerText === 'Logs'`)
+	p.until("the words are explained without a pointer", `document.querySelector('.meanings dd') !== null`)
+	p.until("several times are shown", `document.querySelectorAll('.timeline text.tick').length >= 3`)
+	const length = `(() => { const [a, b] = /zoom=(\d+)-(\d+)/.exec(location.hash)?.slice(1) ?? [0, 0]; return b - a })()`
+	value[bool](p, `document.querySelector('.timeline .part').dispatchEvent(new KeyboardEvent('keydown', {key: '+', bubbles: true, cancelable: true}))`)
+	p.until("a key halves it", length+` > 440000 && `+length+` < 460000`)
+	value[any](p, `(() => {
+		const svg = document.querySelector('.timeline'), box = svg.getBoundingClientRect()
+		for (const [kind, x] of [['down', 400], ['move', 500], ['up', 600]]) {
+			svg.dispatchEvent(new PointerEvent('pointer' + kind, {clientX: box.left + x, clientY: box.top + 5, button: 0, bubbles: true}))
+		}
+	})()`)
+	p.until("a drag chooses a part", length+` > 50000 && `+length+` < 130000`)
+	p.shoot("range", 1280, 700, "light")
 }
