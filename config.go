@@ -1,7 +1,13 @@
 package tenure
 
 import (
+	"crypto/rand"
+	"fmt"
 	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
@@ -143,4 +149,135 @@ func (c Config) WorstFailover(store driver.Store) time.Duration {
 	}
 	gap := max(c.Tuning.PollStable, c.Tuning.Poll)
 	return c.Lease + min(gap+gap/10, c.Lease)
+}
+
+// None means zero where the zero value of a field selects a default: in Tuning.Precedence,
+// Tuning.Drift and Tuning.TimerLateness. In Config.FinishWithin it means 1 ms.
+const None = -1
+
+// Tuning holds the settings of a Config that few programs need. Measure before you change them: the
+// defaults follow Config.Lease, so a shorter lease alone makes everything faster. The zero value of
+// each field selects its default:
+//
+//	field          default                      limits
+//	Renew          Lease / 3                    1 ms to Lease - Margin - 2 ms
+//	Precedence     Lease                        at most 1 h; may be None
+//	Grace          none                         less than Lease - Margin
+//	Splay          none                         at most 1 h
+//	Poll           Renew                        1 ms to 1 h
+//	PollStable     Lease, or Poll if longer     Poll to 1 h
+//	NoWatch        false
+//	Retry          0, 100 ms, 1 s               at most 10, each from 0 to Renew
+//	Backoff        Lease * 2^(n-1), at most 10 * Lease
+//	Drift          the clock's: 0.01 on Linux,  below 0.5; may be None
+//	               0.1 elsewhere
+//	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease, see Margin; may be None
+type Tuning struct {
+	// Renew is the time from the send of one renewal to that of the next.
+	Renew time.Duration
+	// Precedence is the extra time that any other candidate waits for a nominee to claim. It has no
+	// effect without a Nominator.
+	Precedence time.Duration
+	// Grace is how long a new leader holds the lease before its work starts.
+	Grace time.Duration
+	// Splay is the maximum random delay before the first claim. It spreads processes that start
+	// together.
+	Splay time.Duration
+
+	// Poll is the time between reads of a store that does not push changes, while no leader is
+	// known to renew: in transitions and in trouble. Each interval is drawn at random from 90 to
+	// 110 % of it.
+	Poll time.Duration
+	// PollStable is the same while a leader is seen to renew. Values longer than Lease act like
+	// Lease: the store is always read when the lease of a silent leader would be over.
+	// Config.WorstFailover shows how it lengthens a failover.
+	PollStable time.Duration
+	// NoWatch makes the election follow by reads alone, even if the store can push changes.
+	NoWatch bool
+
+	// Retry lists the waits after the first, the second, ... consecutive failed store call. After
+	// the listed ones, a follower waits Renew each time, and a leader a quarter of Renew. A leader
+	// must renew before its deadline, so it also shortens listed waits to half of Renew. Nil
+	// selects 0, 100 ms (at most a quarter of Renew) and 1 s (at most half of it). An empty slice
+	// that is not nil lists no waits.
+	Retry []time.Duration
+	// Backoff returns the delay before the next campaign when leadership was declined n times in a
+	// row, n from 1. A negative delay counts as 0.
+	Backoff func(n int) time.Duration
+
+	// Drift is the bound r on the error of this machine's clock rates: local seconds per true
+	// second lie in [1-r, 1+r]. Members may have different bounds. The record states the bound of
+	// the leader, and a member with a larger bound waits longer for the leader's lease to end.
+	Drift float64
+	// TimerLateness is how late a timer may fire on this machine. The term ends earlier by this
+	// time, which protects work that relies on the contexts.
+	TimerLateness time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.ID == "" {
+		c.ID = defaultID()
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	orDefault(&c.Lease, 15*time.Second)
+	orDefault(&c.StopWithin, 0)
+	orDefault(&c.FinishWithin, 10*time.Second)
+	c.FinishWithin = max(c.FinishWithin, time.Millisecond)
+	c.Tuning.setDefaults(c.Lease, c.Clock)
+	return c.clone()
+}
+
+// clone shares nothing with c that either of them may change.
+func (c Config) clone() Config {
+	c.Metadata, c.Tuning.Retry = maps.Clone(c.Metadata), slices.Clone(c.Tuning.Retry)
+	return c
+}
+
+func (t *Tuning) setDefaults(lease time.Duration, c clock.Clock) {
+	orDefault(&t.Drift, c.Drift())
+	orDefault(&t.Renew, lease/3)
+	orDefault(&t.Precedence, lease)
+	orDefault(&t.Grace, 0)
+	orDefault(&t.Splay, 0)
+	orDefault(&t.Poll, t.Renew)
+	orDefault(&t.PollStable, max(lease, t.Poll))
+	orDefault(&t.TimerLateness, protocol.TimerLateness(lease))
+	if t.Retry == nil {
+		t.Retry = []time.Duration{0, min(100*time.Millisecond, t.Renew/4), min(time.Second, t.Renew/2)}
+	}
+	if t.Backoff == nil {
+		t.Backoff = doubling(lease)
+	}
+}
+
+// orDefault replaces 0 by the default, and None by 0.
+func orDefault[T time.Duration | float64](value *T, def T) {
+	switch *value {
+	case 0:
+		*value = def
+	case None:
+		*value = 0
+	}
+}
+
+// defaultID returns the same text throughout this process.
+func defaultID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%.200s_%d_%s", host, os.Getpid(), random)
+}
+
+// random distinguishes processes that have one host name and one process id: in a container the
+// process id is often 1.
+var random = strings.ToLower(rand.Text()[:5])
+
+// doubling returns a Backoff of one lease, then two, four, eight, and always ten after that.
+func doubling(lease time.Duration) func(int) time.Duration {
+	return func(n int) time.Duration {
+		return lease * time.Duration(min(1<<min(n-1, 10), 10))
+	}
 }

@@ -1,11 +1,16 @@
 package tenure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // Handler is the work of a leader. Implement it if the work needs no goroutine of its own, for
@@ -182,4 +187,171 @@ func (m *runner) hasFinished(t *Term) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return t.finished
+}
+
+// maxCalls is how many store calls of a Group are under way at once. Ten thousand elections may
+// want to renew, or to claim, in the same moment. Without the limit their calls would wait for the
+// store, with a goroutine or more for each. Every other election has a limit of its own.
+const maxCalls = 256
+
+// callLimiter makes the store calls of a Group: urgent calls first, otherwise in the order of the
+// requests. It has goroutines only while there are calls. If the store hangs, its calls time out
+// (see package driver). Calls that waited for longer than their time limit then end at once.
+type callLimiter struct {
+	limit int // 0: maxCalls
+
+	mu            sync.Mutex
+	running       int
+	urgent, other []func() // waiting calls
+}
+
+func (c *callLimiter) start(urgent bool, call func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.running < cmp.Or(c.limit, maxCalls):
+		c.running++
+		go c.work(call)
+	case urgent:
+		c.urgent = append(c.urgent, call)
+	default:
+		c.other = append(c.other, call)
+	}
+}
+
+func (c *callLimiter) work(call func()) {
+	for call != nil {
+		call()
+		call = c.next()
+	}
+}
+
+// next returns the next call, or nil if there is none.
+func (c *callLimiter) next() func() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := takeFirst(&c.urgent); call != nil {
+		return call
+	}
+	if call := takeFirst(&c.other); call != nil {
+		return call
+	}
+	c.running--
+	return nil
+}
+
+// takeFirst removes and returns the first waiting call; nil if there is none.
+func takeFirst(waiting *[]func()) func() {
+	all := *waiting
+	if len(all) == 0 {
+		*waiting = nil
+		return nil
+	}
+	call := all[0]
+	all[0], *waiting = nil, all[1:]
+	return call
+}
+
+// cancelGroup waits for the ends of the contexts of a Group's campaigns. Most elections share one
+// context, so one wait serves them all.
+type cancelGroup struct {
+	mu     sync.Mutex
+	byDone map[<-chan struct{}]*campaignContext // by the context's Done
+}
+
+// campaignContext is one context and the seekers that campaign with it.
+type campaignContext struct {
+	stop    func() bool // stops the wait for its end
+	seekers []*seeker
+}
+
+// add makes the runner of a seeker leave when the seeker's context ends.
+func (g *cancelGroup) add(s *seeker) {
+	done := s.ctx.Done()
+	if done == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	campaign := g.byDone[done]
+	if campaign == nil {
+		campaign = &campaignContext{}
+		if g.byDone == nil {
+			g.byDone = map[<-chan struct{}]*campaignContext{}
+		}
+		g.byDone[done] = campaign
+		campaign.stop = context.AfterFunc(s.ctx, func() { g.ended(done) })
+	}
+	s.index = len(campaign.seekers)
+	campaign.seekers = append(campaign.seekers, s)
+}
+
+func (g *cancelGroup) ended(done <-chan struct{}) {
+	g.mu.Lock()
+	campaign := g.byDone[done]
+	delete(g.byDone, done)
+	g.mu.Unlock()
+	if campaign == nil {
+		return // the last seeker has just been removed
+	}
+	for _, s := range campaign.seekers {
+		s.runner.leave(s)
+	}
+}
+
+// remove stops waiting for the end of a seeker's context.
+func (g *cancelGroup) remove(s *seeker) {
+	done := s.ctx.Done()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	campaign := g.byDone[done]
+	if campaign == nil || s.index >= len(campaign.seekers) || campaign.seekers[s.index] != s {
+		return // the context has ended, and later campaigns may use it again
+	}
+	last := len(campaign.seekers) - 1
+	campaign.seekers[s.index], campaign.seekers[last].index = campaign.seekers[last], s.index
+	campaign.seekers[last], campaign.seekers = nil, campaign.seekers[:last]
+	if last == 0 {
+		delete(g.byDone, done)
+		campaign.stop()
+	}
+}
+
+// leaderInterner keeps the leaders that a Group has seen, so that published data that is the same
+// in many records is in memory once. That data is never changed.
+type leaderInterner struct {
+	mu    sync.Mutex
+	known []internedLeader // one of each ID
+}
+
+// internedLeader is the published data of one leader.
+type internedLeader struct {
+	id, addr string
+	metadata map[string]string
+}
+
+// maxInterned bounds the number of kept leaders, which may be long gone.
+const maxInterned = 64
+
+// intern replaces a record's data about its leader by an equal copy that is known already.
+func (l *leaderInterner) intern(r *record.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.known, func(k internedLeader) bool { return k.id == r.LeaderID })
+	seen := internedLeader{r.LeaderID, r.LeaderAddr, r.Metadata}
+	switch {
+	case i < 0 && len(l.known) == maxInterned:
+		l.known = []internedLeader{seen}
+	case i < 0:
+		l.known = append(l.known, seen)
+	case l.known[i].same(&seen):
+		k := l.known[i]
+		r.LeaderID, r.LeaderAddr, r.Metadata = k.id, k.addr, k.metadata
+	default:
+		l.known[i] = seen
+	}
+}
+
+func (l *internedLeader) same(o *internedLeader) bool {
+	return l.addr == o.addr && maps.Equal(l.metadata, o.metadata)
 }

@@ -21,7 +21,7 @@ func TestPagesAreComplete(t *testing.T) {
 	}{
 		{"docs/events.md", "event.go", regexp.MustCompile(`EventKind = "([a-z-]+)"`), 11},
 		{"docs/events.md", "event.go", regexp.MustCompile("`json:\"([A-Za-z]+)"), 10},
-		{"docs/events.md", "reason.go", regexp.MustCompile(`(?m)^//\t([a-z-]+)  `), 25},
+		{"docs/events.md", "errors.go", regexp.MustCompile(`(?m)^//\t([a-z-]+)  `), 25},
 		{"docs/record.md", "internal/record/record.go", regexp.MustCompile("`json:\"([A-Za-z]+)"), 17},
 	} {
 		page, source := read(t, c.page), read(t, c.source)

@@ -33,7 +33,7 @@ func TestEachErrorHasItsOwnReason(t *testing.T) {
 	if declared := declaredErrors(t); !slices.Equal(declared, slices.Sorted(maps.Keys(sentinels))) {
 		t.Fatalf("the package declares %q, and this test knows %q", declared, slices.Sorted(maps.Keys(sentinels)))
 	}
-	doc, err := os.ReadFile("reason.go")
+	doc, err := os.ReadFile("errors.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,3 +65,96 @@ func incarnation(store driver.Store) string {
 	}
 	return fmt.Sprintf("%016x", record.Random())
 }
+
+// given returns the present settings, and a copy of them as they were given, without the defaults
+// of unset fields.
+func (m *runner) given() (now *settings, cfg Config) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cfg = m.settings.given.clone()
+	cfg.Nominator = m.nominator()
+	return m.settings, cfg
+}
+
+// nominator is nil where there is none.
+func (m *runner) nominator() driver.Nominator {
+	if m.nomination == nil {
+		return nil
+	}
+	return m.nomination.nominator
+}
+
+// Reconfigure changes the settings of an election, running or not. It calls change with a copy of
+// the present settings, as they were given: unset fields stay unset, and their defaults follow the
+// new settings. It calls change again if another Reconfigure was faster.
+//
+//	err := e.Reconfigure(func(c *tenure.Config) { c.Lease = 30 * time.Second })
+//
+//	setting                              takes effect
+//	Address, Metadata, Priority, Lease,  with the next write of this process
+//	a smaller StopWithin, Drift or
+//	TimerLateness
+//	a larger StopWithin                  when the renewal that is sent at once is confirmed
+//	a larger Drift or TimerLateness      when the next regular renewal is confirmed
+//	a longer Tuning.Renew                with the next confirmed renewal
+//	Clock, Logger, OnEvent, Metrics,     never: changes are ignored
+//	Nominator
+//	ID                                   never: another ID is an error
+//	all others                           when they are used next
+//
+// The record states the length of the present lease. Every member waits for that length, even if
+// its own Lease is now shorter.
+//
+// For settings that are not valid it changes nothing, and returns one error with a *ConfigError for
+// each problem, as New does.
+//
+// Members may have different leases for a while, which is safe as long as the record is in the
+// store. If the record is deleted during that time, no member knows how long to wait: see
+// docs/guarantees.md.
+func (e *Election) Reconfigure(change func(*Config)) error {
+	for {
+		if done, err := e.runner.reconfigure(change); done {
+			return err
+		}
+	}
+}
+
+// reconfigure reports false if another call changed the settings first.
+func (m *runner) reconfigure(change func(*Config)) (done bool, err error) {
+	was, cfg := m.given()
+	change(&cfg)
+	if cfg.ID != "" && cfg.ID != m.id {
+		return true, invalid(m.key, problem("ID", cfg.ID, fmt.Sprintf("is %q and cannot be changed to %q", m.id, cfg.ID), ""))
+	}
+	cfg.Nominator = m.nominator()
+	full := cfg
+	full.ID, full.Clock = m.id, m.clock
+	full = full.withDefaults()
+	if err := full.validate(m.store, m.key, &cfg); err != nil {
+		return true, err
+	}
+	s := newSettings(m.shared, &cfg, &full)
+	m.step(func(clock.Reading) {
+		if done = m.settings == was; done {
+			m.settings = s
+			m.machine.Reconfigure(&s.machine)
+		}
+	})
+	return done, nil
+}
+
+// protocol returns the settings that the state machine needs, without the identity.
+func (c *Config) protocol() protocol.Config {
+	p := protocol.Config{
+		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
+		HasNominator: c.Nominator != nil, Precedence: c.Tuning.Precedence, NomineeOnly: c.NomineeOnly,
+		Lease: c.Lease, Renew: c.Tuning.Renew,
+		FinishWithin: c.FinishWithin, Grace: c.Tuning.Grace, Splay: c.Tuning.Splay,
+		Poll: c.Tuning.Poll, PollStable: c.Tuning.PollStable, Retry: c.Tuning.Retry, HeadStart: headStart,
+	}
+	p.Promise(c.Tuning.Drift, c.Tuning.TimerLateness, c.StopWithin)
+	return p
+}
+
+// headStart is how much earlier than others a named successor may claim.
+const headStart = 250 * time.Millisecond
