@@ -12,10 +12,14 @@
 package electiontest
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/internal/test/kit"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Run runs all cases as subtests in parallel, each with a harness of its own from open. It takes a
@@ -75,5 +79,125 @@ func cases() []testCase {
 			"a proxy may repeat a request, and then the second answer is a conflict", holding(ownClaim(deliverTwice))},
 		{"a silent leader is replaced, and not too soon",
 			"no process reports this failure", holding(silentIsReplaced)},
+	}
+}
+
+// trial is one run of one case.
+type trial struct {
+	kit.Reporter
+	drivertest.Harness
+	time kit.Timing
+}
+
+func newTrial(r kit.Reporter, h drivertest.Harness, time kit.Timing) *trial {
+	return &trial{Reporter: r, Harness: h, time: time}
+}
+
+// left returns how long anything may still take that should happen.
+func (t *trial) left() time.Duration {
+	if t.Patience > 0 {
+		return t.Patience
+	}
+	return t.time.Left()
+}
+
+// other is the store as another process has it, so that a lock within one does not hide a race.
+func (t *trial) other() driver.Store {
+	if t.Peer != nil {
+		return t.Peer
+	}
+	return t.Store
+}
+
+// leaseOf returns this lease, or the shortest that the store is for.
+func (t *trial) leaseOf(lease time.Duration) time.Duration {
+	return max(lease, driver.AbilitiesOf(t.Store).MinLease())
+}
+
+// read returns the election's cell.
+func (c *contest) read() driver.Entry {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, c.left())
+	defer cancel()
+	e, err := c.Store.Read(ctx, c.election)
+	if err != nil {
+		c.Fatalf("read of %q: %v", c.election, err)
+	}
+	return e
+}
+
+// settle reads until the cell is in a state.
+func (c *contest) settle(state string, reached func(driver.Entry) bool) {
+	c.Helper()
+	if !wait.Within(c.left(), func() bool { return reached(c.read()) }) {
+		c.Fatalf("%q does not become %s", c.election, state)
+	}
+}
+
+// removals are the ways of removing the record that the harness has.
+func (c *contest) removals() []func() {
+	var all []func()
+	for _, do := range []func(context.Context, string) error{c.Delete, c.Purge} {
+		if do != nil {
+			all = append(all, func() { c.remove(do) })
+		}
+	}
+	return all
+}
+
+func (c *contest) remove(do func(context.Context, string) error) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, c.left())
+	defer cancel()
+	if err := do(ctx, c.election); err != nil {
+		c.Fatalf("removal of %q: %v", c.election, err)
+	}
+	c.settle("absent", driver.Entry.Absent)
+}
+
+// holding makes a case of a function that tries an election. Where the machine can stall, a case
+// that failed after a leader had lost its lease to that is tried again with another election: it
+// says nothing about the store. Breaches of safety fail the case at once.
+func holding(run func(*contest)) func(*trial) {
+	return func(t *trial) {
+		for {
+			c, held := t.attempt(run)
+			if !t.time.Stalls || !c.stalled() || c.breached.Load() || len(held.Failures) == 0 || t.left() < 10*c.lease {
+				t.report(held)
+				return
+			}
+			t.Logf("again, since the machine has stalled: %q", held.Failures)
+		}
+	}
+}
+
+// attempt runs a case once, with the reports held back.
+func (t *trial) attempt(run func(*contest)) (*contest, *kit.Recorder) {
+	c := newContest(t, t.leaseOf(max(easy, t.Lease)))
+	held := kit.Record(func(r *kit.Recorder) {
+		own := *t
+		own.Reporter = attempted{r, t.Reporter}
+		c.trial = &own
+		defer c.close()
+		run(c)
+	})
+	return c, held
+}
+
+// attempted holds reports back, except for the log of a case.
+type attempted struct {
+	*kit.Recorder
+	to kit.Reporter
+}
+
+func (a attempted) Logf(format string, args ...any) { a.to.Logf(format, args...) }
+
+// report reports the held reports.
+func (t *trial) report(held *kit.Recorder) {
+	for _, failure := range held.Failures {
+		t.Errorf("%s", failure)
+	}
+	if len(held.Failures) == 0 && held.Skipped != "" {
+		t.Skipf("%s", held.Skipped)
 	}
 }

@@ -1,3 +1,45 @@
+// Package fleet lets one process take part in many elections, such as ten thousand, and spreads
+// their leadership over its members. A member is one process with a [Fleet]. Use it for shards or
+// queues that each need one owner; for a few elections a tenure.Group is enough.
+//
+//	f, err := fleet.New(store, "workers", fleet.Config{
+//		Election:  tenure.Config{ID: "node-1", Lease: 30 * time.Second},
+//		Elections: names,
+//		Spread:    true,
+//	})
+//	...
+//	err = f.Run(ctx, tenure.Lead(func(ctx context.Context, t *tenure.Term) error {
+//		// This process leads t.Election() until ctx ends. Return when it does.
+//	}))
+//
+// # Assignment
+//
+// With [Config.Spread] each member takes a seat. A seat is one more election, such as
+// "workers/members/7", which its member leads. So every member sees all others: one that dies loses
+// its seat, and one that ends gives it back. From the list of taken seats and the names of the
+// elections, every member computes the same assignment. It assigns each member at most an equal
+// share plus 5 %, or an equal share rounded up if this is more. Few elections change hands when a
+// member comes or goes. The assignment is the Nominator of each election. The assigned member
+// claims first. If it does not, another member claims after [tenure.Tuning.Precedence]. A leader
+// that is no longer assigned finishes its work and hands over.
+//
+// # The cost of a wrong list
+//
+// A wrong list costs time, and no more: the lease of each election prevents two leaders, whatever
+// the assignment says. Members that see different seats, or have different elections, disagree only
+// about which member claims first. If an election is assigned to no member, or to an absent one,
+// another member claims it after the Precedence. The default is 1 s on a store that pushes changes,
+// and a lease on one that is polled. An assigned member that comes later asks for the election
+// after campaigning for two leases.
+//
+// # Order
+//
+// A member that ends gives its seat back first, so that the others know the new assignment, and
+// then hands over its elections. If a member crashes, the others notice it as soon as the lease of
+// its seat is over. That lease is by default half as long as those of its elections. So when those
+// leases end, the elections go straight to the members that will keep them. Elections are handed
+// over to a new member only after [Config.Settle], so that brief arrivals and departures move
+// nothing. Each member hands over at most [Config.HandOvers] elections at a time.
 package fleet
 
 import (
@@ -241,4 +283,92 @@ func (f *Fleet) onOwnSeat(number int) {
 	defer f.mu.Unlock()
 	f.roster.sit(f.clock.Now().Mono, number)
 	f.wake()
+}
+
+// Member is a member of a fleet that holds a seat.
+type Member struct {
+	// Seat is the number of the seat, from 0.
+	Seat int
+	// Leader has the ID, Address and Metadata of its Config.Election.
+	tenure.Leader
+	// Counts is false while the member is new: no elections are assigned to it yet.
+	Counts bool
+	// Self is true for this process.
+	Self bool
+}
+
+// Status is a snapshot of a fleet, as this member knows it. With Spread, this member has settled
+// when Led equals Assigned and Moving is 0. A member that is cut off may show its last assignment
+// for a while; when it has lost its seat, no Member is Self.
+type Status struct {
+	// Members are the holders of seats, as far as this member knows, in the order of seats; none
+	// without Spread.
+	Members []Member
+	// Elections is the number of elections.
+	Elections int
+	// Assigned is how many of them are assigned to this member; 0 without Spread.
+	Assigned int
+	// Led is how many elections this member leads. One that SetElections removed counts until its
+	// work has stopped.
+	Led int
+	// Moving is how many elections this member is handing over, or still has to.
+	Moving int
+}
+
+// Changed returns a channel that is closed at the next change of Status. Call it before Status, so
+// that you miss no change.
+func (f *Fleet) Changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.changed == nil {
+		f.changed = make(chan struct{})
+	}
+	return f.changed
+}
+
+// Status returns a snapshot. It does not call the store.
+func (f *Fleet) Status() Status {
+	var holders map[int]tenure.Leader
+	if f.seats != nil {
+		holders = f.seats.holders()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := Status{Elections: len(f.entries), Led: f.led, Moving: f.moves.remaining()}
+	for _, e := range f.entries {
+		if e.assigned {
+			s.Assigned++
+		}
+	}
+	if f.run != nil {
+		for n, l := range holders {
+			s.Members = append(s.Members, Member{
+				Seat: n, Leader: l, Counts: slices.Contains(f.counted, n), Self: n == f.roster.own.seat,
+			})
+		}
+	}
+	slices.SortFunc(s.Members, func(a, b Member) int { return a.Seat - b.Seat })
+	return s
+}
+
+// notifyChanged closes the channel of Changed. It runs under the lock.
+func (f *Fleet) notifyChanged() {
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}
+
+// Led returns the sorted names of the elections that this member leads: the handler's Elected was
+// called for them, and the work has not stopped. It leaves out those that SetElections removed.
+func (f *Fleet) Led() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var names []string
+	for _, e := range f.entries {
+		if e.isLed {
+			names = append(names, e.election.Name())
+		}
+	}
+	return names
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
 )
@@ -352,5 +353,177 @@ func (w *world) withdraw(n *node) {
 			n.m.Withdraw(n.now())
 			n.pump()
 		})
+	}
+}
+
+// Where members have clocks of different quality, the worst case is a leader whose clock runs as
+// slow as it may, and followers whose clocks run as fast as theirs may.
+
+// strain sets such clocks. The leader is cut off from the store as soon as it has renewed, and at
+// times loses its record too.
+func (w *world) strain() {
+	leader := w.leading()
+	if leader == nil {
+		return
+	}
+	for _, n := range w.nodes {
+		if p := n.proc; !p.clocks.asleep {
+			off := w.cfg.Drift * p.bound
+			if p == leader.proc {
+				off = -off
+			}
+			p.clocks.set(w.now, 1+off, 1+off, 1+off)
+			w.rearm(p)
+		}
+	}
+	w.tracef(leader, "has the slowest clock, and will be cut off")
+	leader.straining = true
+}
+
+// strained is called with the outcome of each write of n.
+func (n *node) strained(applied bool) {
+	w := n.w
+	if !n.straining || !applied || w.calm {
+		return
+	}
+	n.straining = false
+	// After this pause the store's clock shows a later time.
+	w.queue.add(w.now+2*w.plan.latency+2*time.Millisecond, func() {
+		if !w.calm {
+			n.proc.cutUntil = w.now + 2*w.plan.lease
+			w.tracef(n, "is cut off until %v", n.proc.cutUntil)
+			w.damage()
+		}
+	})
+}
+
+// garble damages a held record. The length of its lease is still readable.
+func (w *world) garble() {
+	if was := &w.store.cell.Record; was.Held() {
+		c := malformed
+		c.Record = record.Record{Lease: was.Lease, Term: was.Term, Nonce: was.Nonce}
+		w.store.put(c)
+	}
+}
+
+// restore puts back the record of an earlier holder, if there is one.
+func (w *world) restore() {
+	s := w.store
+	for _, old := range s.history {
+		if c := old.cell; c.Kind == protocol.Valid && c.Record.Held() && c.Record.Incarnation != s.cell.Record.Incarnation {
+			w.putBack(c)
+			return
+		}
+	}
+	w.rollback()
+}
+
+// damage applies one of this run's faults to records, or none.
+func (w *world) damage() {
+	p := &w.plan
+	var some []func()
+	for _, f := range []struct {
+		on bool
+		do func()
+	}{
+		{true, func() {}}, {p.erase, func() { w.store.put(absent) }}, {p.wreck, w.garble}, {p.wreck, w.garble},
+		{p.rollback, w.restore}, {p.rollback, w.restore}, {p.rollback, w.restore},
+		{p.foreign && p.resets, func() { w.store.put(foreign); w.queue.add(w.now+2*time.Millisecond, w.reset) }},
+	} {
+		if f.on {
+			some = append(some, f.do)
+		}
+	}
+	some[w.extra.rng.IntN(len(some))]()
+}
+
+// The operator resets an election whose record is damaged or foreign.
+
+// reset reads the cell, and replaces foreign bytes or a malformed record. The request may be
+// delivered late, or twice.
+func (w *world) reset() {
+	seen := w.store.read()
+	operator, lease := w.operator()
+	r, ok := operator.Vacate(seen)
+	if !ok {
+		return
+	}
+	late := time.Duration(0)
+	if w.plan.slow && !w.calm && w.more.chance(0.5) {
+		late = w.more.span(2 * w.plan.lease)
+	}
+	number := w.store.life.number
+	deliver := func() {
+		// An operator's request does not reach a later life of the store (docs/guarantees.md).
+		if number == w.store.life.number {
+			w.store.reset(seen.Version, r, lease)
+		}
+	}
+	w.queue.add(w.now+late, deliver)
+	if w.plan.replay && !w.calm && w.more.chance(0.5) {
+		w.queue.add(w.now+late+w.more.span(2*w.plan.lease), deliver)
+	}
+}
+
+// operator returns the machine that resets, usually one that has seen nothing of the election. No
+// leader may have a longer lease than the one returned, unless the damaged cell shows it.
+func (w *world) operator() (m *protocol.Machine, lease time.Duration) {
+	n := w.anyoneMore()
+	if !w.plan.mixed && n.alive && w.more.chance(0.3) {
+		return n.m, n.cfg.Lease
+	}
+	lease = w.plan.lease
+	switch {
+	case w.plan.mixed && w.plan.foreign:
+		lease = lease * 3 / 2
+	case w.plan.mixed: // a damaged record shows its lease
+		lease /= 2
+	}
+	lease = lease.Truncate(time.Millisecond)
+	return protocol.New(&protocol.Config{Lease: lease, Rand: w.more.rng.Uint64}, ""), lease
+}
+
+func (w *world) anyoneMore() *node { return w.nodes[w.more.rng.IntN(len(w.nodes))] }
+
+// reset is one request of the operator. No leader may have a longer lease than this one.
+func (s *store) reset(prev driver.Version, r record.Record, lease time.Duration) {
+	if prev != s.cell.Version {
+		return
+	}
+	s.w.check.resets(&s.cell, &r, lease)
+	value, err := record.Encode(r)
+	if err == nil {
+		r, err = record.Decode(value)
+	}
+	if err != nil {
+		s.w.check.failf("the election cannot be reset: %v", err)
+		return
+	}
+	s.w.tracef(nil, "the operator resets the election")
+	if s.w.plan.replay && s.cell.Kind == protocol.Foreign {
+		s.again = func() {
+			s.put(foreign)
+			s.reset(prev, r, lease)
+		}
+		s.often = 0.5
+	}
+	s.seq++
+	s.place(protocol.Cell{Kind: protocol.Valid, Record: r, Version: s.version(&r)})
+}
+
+// resets checks that no valid record is reset. What can be read of a damaged record counts: its
+// term, and its lease if that is longer than the operator's.
+func (c *check) resets(old *protocol.Cell, r *record.Record, lease time.Duration) {
+	was := &old.Record
+	if old.Kind == protocol.Malformed && was.Lease < record.MaxLease {
+		lease = max(lease, was.Lease)
+	}
+	switch {
+	case old.Kind != protocol.Foreign && old.Kind != protocol.Malformed:
+		c.failf("a valid record of term %d is reset", was.Term)
+	case r.Lease < lease:
+		c.failf("a reset shows a lease of %v, though a leader may have one of %v", r.Lease, lease)
+	case r.Term < was.Term:
+		c.failf("a reset goes back to term %d from term %d", r.Term, was.Term)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // send carries an operation to the store and its answer back, with all possible faults on the way.
@@ -290,5 +291,103 @@ func (n *node) count(write bool) {
 		n.w.stats.calmWrites++
 	} else {
 		n.w.stats.calmReads++
+	}
+}
+
+// flicker ends a member's watch for a while, as when its connection breaks, and begins it again.
+// Changes in between are not pushed. The watch may end while an operation of the member is in
+// flight.
+func (w *world) flicker(n *node) {
+	if n.blind {
+		return
+	}
+	n.later(0, func() {
+		if w.calm {
+			return
+		}
+		n.setWatching(false)
+		n.later(w.span(w.plan.lease), func() { n.setWatching(true) })
+	})
+}
+
+// watchAll begins all watches again, for the calm.
+func (w *world) watchAll() {
+	for _, n := range w.nodes {
+		if n.alive {
+			n.setWatching(true)
+		}
+	}
+}
+
+func (n *node) setWatching(on bool) {
+	if n.blind == !on {
+		return
+	}
+	n.blind = !on
+	n.w.tracef(n, "watches: %v", on)
+	n.m.Watching(on)
+	n.pump()
+}
+
+// The world knows the obstacles between a member and its store, so that the checks can demand more
+// of a member without obstacles.
+
+// hinder records an obstacle between n and the store until the given time.
+func (n *node) hinder(until time.Duration) { n.hinderedUntil = max(n.hinderedUntil, until) }
+
+// hinderAll records an obstacle for all members, now.
+func (w *world) hinderAll() {
+	for _, n := range w.nodes {
+		n.hinder(w.now)
+	}
+}
+
+// smooth reports whether, since the given time, n had no obstacle on its way to the store and was
+// not stopped.
+func (n *node) smooth(since time.Duration) bool {
+	last := max(n.hinderedUntil, n.proc.cutUntil, n.proc.stillUntil, n.w.outageUntil)
+	return last < since && !n.excused()
+}
+
+// unhindered reports whether nothing has kept the member from its store for a while, and each state
+// there is believed at once.
+func (c *check) unhindered(n *node) bool {
+	p := &c.w.plan
+	return !p.cramped() && p.chained() && !p.farClock && n.smooth(c.w.now-c.w.longest())
+}
+
+// With peers the leader itself pushes its writes. It proves to its followers that it is the holder
+// of the record that they have read. But the store may never have had the pushed records.
+
+// follows reports whether n has read that the holder of c leads, and so receives its pushes.
+func (n *node) follows(c *protocol.Cell) bool {
+	shown, _ := n.m.InView()
+	return shown.Kind == protocol.Valid && shown.Record.Incarnation == c.Record.Incarnation && shown.Record.Term == c.Record.Term
+}
+
+// forge makes the leader push a record that the store does not show: with a lease of an hour, or a
+// term far above.
+func (w *world) forge() {
+	c := w.store.cell
+	if c.Kind != protocol.Valid || !c.Record.Held() {
+		return
+	}
+	c.Version = "forged"
+	c.Record.Seq++
+	c.Record.Nonce = "forged at " + w.now.String()
+	lies := w.extra.rng.IntN(3)
+	if lies != 0 {
+		c.Record.Lease = record.MaxLease
+	}
+	if lies != 1 {
+		c.Record.Term += 1 << 39 // a credible term
+	}
+	w.tracef(nil, "the leader pushes term %d and a lease of %v", c.Record.Term, c.Record.Lease)
+	for _, n := range w.nodes {
+		if n.alive && n.follows(&w.store.cell) && n.incarnation() != c.Record.Incarnation {
+			n.later(w.plan.latency+w.extra.span(time.Millisecond), func() {
+				n.receivePush(c)
+			})
+		}
 	}
 }

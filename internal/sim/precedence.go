@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // fitness is whether a node is fit to lead, and since when its machine knows.
@@ -201,4 +204,182 @@ func (w *world) recover(one *node) {
 		}
 		w.settle()
 	})
+}
+
+// precedence returns how long the others wait for a nominee.
+func (p *plan) precedence() time.Duration {
+	if !p.nominated {
+		return 0
+	}
+	return p.lease / 2
+}
+
+// nominate is the nominator outside the election. Usually it names one member instead of another.
+// Some members learn late that they are no longer named, and at times no member is.
+func (w *world) nominate() {
+	next := w.anyone()
+	if w.chance(0.15) {
+		next = nil
+	}
+	for _, n := range w.nodes {
+		late := time.Duration(0)
+		if w.chance(0.2) {
+			late = w.span(3 * w.plan.lease)
+		}
+		w.queue.add(w.now+late, func() {
+			if !w.calm {
+				n.appoint(n == next)
+			}
+		})
+	}
+}
+
+// appoint is the final nomination: one member is named, or none, and all know it.
+func (w *world) appoint(best *node) {
+	if !w.plan.nominated {
+		return
+	}
+	for _, n := range w.nodes {
+		n.appoint(n == best)
+	}
+}
+
+// choose names a member if none was named for a long time. This member asks for a hand-over, and
+// leads.
+func (w *world) choose() {
+	leader := w.leading()
+	alive := slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool {
+		return !n.alive || n == leader
+	})
+	if len(alive) == 0 {
+		return
+	}
+	best := alive[len(alive)-1]
+	w.deaf = false
+	w.appoint(best)
+	w.queue.add(w.now+w.askBound(), func() {
+		late := w.orderUncertain() || w.byReading() && w.plan.slew // see handOver
+		if w.leading() != best && !late {
+			w.check.failf("%s does not lead, though it alone is named", best.incarnation())
+		}
+	})
+}
+
+// askBound bounds the time that a healthy member needs to ask for a hand-over and to lead.
+func (w *world) askBound() time.Duration { return 3*w.longest() + w.handOverBound() }
+
+// nomination is the last nomination of a node, and when it came.
+type nomination struct {
+	named bool // in reality
+	heard bool // by the machine's last input
+	since time.Duration
+	term  uint64 // the last one in which it was the nominee
+}
+
+func (n *node) appoint(nominee bool) {
+	n.nomination.named = nominee
+	if n.alive {
+		n.run(n.lives, n.hear)
+	}
+}
+
+// hear gives the nomination to the machine.
+func (n *node) hear() {
+	if n.nomination.heard == n.nomination.named {
+		return
+	}
+	n.nomination.heard, n.nomination.since = n.nomination.named, n.w.now
+	n.w.tracef(n, "is the nominee: %v", n.nomination.heard)
+	n.serveAsNominee()
+	n.m.Nominate(n.now(), n.nomination.heard)
+	n.pump()
+}
+
+// serveAsNominee is called with each term and each nomination.
+func (n *node) serveAsNominee() {
+	if n.nomination.heard && n.working {
+		n.nomination.term = n.term
+	}
+}
+
+// deferred notes the claims of members that are not the nominee.
+func (c *check) deferred(n *node, op *protocol.Op) {
+	r, p := &op.Record, &c.w.plan
+	if !p.nominated || !op.Write || !r.Held() || r.Seq != 1 || n.nomination.heard {
+		return
+	}
+	if p.strict {
+		c.failf("%s claims term %d, and is not the nominee", n.incarnation(), r.Term)
+	}
+	c.byOutsider[r.Nonce] = true
+}
+
+// precede checks that another member does not take at once what the nominee may claim first. It
+// does not check after a state was put back: members may have seen that state long ago.
+func (c *check) precede(r *record.Record) {
+	p := &c.w.plan
+	if waited := c.w.now - c.w.store.changed; c.byOutsider[r.Nonce] && !p.rollback && !p.loses && waited < p.precedence()*9/10 {
+		c.failf("%s, who is not the nominee, has term %d %v after the state before it", r.Incarnation, r.Term, waited)
+	}
+}
+
+// overstays checks that a leader whose nomination has ended leaves as soon as its work has
+// finished, and at the latest when the work must have finished.
+func (c *check) overstays(n *node) {
+	p := &c.w.plan
+	if n.nomination.term != n.term || n.nomination.heard || !n.working || !n.m.Holds(n.now()) {
+		return
+	}
+	bound := (p.finishWithin+p.grace)*12/10 + p.renew
+	if since := max(n.nomination.since, n.proc.stillUntil); c.w.now > since+bound {
+		c.failf("%s leads %v after its nomination ended", n.incarnation(), c.w.now-since)
+	}
+}
+
+// An operator offers the lead to members, and to names that nobody has (H3).
+
+// nobodyHas is a name of no member.
+const nobodyHas = "gone"
+
+// offer offers the lead to a member, or to a name that nobody has.
+func (w *world) offer() {
+	to := nobodyHas
+	if w.offers.chance(0.7) {
+		to = w.nodes[w.offers.rng.IntN(len(w.nodes))].name
+	}
+	w.store.offer(to)
+}
+
+func (s *store) offer(to string) { s.ask(record.Request{To: to, By: "operator", Offer: true}) }
+
+// leaves checks that a leader leaves for a hand-over only if that was asked for without an offer,
+// or the offer was accepted.
+func (c *check) leaves(n *node, t protocol.Transition) {
+	w := &n.wishes
+	if errors.Is(t.Cause, protocol.ErrHandOver) && (w.term != t.Term || len(w.names) == 0) {
+		c.failf("%s leaves term %d for an offer that nobody has accepted", n.incarnation(), t.Term)
+	}
+}
+
+// accepts checks that a member accepts only what it is offered, and only if it may lead.
+func (c *check) accepts(n *node, q *record.Request) {
+	switch {
+	case q.To != n.name:
+		c.failf("%s accepts an offer to %q", n.incarnation(), q.To)
+	case n.fitness.heard:
+		c.failf("%s accepts an offer, and is not eligible", n.incarnation())
+	case c.w.plan.strict && !n.nomination.heard:
+		c.failf("%s accepts an offer, and is not the nominee", n.incarnation())
+	}
+}
+
+// refused checks that an offer to nobody has changed nothing, and is gone.
+func (w *world) refused(from *node, term uint64) {
+	q := w.store.cell.Record.Request
+	switch {
+	case w.leading() != from || from.term != term:
+		w.check.failf("%s does not lead term %d any more, and nobody has accepted its offer", from.incarnation(), term)
+	case q != nil:
+		w.check.failf("%s still offers the lead to %q", from.incarnation(), q.To)
+	}
 }
