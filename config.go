@@ -221,7 +221,7 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
-	orDefault(&c.Lease, 15*time.Second)
+	orDefault(&c.Lease, record.DefaultLease)
 	orDefault(&c.StopWithin, 0)
 	orDefault(&c.FinishWithin, 10*time.Second)
 	c.FinishWithin = max(c.FinishWithin, time.Millisecond)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // Config holds the elections of a fleet and the settings of this member. The zero value of a field
@@ -92,7 +93,7 @@ func defaultPresence(store driver.Store, lease time.Duration) time.Duration {
 }
 
 // lease returns the lease of the elections, or tenure's default.
-func (c *Config) lease() time.Duration { return cmp.Or(c.Election.Lease, 15*time.Second) }
+func (c *Config) lease() time.Duration { return cmp.Or(c.Election.Lease, record.DefaultLease) }
 
 // finishWithin returns FinishWithin of the elections, or tenure's default.
 func (c *Config) finishWithin() time.Duration { return cmp.Or(c.Election.FinishWithin, 10*time.Second) }

@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// DefaultLease is the lease of a candidate whose settings name none.
+const DefaultLease = 15 * time.Second
+
 // Limits of the format. Encode refuses a record that breaks one, and Decode returns a BrokenError.
 const (
 	// MaxLease is a constant of the protocol: how long a follower waits for a record with an
@@ -82,8 +85,9 @@ type Request struct {
 // Held reports whether this record has a holder.
 func (r *Record) Held() bool { return r.LeaderID != "" && !r.Released }
 
-// wire is the JSON form of Record. The order of the fields is the order in the bytes.
-type wire struct {
+// Wire is the JSON form of Record. The order of the fields is the order in the bytes. Decode checks
+// the limits of the format; a Wire alone has what the bytes say.
+type Wire struct {
 	LeaderID    string            `json:"leaderID"`
 	LeaderAddr  string            `json:"leaderAddr"`
 	LastUpdated time.Time         `json:"lastUpdated"`
@@ -106,7 +110,7 @@ func Encode(r Record) ([]byte, error) {
 	if err := check(&r); err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(wire{
+	b, err := json.Marshal(Wire{
 		LeaderID: r.LeaderID, LeaderAddr: r.LeaderAddr, LastUpdated: r.LastUpdated.UTC(), Term: r.Term,
 		LeaseMillis: r.Lease.Milliseconds(), Incarnation: r.Incarnation, Seq: r.Seq, Nonce: r.Nonce,
 		Released: r.Released, Successor: r.Successor, Request: r.Request, Priority: r.Priority, DriftPPM: r.Drift, Metadata: r.Metadata,
@@ -161,7 +165,7 @@ func Decode(b []byte) (Record, error) {
 	if len(b) > MaxBytes {
 		return Record{}, &ForeignError{fmt.Errorf("value is longer than %d bytes", MaxBytes)}
 	}
-	var w wire
+	var w Wire
 	err := json.Unmarshal(b, &w)
 	if err == nil {
 		r := w.record()
@@ -175,7 +179,7 @@ func Decode(b []byte) (Record, error) {
 	return Record{}, classify(b, err)
 }
 
-func (w *wire) record() Record {
+func (w *Wire) record() Record {
 	r := Record{
 		LeaderID: w.LeaderID, LeaderAddr: w.LeaderAddr, LastUpdated: w.LastUpdated, Term: w.Term,
 		Incarnation: w.Incarnation, Seq: w.Seq, Nonce: w.Nonce,
@@ -190,7 +194,7 @@ func (w *wire) record() Record {
 
 // checkLease checks the number itself, because a number that overflows a Duration would wrap round
 // into a valid lease.
-func (w *wire) checkLease() error {
+func (w *Wire) checkLease() error {
 	if most := MaxLease.Milliseconds(); w.LeaseMillis < 1 || w.LeaseMillis > most {
 		return fmt.Errorf("leaseMillis is %d, not from 1 to %d", w.LeaseMillis, most)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // Record holds those fields of the documented record that matter to people. All fields are zero if
@@ -35,7 +36,7 @@ type Record struct {
 	Request *Request
 }
 
-// Request asks the leader to hand over.
+// Request asks the leader to hand over. Unlike the record's, its JSON has empty names too.
 type Request struct {
 	Term uint64 `json:"term"`
 	// To is empty for any candidate.
@@ -79,25 +80,13 @@ func Read(e driver.Entry) Record {
 	if e.Absent() {
 		return Record{Absent: true}
 	}
-	var w struct {
-		LeaderID    string    `json:"leaderID"`
-		LeaderAddr  string    `json:"leaderAddr"`
-		Term        uint64    `json:"term"`
-		LeaseMillis int64     `json:"leaseMillis"`
-		Incarnation string    `json:"incarnation"`
-		Seq         uint64    `json:"seq"`
-		Nonce       string    `json:"nonce"`
-		LastUpdated time.Time `json:"lastUpdated"`
-		Released    bool      `json:"released"`
-		Successor   string    `json:"successor"`
-		Request     *Request  `json:"request"`
-	}
+	var w record.Wire
 	if json.Unmarshal(e.Value, &w) != nil {
 		return Record{}
 	}
 	return Record{
 		Leader: w.LeaderID, Address: w.LeaderAddr, Term: w.Term, Incarnation: w.Incarnation, Seq: w.Seq,
-		Lease: time.Duration(w.LeaseMillis) * time.Millisecond, Nonce: w.Nonce, Updated: w.LastUpdated, Released: w.Released, Request: w.Request,
+		Lease: time.Duration(w.LeaseMillis) * time.Millisecond, Nonce: w.Nonce, Updated: w.LastUpdated, Released: w.Released, Request: (*Request)(w.Request),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/internal/records"
 )
 
@@ -135,7 +136,7 @@ type Story struct {
 }
 
 // UsualLease is the default lease.
-const UsualLease = 15 * time.Second
+const UsualLease = record.DefaultLease
 
 // Lease returns the last lease that was seen, or UsualLease if none was.
 func (s *Story) Lease() time.Duration {
