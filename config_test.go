@@ -164,6 +164,5 @@ func TestNone(t *testing.T) {
 		a.stop()
 		within(t, 2*time.Millisecond, term.Context().Done(), "end of the hard context")
 		close(work)
-		_ = a.end(t)
 	})
 }

@@ -28,10 +28,7 @@ func TestTermReturnsTheOpenTerm(t *testing.T) {
 			}
 		}
 		is(nil, "before the first term")
-		term, err := e.Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, e)
 		is(term, "in a term")
 		if err := term.Resign(t.Context()); err != nil {
 			t.Fatal(err)
@@ -43,10 +40,7 @@ func TestTermReturnsTheOpenTerm(t *testing.T) {
 func TestCampaignAndResign(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		e := mustNew(t, store, "a", nil)
-		term, err := e.Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, e)
 		time.Sleep(10 * lease)
 		if err := term.Err(); err != nil {
 			t.Errorf("after ten leases Err is %v", err)
@@ -92,10 +86,7 @@ func TestTermOutlivesTheContextOfItsCampaign(t *testing.T) {
 func TestLostTermStaysOpenUntilResigned(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		e := mustNew(t, store, "a", nil)
-		term, err := e.Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, e)
 		store.Delete(key)
 		within(t, 2*lease, term.Context().Done(), "loss")
 		if _, err := e.Campaign(t.Context()); !errors.Is(err, tenure.ErrTermOpen) {
@@ -112,22 +103,20 @@ func TestLostTermStaysOpenUntilResigned(t *testing.T) {
 
 func TestSecondRunIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := start(t, mustNew(t, memory.New(), "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, memory.New(), "a", nil)
 		if err := a.election.Run(t.Context(), holdOn); !errors.Is(err, tenure.ErrRunning) {
 			t.Errorf("Run returned %v", err)
 		}
 		if _, err := a.election.Campaign(t.Context()); !errors.Is(err, tenure.ErrRunning) {
 			t.Errorf("Campaign returned %v", err)
 		}
-		_ = a.end(t)
 	})
 }
 
 func TestCanceledCampaignReleasesAClaimWithALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled() // with pushes the claim would be seen at once
-		f := faults.New(store, 1, faults.Plan{})
+		f := faulty(t, store)
 		f.Next(faults.Write, faults.LoseAnswer)
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
@@ -140,25 +129,19 @@ func TestCanceledCampaignReleasesAClaimWithALostAnswer(t *testing.T) {
 			t.Fatalf("Campaign returned %v, %v", term, err)
 		}
 		began := time.Now()
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		within(t, time.Minute, b.won, "term of b")
+		elect(t, store, "b", nil)
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("b had to wait %v", took)
 		}
-		_ = b.end(t)
-		f.Wait()
 	})
 }
 
 func TestOwnClaimIsRecognizedAfterALostAnswer(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		f := faults.New(store, 1, faults.Plan{})
+		f := faulty(t, store)
 		f.Next(faults.Write, faults.LoseAnswer)
 		began := time.Now()
-		term, err := mustNew(t, f, "a", nil).Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, mustNew(t, f, "a", nil))
 		if took := time.Since(began); took > lease/2 {
 			t.Errorf("elected after %v", took)
 		}
@@ -167,17 +150,13 @@ func TestOwnClaimIsRecognizedAfterALostAnswer(t *testing.T) {
 			t.Errorf("%v remain of a lease that has %v left", left, most)
 		}
 		_ = term.Resign(t.Context())
-		f.Wait()
 	})
 }
 
 func TestDoRefusesWhenTooLittleOfTheLeaseIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := faults.New(memory.New(), 1, faults.Plan{})
-		term, err := mustNew(t, f, "a", nil).Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := faulty(t, memory.New())
+		term := campaign(t, mustNew(t, f, "a", nil))
 		called := 0
 		work := func(ctx context.Context) error {
 			called++
@@ -199,7 +178,6 @@ func TestDoRefusesWhenTooLittleOfTheLeaseIsLeft(t *testing.T) {
 		}
 		f.Heal()
 		_ = term.Resign(t.Context())
-		f.Wait()
 	})
 }
 
@@ -236,9 +214,8 @@ func TestLeadersReportsEachChangeAndVacancy(t *testing.T) {
 
 func TestObserverNoticesACrashedLeader(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		f := faults.New(store, 1, faults.Plan{})
-		a := start(t, mustNew(t, f, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
+		f := faulty(t, store)
+		elect(t, f, "a", nil)
 		o := mustNew(t, store, "observer", nil)
 		if _, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.ID == "a" }); err != nil {
 			t.Fatal(err)
@@ -251,8 +228,6 @@ func TestObserverNoticesACrashedLeader(t *testing.T) {
 		if took := time.Since(died); took > 2*lease {
 			t.Errorf("it took %v", took)
 		}
-		_ = a.end(t)
-		f.Wait()
 	})
 }
 
@@ -280,15 +255,13 @@ func TestGraceDelaysTheAnnouncementAndNotTheLease(t *testing.T) {
 		if len(b.won) > 0 {
 			t.Error("b was elected during that time")
 		}
-		_, _ = a.end(t), b.end(t)
 	})
 }
 
 func TestEventsComeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
-		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.OnEvent = d.note }), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, memory.New(), "a", func(c *tenure.Config) { c.OnEvent = d.note })
 		synctest.Wait()
 		_ = a.end(t)
 		var got []string
@@ -386,10 +359,7 @@ func TestContextThatEndsDuringAClaimDoesNotEndTheTerm(t *testing.T) {
 
 func TestResignReportsAnEarlierReleaseWithAnyContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term, err := mustNew(t, memory.New(), "a", nil).Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, mustNew(t, memory.New(), "a", nil))
 		_ = term.Resign(t.Context())
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -422,11 +392,10 @@ func TestSlowObserverContinuesAfterARefusal(t *testing.T) {
 		within(t, time.Minute, a.won, "term")
 		_ = a.end(t)
 		close(busy)
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		start(t, mustNew(t, store, "b", nil), holdOn)
 		if err := within(t, 2*time.Hour, got, "answer"); err != nil {
 			t.Errorf("Wait returned %v", err)
 		}
-		_ = b.end(t)
 	})
 }
 
@@ -480,10 +449,7 @@ func TestMetadataIsCopiedInAndOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		given := map[string]string{"zone": "1"}
 		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Metadata = given })
-		term, err := e.Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, e)
 		given["zone"] = "2"
 		s := e.Status()
 		s.Leader.Metadata["zone"] = "3"

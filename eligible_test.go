@@ -29,7 +29,6 @@ func TestCandidateIneligibleFromTheStartDoesNotLead(t *testing.T) {
 		}
 		e.SetEligible(true)
 		within(t, atOnce, a.won, "term")
-		_ = a.end(t)
 	})
 }
 
@@ -75,8 +74,6 @@ func TestLeaderThatBecomesIneligibleHandsOver(t *testing.T) {
 		if e := d.find(tenure.EventFailed); e != nil {
 			t.Errorf("returning the cause of the context counts as a failure: %v", e.Cause)
 		}
-		_ = b.end(t)
-		_ = a.end(t)
 	})
 }
 
@@ -132,8 +129,7 @@ func TestStatusShowsEligibility(t *testing.T) {
 
 func TestIneligibleCandidateRequestsNoHandOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		term := within(t, lease, a.won, "term of a")
+		_, term := elect(t, store, "a", nil)
 		e := mustNew(t, store, "b", func(c *tenure.Config) { c.Priority = 1 })
 		e.SetEligible(false)
 		b := start(t, e, holdOn)
@@ -144,8 +140,6 @@ func TestIneligibleCandidateRequestsNoHandOver(t *testing.T) {
 			t.Fatalf("a had to hand over to a candidate that is not eligible or has just become eligible: %v", err)
 		}
 		within(t, 3*lease, b.won, "term of b")
-		_ = a.end(t)
-		_ = b.end(t)
 	})
 }
 
@@ -162,8 +156,7 @@ func TestClaimInFlightIsReleasedWhenIneligible(t *testing.T) {
 				a := start(t, mustNew(t, f, "a", patient), holdOn)
 				time.Sleep(time.Millisecond)
 				a.election.SetEligible(false)
-				b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }), holdOn)
-				within(t, lease*9/10, b.won, "term of b")
+				b, _ := elect(t, store, "b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second })
 				time.Sleep(10 * lease)
 				if s := a.election.Status(); len(a.won) > 0 || s.Health() != nil {
 					t.Errorf("%d terms of a; %v", len(a.won), s.Health())
@@ -180,7 +173,7 @@ func TestClaimInFlightIsReleasedWhenIneligible(t *testing.T) {
 // sender resolves the claim, and the failures end.
 func TestUnknownClaimIsSettledWithoutEligibleCandidates(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		f := faults.New(store, 1, faults.Plan{})
+		f := faulty(t, store)
 		f.Next(faults.Write, faults.Fail)
 		f.Next(faults.Read, faults.None, faults.Fail, faults.Fail, faults.Fail)
 		a := start(t, mustNew(t, f, "a", nil), holdOn)
@@ -190,8 +183,6 @@ func TestUnknownClaimIsSettledWithoutEligibleCandidates(t *testing.T) {
 		if s := a.election.Status(); s.Failures > 0 || s.Health() != nil {
 			t.Errorf("%d failures long ago make it ill: %v", s.Failures, s.Health())
 		}
-		_ = a.end(t)
-		f.Wait()
 	})
 }
 
@@ -201,24 +192,18 @@ func TestIneligibleWithinTheGraceReleasesAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		a.election.SetEligible(false)
 		synctest.Wait()
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		within(t, atOnce, b.won, "term of b")
+		elect(t, store, "b", nil)
 		time.Sleep(5 * lease)
 		if len(a.won) > 0 {
 			t.Error("a leads, and is not eligible")
 		}
-		_ = a.end(t)
-		_ = b.end(t)
 	})
 }
 
 func TestCampaignOfAnIneligibleCandidate(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		e := mustNew(t, store, "a", nil)
-		term, err := e.Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, e)
 		e.SetEligible(false)
 		within(t, atOnce, term.Soft().Done(), "end of the soft context")
 		if err := term.Err(); err != nil {
@@ -239,8 +224,7 @@ func TestCampaignOfAnIneligibleCandidate(t *testing.T) {
 func TestIneligibleNamedSuccessor(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		quick := func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }
-		a := start(t, mustNew(t, store, "a", quick), holdOn)
-		within(t, lease, a.won, "term of a")
+		a, _ := elect(t, store, "a", quick)
 		b, c := start(t, mustNew(t, store, "b", quick), holdOn), start(t, mustNew(t, store, "c", quick), holdOn)
 		b.election.SetEligible(false)
 		time.Sleep(lease)

@@ -77,7 +77,6 @@ func TestAlarmNamesTheOpenTerm(t *testing.T) {
 		if e := events.find(tenure.EventAlarm); e == nil || e.Term != token {
 			t.Errorf("alarm %+v, want term %d", e, token)
 		}
-		_ = r.end(t)
 	})
 }
 
@@ -92,13 +91,10 @@ func TestFailureNamesItsTerm(t *testing.T) {
 				return failure
 			})
 		token := within(t, 3*lease, r.won, "term").Token()
-		if err := r.election.HandOver(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, r.election, "")
 		within(t, 3*lease, r.won, "second term")
 		if e := events.find(tenure.EventFailed); e == nil || e.Term != token || !errors.Is(e.Cause, failure) {
 			t.Errorf("failed %+v, want term %d", e, token)
 		}
-		_ = r.end(t)
 	})
 }

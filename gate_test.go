@@ -51,7 +51,6 @@ func TestGateKeepsACandidateOut(t *testing.T) {
 		if len(r.won) > 0 {
 			t.Error("it leads again")
 		}
-		_ = r.end(t)
 	})
 }
 
@@ -71,7 +70,6 @@ func TestGateIsAskedBeforeAClaim(t *testing.T) {
 		if len(r.won) > 0 {
 			t.Error("a candidate leads that may not")
 		}
-		_ = r.end(t)
 	})
 }
 
@@ -91,6 +89,5 @@ func TestGateAndEligibility(t *testing.T) {
 		}
 		e.SetEligible(true)
 		within(t, 4*lease, r.won, "term")
-		_ = r.end(t)
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -64,7 +63,6 @@ func TestHandlerStopsBeforeTheRelease(t *testing.T) {
 				t.Errorf("it ended with %v, want %v", err, want)
 			}
 			within(t, time.Second+lease, b.won, "term of b")
-			_ = b.end(t)
 		})
 	}
 }
@@ -125,7 +123,7 @@ func TestHandlerCampaignsAgainAfterAHandOver(t *testing.T) {
 func TestHandlerCampaignsAfterALossOnceStopReturns(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		ctx, stop := context.WithCancel(t.Context())
-		cut := faults.New(store, 1, faults.Plan{})
+		cut := faulty(t, store)
 		g := mustNewGroup(t, cut, "a", nil)
 		a := g.election()
 		work := newSteady()
@@ -150,7 +148,6 @@ func TestHandlerCampaignsAfterALossOnceStopReturns(t *testing.T) {
 		if err := within(t, time.Minute, done, "end"); err != nil {
 			t.Errorf("it ended with %v", err)
 		}
-		cut.Wait()
 	})
 }
 
@@ -203,7 +200,6 @@ func TestOverdueHandlerIsNotReleased(t *testing.T) {
 		if err := within(t, time.Minute, done, "end"); err != nil || d.find(tenure.EventOverdue) == nil || d.find(tenure.EventReleased) != nil {
 			t.Errorf("it ended with %v; events: %v", err, d.events)
 		}
-		_ = b.end(t)
 	})
 }
 
@@ -246,7 +242,6 @@ func TestGoexitInStopReleasesNothing(t *testing.T) {
 			t.Error("b leads though nothing was released")
 		}
 		within(t, 2*lease, b.won, "term of b")
-		_ = b.end(t)
 	})
 }
 

@@ -53,9 +53,7 @@ func namedWhileLeaving(t *testing.T, store operated, leave func(*running), asks 
 	time.Sleep(lease)
 	leave(a)
 	time.Sleep(time.Millisecond)
-	if err := asks(a, others["b"]).HandOver(t.Context(), "d"); err != nil {
-		t.Fatal(err)
-	}
+	handOver(t, asks(a, others["b"]), "d")
 	within(t, lease, others["d"].won, "term of d")
 	if errors.Is(cause, tenure.ErrHandOver) {
 		t.Errorf("the first reason to leave was %v", cause)
@@ -80,13 +78,9 @@ func TestLastHandOverRequestNamesTheSuccessor(t *testing.T) {
 		}
 		time.Sleep(lease)
 		a.stop()
-		if err := others["b"].election.HandOver(t.Context(), "d"); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, others["b"].election, "d")
 		time.Sleep(6 * time.Second) // the leader has received the request
-		if err := a.election.HandOver(t.Context(), "e"); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, a.election, "e")
 		within(t, 3*lease, others["e"].won, "term of e")
 		_ = a.end(t)
 		for _, r := range others {
@@ -103,8 +97,7 @@ func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
 	} {
 		t.Run(who, func(t *testing.T) {
 			bubbles(t, func(t *testing.T, store operated) {
-				a := start(t, mustNew(t, store, "a", nil), holdOn)
-				term := within(t, lease, a.won, "term of a")
+				a, term := elect(t, store, "a", nil)
 				b := start(t, mustNew(t, store, "b", nil), holdOn)
 				time.Sleep(lease + time.Second) // between two renewals
 				before, _ := store.Read(t.Context(), key)
@@ -118,8 +111,6 @@ func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
 				if err := term.Err(); err != nil || term.Soft().Err() != nil {
 					t.Errorf("a does not lead any more: %v, %v", err, context.Cause(term.Soft()))
 				}
-				_ = a.end(t)
-				_ = b.end(t)
 			})
 		})
 	}
@@ -128,28 +119,21 @@ func TestHandOverToTheLeaderChangesNothing(t *testing.T) {
 // A process that names its own ID means itself, not a leader that has the same ID by mistake.
 func TestHandOverToANamesakeOfTheLeader(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		first := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, lease, first.won, "term of the first a")
+		elect(t, store, "a", nil)
 		second := start(t, mustNew(t, store, "a", nil), holdOn)
 		time.Sleep(lease)
 		if err := second.election.HandOver(t.Context(), "a"); err != nil {
 			t.Errorf("HandOver returned %v", err)
 		}
 		within(t, 2*lease, second.won, "term of the second a") // it reads once in about a lease
-		_ = first.end(t)
-		_ = second.end(t)
 	})
 }
 
 // A candidate with a higher priority also asks for its own process.
 func TestPriorityDisplacesANamesake(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		first := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, lease, first.won, "term of the first a")
-		second := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Priority = 1 }), holdOn)
-		within(t, 5*lease, second.won, "term of the second a")
-		_ = first.end(t)
-		_ = second.end(t)
+		elect(t, store, "a", nil)
+		elect(t, store, "a", func(c *tenure.Config) { c.Priority = 1 })
 	})
 }
 
@@ -202,8 +186,7 @@ func TestHandOverWaitsWhileTheRecordIsUnproven(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &suspicious{Polled: memory.NewPolled(), marked: "none"}
 				line := faults.New(store, 1, faults.Plan{})
-				a := start(t, mustNew(t, line, "a", nil), holdOn)
-				within(t, 3*lease, a.won, "term")
+				elect(t, line, "a", nil)
 				if c.successor {
 					b := start(t, mustNew(t, store.Polled, "b", func(c *tenure.Config) {
 						c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second
@@ -233,7 +216,6 @@ func TestHandOverWaitsWhileTheRecordIsUnproven(t *testing.T) {
 					t.Errorf("then the store holds %s, %v", e.Value, err)
 				}
 				line.Heal()
-				_ = a.end(t)
 			})
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -158,6 +159,7 @@ type running struct {
 	stop     context.CancelFunc
 	won      chan *tenure.Term
 	done     chan error
+	over     chan struct{} // closed when Run has returned
 }
 
 // holdOn is work that waits until it is asked to finish.
@@ -166,18 +168,58 @@ func holdOn(ctx context.Context, _ *tenure.Term) error {
 	return nil
 }
 
+// start runs an election. The end of the test stops it and waits for it, if the test has not.
 func start(t *testing.T, e *tenure.Election, work tenure.Lead) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	r := &running{election: e, stop: stop, won: make(chan *tenure.Term, 100), done: make(chan error, 1)}
+	r := &running{
+		election: e, stop: stop, won: make(chan *tenure.Term, 100), done: make(chan error, 1), over: make(chan struct{}),
+	}
 	go func() {
+		defer close(r.over)
 		r.done <- e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 			r.won <- term
 			return work(ctx, term)
 		})
 	}()
-	t.Cleanup(func() { stop() })
+	t.Cleanup(func() {
+		stop()
+		within(t, time.Hour, r.over, "end of "+e.ID())
+	})
 	return r
+}
+
+// elect starts a candidate, whose work waits until it is asked to finish, and returns its term.
+func elect(t *testing.T, store driver.Store, id string, change func(*tenure.Config)) (*running, *tenure.Term) {
+	t.Helper()
+	r := start(t, mustNew(t, store, id, change), holdOn)
+	return r, within(t, time.Minute, r.won, "term of "+id)
+}
+
+// campaign returns the term that Campaign wins.
+func campaign(t *testing.T, e *tenure.Election) *tenure.Term {
+	t.Helper()
+	term, err := e.Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+// handOver asks the leader to hand over, by an election of this or another process.
+func handOver(t *testing.T, by *tenure.Election, to string) {
+	t.Helper()
+	if err := by.HandOver(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// faulty returns the store with faults. The end of the test waits for requests that are still under
+// way, when all elections that were started later have ended.
+func faulty(t *testing.T, store driver.Store) faults.Store {
+	f := faults.New(store, 1, faults.Plan{})
+	t.Cleanup(f.Wait)
+	return f
 }
 
 // within receives from c, or fails after d of virtual time.

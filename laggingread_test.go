@@ -54,17 +54,14 @@ func TestWatchThatBeginsDuringATermDoesNotEndIt(t *testing.T) {
 	for begins := range 10 {
 		synctest.Test(t, func(t *testing.T) {
 			store := memory.New()
-			former := start(t, mustNew(t, store, "a", nil), holdOn)
-			within(t, time.Minute, former.won, "term of a")
+			former, _ := elect(t, store, "a", nil)
 			_ = former.end(t)
 			slow := &lagging{Store: store, begins: time.Duration(begins) * time.Millisecond}
-			b := start(t, mustNew(t, slow, "b", nil), holdOn)
-			term := within(t, time.Minute, b.won, "term of b")
+			_, term := elect(t, slow, "b", nil)
 			time.Sleep(3 * lease)
 			if err := term.Err(); err != nil {
 				t.Errorf("the watch begins after %d ms: %v", begins, err)
 			}
-			_ = b.end(t)
 		})
 	}
 }

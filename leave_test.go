@@ -26,8 +26,7 @@ func (r *running) ended(t *testing.T) {
 
 func TestLeaveEndsACandidate(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, store, "a", nil)
 		g := mustNewGroup(t, store, "b", nil)
 		b := start(t, g.election(), holdOn)
 		time.Sleep(lease)
@@ -37,7 +36,6 @@ func TestLeaveEndsACandidate(t *testing.T) {
 		time.Sleep(lease)
 		_ = a.end(t)
 		within(t, time.Minute, c.won, "term of the one that had left")
-		_ = c.end(t)
 	})
 }
 
@@ -59,7 +57,6 @@ func TestLeaveLetsALeaderFinishAndRelease(t *testing.T) {
 			t.Errorf("it is asked with %v, and the term ended with %v", cause, term.Err())
 		}
 		within(t, time.Minute, b.won, "term of the next")
-		_ = b.end(t)
 	})
 }
 
@@ -101,8 +98,7 @@ func TestLeaveInABackOff(t *testing.T) {
 // Leave affects neither a Campaign nor a Run that begins later.
 func TestLeaveAffectsOnlyTheCurrentRun(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, store, "a", nil)
 		g := mustNewGroup(t, store, "b", nil)
 		b := g.election()
 		g.Leave(b)

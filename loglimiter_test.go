@@ -121,7 +121,6 @@ func TestRepeatedTroubleIsLoggedLessOften(t *testing.T) {
 		if len(log.lines(reads)) == before {
 			t.Error("the same cause is not logged when it comes back")
 		}
-		_, _ = a.end(t), b.end(t)
 	})
 }
 
@@ -181,7 +180,6 @@ func TestErrorAfterALossIsReported(t *testing.T) {
 				if c.reported && !errors.Is(event.Cause, full) {
 					t.Errorf("the cause is %v", event.Cause)
 				}
-				_ = a.end(t)
 			})
 		})
 	}

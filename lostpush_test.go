@@ -59,8 +59,7 @@ func TestLostPushesAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &severable{Store: memory.New()}
 		var log diary
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = log.note }), holdOn)
-		within(t, time.Minute, a.won, "term of a")
+		a, _ := elect(t, store, "a", func(c *tenure.Config) { c.OnEvent = log.note })
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(time.Minute + time.Second) // between two renewals
 		store.sever(true)
@@ -73,9 +72,7 @@ func TestLostPushesAreReported(t *testing.T) {
 		if e := log.find(tenure.EventTrouble); e == nil || !errors.Is(e.Cause, errSevered) {
 			t.Errorf("the event is %+v", e)
 		}
-		if err := b.election.HandOver(t.Context(), "b"); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, b.election, "b")
 		within(t, time.Minute, b.won, "term of b, to which a handed over")
 		store.sever(false)
 		time.Sleep(lease)
@@ -83,7 +80,5 @@ func TestLostPushesAreReported(t *testing.T) {
 		if !a.election.Status().Pushed || !b.election.Status().Pushed {
 			t.Error("pushes that come again do not count")
 		}
-		_ = a.end(t)
-		_ = b.end(t)
 	})
 }

@@ -82,8 +82,7 @@ func TestMetricsExistBeforeTheFirstEvent(t *testing.T) {
 func TestMetricsOfATerm(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		b, other := newBoard(), newBoard()
-		a := start(t, mustNew(t, store, "a", b.in), holdOn)
-		term := within(t, time.Minute, a.won, "term")
+		a, term := elect(t, store, "a", b.in)
 		f := start(t, mustNew(t, store, "f", other.in), holdOn)
 		time.Sleep(10*lease + lease/6)
 		b.want(t, "leading", map[string]float64{
@@ -111,14 +110,11 @@ func TestMetricsOfATerm(t *testing.T) {
 func TestMetricsOfAHandOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		b := newBoard()
-		a := start(t, mustNew(t, store, "a", b.in), holdOn)
-		within(t, time.Minute, a.won, "term")
+		elect(t, store, "a", b.in)
 		f := mustNew(t, store, "f", func(*tenure.Config) {})
 		next := start(t, f, holdOn)
 		time.Sleep(lease)
-		if err := f.HandOver(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, f, "")
 		within(t, time.Minute, next.won, "term of the follower")
 		b.want(t, "after the hand-over", map[string]float64{
 			"tenure_terms_ended_total job handed-over": 1, "tenure_terms_ended_total job released": 0,
@@ -132,8 +128,7 @@ func TestMetricsKeepTheTermDuringAVacancy(t *testing.T) {
 		b := newBoard()
 		o := mustNew(t, store, "observer", b.in)
 		defer o.Observe()()
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		term := within(t, 3*lease, a.won, "term")
+		a, term := elect(t, store, "a", nil)
 		time.Sleep(2 * lease)
 		_ = a.end(t)
 		time.Sleep(2 * lease)
@@ -144,8 +139,7 @@ func TestMetricsKeepTheTermDuringAVacancy(t *testing.T) {
 func TestMetricsOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, store := newBoard(), &away{Store: memory.New()}
-		a := start(t, mustNew(t, store, "a", b.in), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, store, "a", b.in)
 		store.be(errors.New("out of order"))
 		time.Sleep(9 * time.Second) // it missed the renewals from 5 s on
 		store.be(nil)
@@ -224,10 +218,7 @@ func TestMetricsOfDroppedEvents(t *testing.T) {
 		b, slow := newBoard(), make(chan struct{})
 		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { b.in(c); c.OnEvent = func(tenure.Event) { <-slow } })
 		for range 600 { // each causes at least two events
-			term, err := e.Campaign(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			term := campaign(t, e)
 			_ = term.Resign(t.Context())
 		}
 		close(slow)
@@ -262,10 +253,7 @@ func TestMetricsOfElectionsThatComeAndGo(t *testing.T) {
 		}
 		b.want(t, "both", map[string]float64{"tenure_elections idle": 3, "tenure_leading gone": 0})
 		for _, e := range []*tenure.Election{other, another} {
-			term, err := e.Campaign(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			term := campaign(t, e)
 			_ = term.Resign(t.Context())
 		}
 	}()

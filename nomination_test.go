@@ -113,8 +113,6 @@ func TestLostNominationCausesAHandOver(t *testing.T) {
 		if took := time.Since(before); took < finishing || took > finishing+2*time.Second {
 			t.Errorf("b was elected after %v; the work took %v to finish", took, finishing)
 		}
-		_ = b.end(t)
-		_ = a.end(t)
 	})
 }
 
@@ -123,8 +121,7 @@ func TestWithoutANomineeAnotherCandidateLeadsAfterPrecedence(t *testing.T) {
 		var idle manualNominator
 		const precedence = 7 * time.Second
 		before := time.Now()
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Nominator, c.Tuning.Precedence = &idle, precedence }), holdOn)
-		term := within(t, 2*lease, a.won, "term of a")
+		_, term := elect(t, store, "a", func(c *tenure.Config) { c.Nominator, c.Tuning.Precedence = &idle, precedence })
 		if took := time.Since(before); took < precedence {
 			t.Errorf("elected after %v, though the nominee has %v", took, precedence)
 		}
@@ -134,10 +131,7 @@ func TestWithoutANomineeAnotherCandidateLeadsAfterPrecedence(t *testing.T) {
 		}
 		var real manualNominator
 		real.notify(true)
-		b := start(t, mustNew(t, store, "b", nominated(&real)), holdOn)
-		within(t, 4*lease, b.won, "term of the nominee, which asks for it")
-		_ = a.end(t)
-		_ = b.end(t)
+		elect(t, store, "b", nominated(&real))
 	})
 }
 
@@ -151,7 +145,6 @@ func TestNomineeOnlyKeepsOtherCandidatesOut(t *testing.T) {
 		}
 		by.notify(true)
 		within(t, lease/2, a.won, "term of a")
-		_ = a.end(t)
 	})
 }
 
@@ -216,8 +209,7 @@ func (a *vacancyNominator) Vacant(vacant bool) {
 
 func TestNominatorIsNotifiedOfAVacancy(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, lease, a.won, "term of a")
+		a, _ := elect(t, store, "a", nil)
 		by := vacancyNominator{calls: make(chan bool, 100)}
 		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &by, true }), holdOn)
 		time.Sleep(lease)
@@ -229,7 +221,6 @@ func TestNominatorIsNotifiedOfAVacancy(t *testing.T) {
 		if first, second := within(t, lease, by.calls, "the vacancy"), within(t, lease, by.calls, "the new leader"); !first || second {
 			t.Errorf("Vacant was called with %v, then %v", first, second)
 		}
-		_ = b.end(t)
 	})
 }
 
@@ -271,7 +262,6 @@ func TestNominationEndsWithTheCampaign(t *testing.T) {
 		}
 		by.call(1, true)
 		within(t, lease, second.won, "second term")
-		_ = second.end(t)
 	})
 }
 
@@ -299,8 +289,7 @@ func (s *stuck) Nominate(func(bool)) func() {
 func TestBlockedNominatorCostsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		by := stuck{unlock: make(chan struct{})}
-		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Nominator = &by }), holdOn)
-		term := within(t, 2*lease, a.won, "term of a")
+		a, term := elect(t, memory.New(), "a", func(c *tenure.Config) { c.Nominator = &by })
 		time.Sleep(10 * lease)
 		if err := term.Err(); err != nil || by.asked.Load() != 1 {
 			t.Errorf("%v; asked %d times", err, by.asked.Load())

@@ -35,8 +35,7 @@ func TestObserveFollowsWithoutAGoroutine(t *testing.T) {
 		if least > before {
 			t.Errorf("%d goroutines at least, %d before", least, before)
 		}
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, 3*lease, a.won, "term")
+		a, _ := elect(t, store, "a", nil)
 		time.Sleep(2 * lease)
 		if s := o.Status(); s.Leader.ID != "a" || !s.Confirmed {
 			t.Errorf("while it observes: %+v", s)
@@ -52,13 +51,11 @@ func TestObserveFollowsWithoutAGoroutine(t *testing.T) {
 			t.Errorf("one of two observers has stopped: %+v", s)
 		}
 		again()
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		within(t, 3*lease, b.won, "term")
+		elect(t, store, "b", nil)
 		time.Sleep(2 * lease)
 		if s := o.Status(); s.Leader.Exists() {
 			t.Errorf("no observer is left: %+v", s)
 		}
-		_ = b.end(t)
 	})
 }
 
@@ -68,8 +65,7 @@ func TestObserverSeesChangedMetadata(t *testing.T) {
 		zone := func(z string) func(*tenure.Config) {
 			return func(c *tenure.Config) { c.Metadata = map[string]string{"zone": z} }
 		}
-		a := start(t, mustNew(t, store, "a", zone("east")), holdOn)
-		within(t, lease, a.won, "term")
+		a, _ := elect(t, store, "a", zone("east"))
 		o := mustNew(t, store, "o", nil)
 		defer o.Observe()()
 		for _, z := range []string{"east", "west", "east"} {
@@ -79,15 +75,13 @@ func TestObserverSeesChangedMetadata(t *testing.T) {
 				t.Errorf("the leader's zone is %q, want %q", got, z)
 			}
 		}
-		_ = a.end(t)
 	})
 }
 
 // The time of the last renewal is for people: a record that nobody holds has none.
 func TestRecordShowsWhenItWasRenewed(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, lease, a.won, "term")
+		a, _ := elect(t, store, "a", nil)
 		won := time.Now()
 		o := mustNew(t, store, "o", nil)
 		defer o.Observe()()

@@ -18,8 +18,7 @@ import (
 func TestNoStoreCallOutlivesRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faults.New(memory.New(), 1, faults.Plan{MinDelay: time.Minute, MaxDelay: time.Minute})
-		a := start(t, mustNew(t, f, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, f, "a", nil)
 		synctest.Wait()
 		f.Next(faults.Write, faults.DelayAfter) // the release is pushed before it is answered
 		if err := a.end(t); err != nil {
@@ -30,21 +29,18 @@ func TestNoStoreCallOutlivesRun(t *testing.T) {
 
 func TestIdleObserverReadsAgain(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, store, "a", nil)
 		o := mustNew(t, store, "o", nil)
 		if _, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.ID == "a" }); err != nil {
 			t.Fatal(err)
 		}
 		_ = a.end(t)
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		within(t, time.Minute, b.won, "term")
+		elect(t, store, "b", nil)
 		time.Sleep(time.Hour)
 		s, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.Exists() })
 		if err != nil || s.Leader.ID != "b" {
 			t.Errorf("b leads; Wait says %q, %v", s.Leader.ID, err)
 		}
-		_ = b.end(t)
 	})
 }
 
@@ -97,8 +93,7 @@ func TestStoreThatChangesRecordsGetsFewWrites(t *testing.T) {
 
 func TestIdleElectionReportsNoFalseVacancy(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
+		elect(t, store, "a", nil)
 		var d diary
 		o := mustNew(t, store, "o", func(c *tenure.Config) { c.OnEvent = d.note })
 		for range 3 {
@@ -113,7 +108,6 @@ func TestIdleElectionReportsNoFalseVacancy(t *testing.T) {
 		if e := d.find(tenure.EventLeader); e == nil || e.Leader.ID != "a" || len(d.events) != 1 {
 			t.Errorf("events %+v", d.events)
 		}
-		_ = a.end(t)
 	})
 }
 

@@ -22,14 +22,11 @@ type offered struct {
 
 func offers(t *testing.T, test func(t *testing.T, o *offered)) {
 	bubbles(t, func(t *testing.T, store operated) {
-		o := &offered{store: store, a: start(t, mustNew(t, store, "a", nil), holdOn), operator: mustNew(t, store, "operator", nil)}
-		o.term = within(t, lease, o.a.won, "term of a")
+		o := &offered{store: store, operator: mustNew(t, store, "operator", nil)}
+		o.a, o.term = elect(t, store, "a", nil)
 		o.b, o.c = start(t, mustNew(t, store, "b", nil), holdOn), start(t, mustNew(t, store, "c", nil), holdOn)
 		time.Sleep(2 * lease)
 		test(t, o)
-		for _, r := range []*running{o.a, o.b, o.c} {
-			_ = r.end(t)
-		}
 	})
 }
 
@@ -53,9 +50,7 @@ func TestHandOverToNobodyChangesNothing(t *testing.T) {
 	} {
 		t.Run(who, func(t *testing.T) {
 			offers(t, func(t *testing.T, o *offered) {
-				if err := asks(o).HandOver(t.Context(), "bb"); err != nil {
-					t.Fatal(err)
-				}
+				handOver(t, asks(o), "bb")
 				time.Sleep(3 * lease) // two leases from when the leader saw it, and a renewal
 				o.unmoved(t)
 			})
@@ -66,9 +61,7 @@ func TestHandOverToNobodyChangesNothing(t *testing.T) {
 func TestHandOverToAnIneligibleCandidateChangesNothing(t *testing.T) {
 	offers(t, func(t *testing.T, o *offered) {
 		o.b.election.SetEligible(false)
-		if err := o.operator.HandOver(t.Context(), "b"); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, o.operator, "b")
 		time.Sleep(3 * lease)
 		o.unmoved(t)
 		o.b.election.SetEligible(true)
@@ -80,9 +73,7 @@ func TestHandOverToAnIneligibleCandidateChangesNothing(t *testing.T) {
 // The leader names the operator, not the candidate that has accepted.
 func TestAcceptedOfferMovesTheLeadership(t *testing.T) {
 	offers(t, func(t *testing.T, o *offered) {
-		if err := o.operator.HandOver(t.Context(), "c"); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, o.operator, "c")
 		within(t, 2*lease, o.c.won, "term of c") // it reads once in a lease
 		if why := context.Cause(o.term.Soft()); !errors.Is(why, tenure.ErrHandOver) || !strings.Contains(why.Error(), "operator") {
 			t.Errorf("a left because of %v", why)
@@ -97,7 +88,8 @@ func TestOfferIsReplacedByALaterRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			offers(t, func(t *testing.T, o *offered) {
-				if err := errors.Join(o.operator.HandOver(t.Context(), "bb"), later(o.operator, t.Context(), "b")); err != nil {
+				handOver(t, o.operator, "bb")
+				if err := later(o.operator, t.Context(), "b"); err != nil {
 					t.Fatal(err)
 				}
 				within(t, 2*lease, o.b.won, "term of b")
@@ -123,15 +115,12 @@ func TestPriorityWaitsForAnOffer(t *testing.T) {
 	offers(t, func(t *testing.T, o *offered) {
 		first := start(t, mustNew(t, o.store, "first", func(c *tenure.Config) { c.Priority = 1 }), holdOn)
 		time.Sleep(2*lease - 2*time.Second) // it will soon ask
-		if err := o.operator.HandOver(t.Context(), "bb"); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, o.operator, "bb")
 		time.Sleep(lease)
 		if o.term.Soft().Err() != nil {
 			t.Errorf("a leaves because of %v", context.Cause(o.term.Soft()))
 		}
 		within(t, 14*lease, first.won, "term of the first") // it asks once in ten leases
-		_ = first.end(t)
 	})
 }
 
@@ -148,13 +137,10 @@ func (s lateWriter) CompareAndSwap(ctx context.Context, k string, prev driver.Ve
 // A candidate that accepts too late finds the offer gone, and asks for nothing.
 func TestVoidOfferIsNotAccepted(t *testing.T) {
 	offers(t, func(t *testing.T, o *offered) {
-		late := start(t, mustNew(t, lateWriter{o.store}, "late", nil), holdOn)
+		start(t, mustNew(t, lateWriter{o.store}, "late", nil), holdOn)
 		time.Sleep(2 * lease)
-		if err := o.operator.HandOver(t.Context(), "late"); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, o.operator, "late")
 		time.Sleep(4 * lease)
 		o.unmoved(t)
-		_ = late.end(t)
 	})
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -77,9 +76,8 @@ func TestFalsePushesOfAPeerAreForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory.NewPolled()
-				cut := faults.New(store, 1, faults.Plan{})
-				a := start(t, mustNew(t, cut, "a", nil), holdOn)
-				old := within(t, lease, a.won, "term of a")
+				cut := faulty(t, store)
+				_, old := elect(t, cut, "a", nil)
 				mine := &gossip{Polled: store}
 				var events diary
 				e := mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = events.note })
@@ -108,8 +106,6 @@ func TestFalsePushesOfAPeerAreForgotten(t *testing.T) {
 					t.Errorf("token %d after %d, whose error is %v", next.Token(), old.Token(), old.Err())
 				}
 				cut.Heal()
-				_, _ = a.end(t), b.end(t)
-				cut.Wait()
 			})
 		})
 	}

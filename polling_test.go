@@ -36,17 +36,14 @@ func (c *counting) count() int {
 func TestFollowerReadsFourTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Polled: memory.NewPolled()}
-		a := start(t, mustNew(t, store.Polled, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term of a")
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		elect(t, store.Polled, "a", nil)
+		start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(time.Minute)
 		before := store.count()
 		time.Sleep(time.Hour)
 		if n := store.count() - before; n > 4*60+1 {
 			t.Errorf("%d reads in an hour", n)
 		}
-		_ = a.end(t)
-		_ = b.end(t)
 	})
 }
 
@@ -95,8 +92,7 @@ func (r *renewals) last() time.Time {
 func failover(t *testing.T, store *memory.Polled, set func(*tenure.Config), at time.Duration) time.Duration {
 	t.Helper()
 	f := &renewals{Store: faults.New(store, 1, faults.Plan{})}
-	a := start(t, mustNew(t, f, "a", set), holdOn)
-	within(t, 5*time.Minute, a.won, "term of a")
+	a, _ := elect(t, f, "a", set)
 	b := start(t, mustNew(t, store, "b", set), holdOn)
 	time.Sleep(time.Minute + at)
 	f.Partition()

@@ -42,8 +42,7 @@ func TestCandidatesAnswerWhileTheyTakePart(t *testing.T) {
 		there := store.(driver.Presence)
 		observer := mustNew(t, store, "observer", nil)
 		defer observer.Observe()()
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Address = "10.0.0.1:80" }), holdOn)
-		within(t, 3*lease, a.won, "term of a")
+		a, _ := elect(t, store, "a", func(c *tenure.Config) { c.Address = "10.0.0.1:80" })
 		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Priority = -5 }), holdOn)
 		b.election.SetEligible(false)
 		time.Sleep(lease + lease/7) // between two renewals
@@ -79,8 +78,7 @@ func TestCandidatesAnswerWhileTheyTakePart(t *testing.T) {
 func TestAnswersFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &readable{Store: memory.New()}
-		leader := start(t, mustNew(t, store.Store, "leader", nil), holdOn)
-		within(t, lease, leader.won, "term of the leader")
+		elect(t, store.Store, "leader", nil)
 		store.unfit = true
 		store.forbidden.Store(true)
 		start(t, mustNew(t, store, strings.Repeat("<", 100), func(c *tenure.Config) { c.Address = strings.Repeat("x", 256) }), holdOn)

@@ -17,8 +17,7 @@ import (
 func TestHigherPriorityTakesOverOnceMature(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var d diary
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		first := within(t, time.Minute, a.won, "term of a")
+		_, first := elect(t, store, "a", nil)
 		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Priority, c.OnEvent = 1, d.note }), holdOn)
 		time.Sleep(2*lease - time.Second)
 		if err := first.Err(); err != nil {
@@ -35,32 +34,26 @@ func TestHigherPriorityTakesOverOnceMature(t *testing.T) {
 		if err := second.Err(); err != nil {
 			t.Errorf("leadership went on moving: %v", err)
 		}
-		_ = a.end(t)
-		_ = b.end(t)
 	})
 }
 
 // The priorities of the leader and of a candidate may change while they run.
 func TestChangedPriorityMovesLeadership(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term of a")
+		a, _ := elect(t, store, "a", nil)
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(5 * lease)
 		reconfigure(t, a.election, func(c *tenure.Config) { c.Priority = -1 })
 		within(t, 3*lease, b.won, "term of b")
 		reconfigure(t, a.election, func(c *tenure.Config) { c.Priority = 5 })
 		within(t, 15*lease, a.won, "second term of a")
-		_ = a.end(t)
-		_ = b.end(t)
 	})
 }
 
 // A candidate that has declined and backs off does not interrupt the leader.
 func TestCandidateInBackOffRequestsNoHandOver(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term of a")
+		elect(t, store, "a", nil)
 		var asked atomic.Int64
 		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) {
 			c.Priority, c.Tuning.Backoff = 1, func(int) time.Duration { return time.Hour }
@@ -75,8 +68,6 @@ func TestCandidateInBackOffRequestsNoHandOver(t *testing.T) {
 		if n := asked.Load(); n != 1 {
 			t.Errorf("b asked %d times", n)
 		}
-		_ = b.end(t)
-		_ = a.end(t)
 	})
 }
 
@@ -93,13 +84,10 @@ func TestHandOverWithFailingPushes(t *testing.T) {
 	for delay := range 8 {
 		synctest.Test(t, func(t *testing.T) {
 			store := silent{memory.NewPolled()}
-			a := start(t, mustNew(t, store, "a", nil), holdOn)
-			within(t, time.Minute, a.won, "term of a")
+			a, _ := elect(t, store, "a", nil)
 			b := start(t, mustNew(t, store, "b", nil), holdOn)
 			time.Sleep(2*lease + time.Duration(delay)*900*time.Millisecond)
-			if err := b.election.HandOver(t.Context(), "b"); err != nil {
-				t.Fatal(err)
-			}
+			handOver(t, b.election, "b")
 			select {
 			case <-b.won:
 			case <-a.won:
@@ -107,8 +95,6 @@ func TestHandOverWithFailingPushes(t *testing.T) {
 			case <-time.After(4 * lease):
 				t.Errorf("delay %d: no leader", delay)
 			}
-			_ = a.end(t)
-			_ = b.end(t)
 		})
 	}
 }
@@ -117,8 +103,7 @@ func TestHandOverWithFailingPushes(t *testing.T) {
 func TestPriorityRequestEndsWithItsCampaign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term of a")
+		elect(t, store, "a", nil)
 		f := faults.New(store, 1, faults.Plan{})
 		f.Next(faults.Write, faults.HangBefore)
 		asking := make(chan struct{})
@@ -138,6 +123,5 @@ func TestPriorityRequestEndsWithItsCampaign(t *testing.T) {
 		if took := time.Since(stopped); took > 0 {
 			t.Errorf("the request went on for %v", took)
 		}
-		_ = a.end(t)
 	})
 }

@@ -9,8 +9,7 @@ import (
 // store may have begun its history again during the stop.
 func TestNoRequestIsMadeAfterAPause(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, lease, a.won, "term of a")
+		elect(t, store, "a", nil)
 		written := make(map[string]int)
 		stops := 1
 		stopped := between{store, func() {
@@ -27,6 +26,5 @@ func TestNoRequestIsMadeAfterAPause(t *testing.T) {
 		if len(written) != 2 {
 			t.Errorf("it has read %d states, and is to read again after a pause", len(written))
 		}
-		_ = a.end(t)
 	})
 }

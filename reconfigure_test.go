@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -44,8 +43,7 @@ func configOf(t *testing.T, e *tenure.Election) (cfg tenure.Config) {
 
 func TestChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		term := within(t, time.Minute, a.won, "term of a")
+		a, term := elect(t, store, "a", nil)
 		before := term.Remaining()
 		reconfigure(t, a.election, func(c *tenure.Config) { c.Lease = 6 * time.Second })
 		if now := term.Remaining(); now != before {
@@ -61,15 +59,13 @@ func TestChangedLeaseTakesEffectWithTheNextRenewal(t *testing.T) {
 		if left := term.Remaining(); left > 6*time.Second || left <= 0 {
 			t.Errorf("%v are left of a lease of 6 s", left)
 		}
-		_ = a.end(t)
 	})
 }
 
 // Work that needs more time to stop must have it from now on, not from the next renewal.
 func TestLargerStopWithinTakesEffectAtOnce(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		term := within(t, time.Minute, a.won, "term of a")
+		a, term := elect(t, store, "a", nil)
 		time.Sleep(lease + time.Second) // no renewal is under way
 		renewed := term.Renewed()
 		reconfigure(t, a.election, func(c *tenure.Config) { c.StopWithin = time.Second })
@@ -77,7 +73,6 @@ func TestLargerStopWithinTakesEffectAtOnce(t *testing.T) {
 		if left := term.Remaining(); !closed(renewed) || left < lease/2 {
 			t.Errorf("renewed: %v; %v are left", closed(renewed), left)
 		}
-		_ = a.end(t)
 	})
 }
 
@@ -85,9 +80,8 @@ func TestLargerStopWithinTakesEffectAtOnce(t *testing.T) {
 // the record, not for its own.
 func TestFollowerWithAShorterLeaseWaitsForTheLeaseInTheRecord(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		f := faults.New(store, 1, faults.Plan{})
-		a := start(t, mustNew(t, f, "a", nil), holdOn)
-		term := within(t, time.Minute, a.won, "term of a")
+		f := faulty(t, store)
+		_, term := elect(t, f, "a", nil)
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(30 * time.Second)
 		reconfigure(t, b.election, func(c *tenure.Config) { c.Lease = 3 * time.Second })
@@ -97,9 +91,6 @@ func TestFollowerWithAShorterLeaseWaitsForTheLeaseInTheRecord(t *testing.T) {
 			t.Errorf("b leads while %v are left of a's term", term.Remaining())
 		}
 		f.Heal()
-		_ = a.end(t)
-		_ = b.end(t)
-		f.Wait()
 	})
 }
 
@@ -176,8 +167,7 @@ func TestReconfigureConcurrently(t *testing.T) {
 
 func TestStatusShowsHowAMemberFollows(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term of a")
+		elect(t, store, "a", nil)
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		follows := func(when string, pushed bool) {
 			t.Helper()
@@ -195,8 +185,6 @@ func TestStatusShowsHowAMemberFollows(t *testing.T) {
 		reconfigure(t, b.election, func(c *tenure.Config) { c.Tuning.NoWatch = false })
 		time.Sleep(lease) // when a watch begins, a read shows no new renewal
 		follows("with the watch again", watched)
-		_ = a.end(t)
-		_ = b.end(t)
 	})
 }
 

@@ -21,8 +21,7 @@ func closed(c <-chan struct{}) bool {
 
 func TestRenewedSignalsEachRenewalAndNothingElse(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		term := within(t, lease, a.won, "term of a")
+		_, term := elect(t, store, "a", nil)
 		time.Sleep(time.Millisecond)
 		for range 5 {
 			renewed, before := term.Renewed(), term.Remaining()
@@ -37,7 +36,6 @@ func TestRenewedSignalsEachRenewalAndNothingElse(t *testing.T) {
 				t.Fatalf("Renewed was not closed by a renewal: %v were left, and now %v", before, term.Remaining())
 			}
 		}
-		_ = a.end(t)
 	})
 }
 
@@ -52,7 +50,7 @@ func TestRenewedSignalsTheEnd(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			bubbles(t, func(t *testing.T, store operated) {
-				f := faults.New(store, 1, faults.Plan{})
+				f := faulty(t, store)
 				a := start(t, mustNew(t, f, "a", func(c *tenure.Config) { c.FinishWithin = 9 * time.Second }), func(ctx context.Context, term *tenure.Term) error {
 					<-ctx.Done()
 					if name == "overdue" {
@@ -72,8 +70,6 @@ func TestRenewedSignalsTheEnd(t *testing.T) {
 					t.Error("there is something to wait for after the end")
 				}
 				f.Heal()
-				_ = a.end(t)
-				f.Wait()
 			})
 		})
 	}
@@ -98,8 +94,7 @@ func watchEnd(term *tenure.Term) (ended chan struct{}, over chan time.Time) {
 func TestRenewedKeepsACopyOfTheDeadlineExact(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{MinDelay: 2 * time.Second, MaxDelay: 2 * time.Second})
-		a := start(t, mustNew(t, f, "a", nil), holdOn)
-		term := within(t, lease, a.won, "term of a")
+		a, term := elect(t, f, "a", nil)
 		deadline := mirror(term)
 		synctest.Wait()
 		compare := func(d time.Duration) {
@@ -149,8 +144,7 @@ func mirror(term *tenure.Term) *time.Time {
 func TestRenewedSignalsAShorterLeaseWhenItIsSent(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		f := faults.New(store, 1, faults.Plan{MinDelay: time.Second, MaxDelay: time.Second})
-		a := start(t, mustNew(t, f, "a", nil), holdOn)
-		term := within(t, lease, a.won, "term of a")
+		a, term := elect(t, f, "a", nil)
 		synctest.Wait()
 		renewed := term.Renewed()
 		reconfigure(t, a.election, func(c *tenure.Config) { c.Lease = 6 * time.Second })

@@ -76,7 +76,6 @@ func TestElectionContinuesAfterAResetAndNotTooSoon(t *testing.T) {
 				if term.Token() <= max(21, d.term) {
 					t.Errorf("token %d", term.Token())
 				}
-				_ = a.end(t)
 			})
 		})
 	}
@@ -216,8 +215,7 @@ func TestResetWaitsForALeaderThatIsCutOff(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				bubbles(t, func(t *testing.T, store operated) {
 					f := faults.New(store, 1, faults.Plan{})
-					a := start(t, mustNew(t, f, "a", nil), holdOn)
-					old := within(t, lease, a.won, "term of a")
+					a, old := elect(t, f, "a", nil)
 					b := start(t, mustNew(t, store, "b", nil), holdOn)
 					time.Sleep(lease/3 + time.Duration(early)*time.Second)
 					f.Partition()
@@ -248,8 +246,7 @@ func TestResetWaitsForALeaderThatIsCutOff(t *testing.T) {
 // A leader that reads the vacant record steps down, and then waits like the others.
 func TestLeaderStepsDownAfterAReset(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		old := within(t, lease, a.won, "term of a")
+		a, old := elect(t, store, "a", nil)
 		time.Sleep(time.Second)
 		store.Put(key, []byte("mine"))
 		if _, err := admin.Reset(t.Context(), store, key, lease); err != nil {
@@ -261,7 +258,6 @@ func TestLeaderStepsDownAfterAReset(t *testing.T) {
 		if took := time.Since(began); took < lease || next.Token() <= old.Token() {
 			t.Errorf("token %d, %v after the reset; before it was %d", next.Token(), took, old.Token())
 		}
-		_ = a.end(t)
 	})
 }
 
@@ -271,9 +267,8 @@ func TestLeaderStepsDownAfterAReset(t *testing.T) {
 func TestEndLeaseEndsLongWaits(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		const long = 50 * time.Minute
-		f := faults.New(store, 1, faults.Plan{})
-		gone := start(t, mustNew(t, f, "gone", func(c *tenure.Config) { c.Lease = long }), holdOn)
-		old := within(t, 2*time.Hour, gone.won, "term of the first leader")
+		f := faulty(t, store)
+		gone, old := elect(t, f, "gone", func(c *tenure.Config) { c.Lease = long })
 		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Lease = 2 * time.Second }), holdOn)
 		time.Sleep(time.Minute)
 		f.Partition()
@@ -293,6 +288,5 @@ func TestEndLeaseEndsLongWaits(t *testing.T) {
 		}
 		_ = a.end(t)
 		f.Heal()
-		f.Wait()
 	})
 }

@@ -51,10 +51,10 @@ func (r *readable) CompareAndSwap(ctx context.Context, key string, prev driver.V
 	return r.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
-func led(t *testing.T) (store *memory.Store, leader *running) {
-	store = memory.New()
-	leader = start(t, mustNew(t, store, "leader", nil), holdOn)
-	within(t, lease, leader.won, "term of the leader")
+// led returns a store and its leader.
+func led(t *testing.T) (*memory.Store, *running) {
+	store := memory.New()
+	leader, _ := elect(t, store, "leader", nil)
 	return store, leader
 }
 
@@ -100,23 +100,19 @@ func mayNotWrite(t *testing.T, unfit bool, want error) {
 	}
 	_ = leader.end(t)
 	within(t, lease, b.won, "term of b")
-	_ = b.end(t)
 }
 
 func TestRightsCheckCostsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, leader := led(t)
+		store, _ := led(t)
 		mine := &readable{Store: store}
 		g := mustNewGroup(t, mine, "b", nil)
-		b, c := start(t, g.election(), holdOn), start(t, g.election("other"), holdOn)
+		_, c := start(t, g.election(), holdOn), start(t, g.election("other"), holdOn)
 		within(t, 3*lease, c.won, "term of the other election")
 		time.Sleep(20 * lease)
 		if n := mine.checks.Load(); n > 1 {
 			t.Errorf("checked its rights %d times", n)
 		}
-		_ = b.end(t)
-		_ = c.end(t)
-		_ = leader.end(t)
 	})
 }
 
@@ -125,8 +121,7 @@ func TestRightsCheckCostsOneRequest(t *testing.T) {
 func TestRightsCheckCostsALeaderNothingAndEndsWithTheElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &readable{Store: memory.New()}
-		a := start(t, mustNew(t, first, "a", nil), holdOn)
-		within(t, 3*lease, a.won, "term of a")
+		elect(t, first, "a", nil)
 		time.Sleep(5 * lease)
 		if n := first.checks.Load(); n != 0 {
 			t.Errorf("a leader checked its rights %d times", n)
@@ -143,7 +138,6 @@ func TestRightsCheckCostsALeaderNothingAndEndsWithTheElection(t *testing.T) {
 		if took := time.Since(ended); took != 0 {
 			t.Errorf("ended after %v", took)
 		}
-		_ = a.end(t)
 	})
 }
 
@@ -157,8 +151,7 @@ func TestWritesShowTheRightToWrite(t *testing.T) {
 				g := mustNewGroup(t, mine, "b", nil)
 				first := start(t, g.election("other"), holdOn)
 				time.Sleep(lease)
-				leader := start(t, mustNew(t, mine.Store, "leader", nil), holdOn)
-				within(t, lease, leader.won, "term of the leader")
+				leader, _ := elect(t, mine.Store, "leader", nil)
 				b := start(t, g.election(), holdOn)
 				time.Sleep(lease)
 				if checked := mine.checks.Load() > 0; checked == allowed {

@@ -17,8 +17,7 @@ import (
 func TestFirstOfAFreshStoreLeadsAtOnce(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		began := time.Now()
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		term := within(t, time.Minute, a.won, "term")
+		a, term := elect(t, store, "a", nil)
 		if took := time.Since(began); took > time.Millisecond {
 			t.Errorf("elected after %v", took)
 		}
@@ -37,8 +36,7 @@ func TestFirstOfAFreshStoreLeadsAtOnce(t *testing.T) {
 func TestSuccessorStartsAtOnceWhenTheLeaderStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		first := within(t, time.Minute, a.won, "first term")
+		a, first := elect(t, store, "a", nil)
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(3 * lease)
 		stopped := time.Now()
@@ -50,15 +48,13 @@ func TestSuccessorStartsAtOnceWhenTheLeaderStops(t *testing.T) {
 		if second.Token() <= first.Token() {
 			t.Errorf("token %d after %d", second.Token(), first.Token())
 		}
-		_ = b.end(t)
 	})
 }
 
 func TestCrashedLeaderIsReplacedAfterItsLeaseAndNotBefore(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		cut := faults.New(store, 1, faults.Plan{})
-		a := start(t, mustNew(t, cut, "a", nil), holdOn)
-		first := within(t, time.Minute, a.won, "first term")
+		cut := faulty(t, store)
+		_, first := elect(t, cut, "a", nil)
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(2 * lease)
 		cut.Partition()
@@ -80,8 +76,6 @@ func TestCrashedLeaderIsReplacedAfterItsLeaseAndNotBefore(t *testing.T) {
 			t.Errorf("token %d after %d", second.Token(), first.Token())
 		}
 		cut.Heal()
-		_, _ = a.end(t), b.end(t)
-		cut.Wait()
 	})
 }
 
@@ -127,16 +121,13 @@ func TestDecliningReleasesBacksOffAndCampaignsAgain(t *testing.T) {
 
 func TestHandOverGoesToTheNamedSuccessor(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "first term")
+		a, _ := elect(t, store, "a", nil)
 		others := map[string]*running{}
 		for _, id := range []string{"b", "c", "d", "e"} {
 			others[id] = start(t, mustNew(t, store, id, nil), holdOn)
 		}
 		time.Sleep(2 * lease)
-		if err := others["b"].election.HandOver(t.Context(), "d"); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, others["b"].election, "d")
 		within(t, 2*lease, others["d"].won, "term of d")
 		s, err := a.election.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.ID == "d" })
 		if err != nil || s.State != tenure.StateCandidate {
@@ -145,7 +136,6 @@ func TestHandOverGoesToTheNamedSuccessor(t *testing.T) {
 		for _, r := range others {
 			r.stop()
 		}
-		_ = a.end(t)
 	})
 }
 
@@ -159,9 +149,7 @@ func TestHandOverByTheLeaderItselfNamesItsCause(t *testing.T) {
 			return nil
 		})
 		within(t, time.Minute, a.won, "term")
-		if err := a.election.HandOver(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		handOver(t, a.election, "")
 		if err := within(t, time.Minute, cause, "cause"); !errors.Is(err, tenure.ErrHandOver) {
 			t.Errorf("cause %v", err)
 		}
@@ -203,7 +191,6 @@ func TestLeaseIsRenewedWhileTheWorkFinishes(t *testing.T) {
 		if err := within(t, time.Minute, a.done, "end of a"); err != nil {
 			t.Errorf("Run returned %v: the lease was not held to the end", err)
 		}
-		_ = b.end(t)
 	})
 }
 
@@ -231,7 +218,6 @@ func TestOverdueWorkLosesTheLeaseAndIsReported(t *testing.T) {
 		if s := b.election.Status(); s.State != tenure.StateLeader {
 			t.Errorf("b is %s after a's work came to its end", s.State)
 		}
-		_ = b.end(t)
 	})
 }
 
@@ -260,7 +246,6 @@ func TestPanicEndsTheTermAndReleasesNothing(t *testing.T) {
 		if err := e.Run(t.Context(), holdOn); !errors.Is(err, tenure.ErrTermOpen) {
 			t.Errorf("Run returned %v while the work may still run", err)
 		}
-		_ = b.end(t)
 	})
 }
 
@@ -304,7 +289,6 @@ func TestLostTermIsFollowedByANewOne(t *testing.T) {
 		if err := first.Err(); !errors.Is(err, tenure.ErrVanished) {
 			t.Errorf("the first term's Err changed to %v", err)
 		}
-		_ = a.end(t)
 	})
 }
 
@@ -350,8 +334,7 @@ func TestJoinNeedsNoGoroutineWhileFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		ctx, stop := context.WithCancel(context.Background())
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
+		elect(t, store, "a", nil)
 		const many = 1000 // the runtime counts goroutines that have just ended, in dozens
 		var ends []<-chan error
 		before := runtime.NumGoroutine()
@@ -370,7 +353,6 @@ func TestJoinNeedsNoGoroutineWhileFollowing(t *testing.T) {
 				t.Errorf("it ended with %v", err)
 			}
 		}
-		_ = a.end(t)
 	})
 }
 
@@ -442,8 +424,7 @@ func TestWorkThatResignsEndsItsRunOnlyWhenItReturns(t *testing.T) {
 			return errors.Join(err, failure)
 		}))
 		synctest.Wait() // it has resigned
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		within(t, time.Minute, b.won, "term of b")
+		elect(t, store, "b", nil)
 		if err := e.Run(ctx, holdOn); !errors.Is(err, tenure.ErrRunning) || len(done) > 0 {
 			t.Errorf("while the work runs another Run returned %v, and %d results were sent", err, len(done))
 		}
@@ -452,7 +433,6 @@ func TestWorkThatResignsEndsItsRunOnlyWhenItReturns(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 		cancel()
-		_ = b.end(t)
 	})
 }
 
@@ -468,9 +448,7 @@ func TestReturningTheCauseOfTheContextIsNoError(t *testing.T) {
 			})
 		handOver := func() {
 			within(t, time.Minute, a.won, "term")
-			if err := a.election.HandOver(t.Context(), ""); err != nil {
-				t.Fatal(err)
-			}
+			handOver(t, a.election, "")
 		}
 		handOver()
 		finish <- struct{}{}
@@ -542,8 +520,7 @@ func TestWatchSetUpEndsWithItsElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faults.New(memory.New(), 1, faults.Plan{})
 		f.Next(faults.Watch, faults.HangBefore)
-		a := start(t, mustNew(t, f, "a", func(c *tenure.Config) { c.Lease = time.Hour }), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, f, "a", func(c *tenure.Config) { c.Lease = time.Hour })
 		_ = a.end(t)
 		// The bubble fails the test if a goroutine still hangs for a renewal interval.
 	})
@@ -564,13 +541,11 @@ func TestPushAfterRunIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d diary
 		store := &leaky{Polled: memory.NewPolled()}
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note }), holdOn)
-		within(t, time.Minute, a.won, "term")
+		a, _ := elect(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note })
 		synctest.Wait()
 		_ = a.end(t)
 		before := len(d.events)
-		b := start(t, mustNew(t, store.Polled, "b", nil), holdOn)
-		within(t, time.Minute, b.won, "term of b")
+		elect(t, store.Polled, "b", nil)
 		entry, err := store.Read(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
@@ -580,6 +555,5 @@ func TestPushAfterRunIsIgnored(t *testing.T) {
 		if len(d.events) > before {
 			t.Errorf("events after the end: %v", d.events[before:])
 		}
-		_ = b.end(t)
 	})
 }

@@ -64,10 +64,7 @@ func TestWriteIsNotSentAfterAStop(t *testing.T) {
 		clocks := &testClock{}
 		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Clock = clocks })
 		all := g.elections(limit + 1)
-		term, err := all[0].Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, all[0])
 		ctx, stop := context.WithCancel(t.Context())
 		ends := g.joinAll(ctx, all[1:], &termCounter{})
 		time.Sleep(lease/3 + time.Second)
@@ -145,10 +142,7 @@ func TestFailedWritesDoNotCount(t *testing.T) {
 func TestQuestionSetsNoTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clocks := &testClock{}
-		term, err := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Clock = clocks }).Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := campaign(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Clock = clocks }))
 		time.Sleep(lease)
 		synctest.Wait()
 		before := clocks.timers.Load()

@@ -90,9 +90,7 @@ func TestTooShortLeaseForTheLinkIsReported(t *testing.T) {
 		if short.Error() != want || short.Err == nil {
 			t.Errorf("got %v (%v)\nwant %s", short, short.Err, want)
 		}
-		b := start(t, mustNew(t, store, "b", tight(short.Least, nil)), holdOn)
-		within(t, time.Minute, b.won, "term with the lease that was advised")
-		_ = b.end(t)
+		elect(t, store, "b", tight(short.Least, nil))
 	})
 }
 

@@ -25,8 +25,7 @@ const lastTerm = 1<<53 - 1
 func TestTermAboveTheLimitIsWaitedOut(t *testing.T) {
 	bubbles(t, func(t *testing.T, store operated) {
 		var events diary
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
-		old := within(t, lease, a.won, "term of a")
+		a, old := elect(t, store, "a", func(c *tenure.Config) { c.OnEvent = events.note })
 		b := start(t, mustNew(t, store, "b", nil), holdOn)
 		time.Sleep(lease)
 		store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 1))
@@ -46,8 +45,6 @@ func TestTermAboveTheLimitIsWaitedOut(t *testing.T) {
 		if alarm := events.find(tenure.EventAlarm); alarm == nil || !errors.Is(alarm.Cause, tenure.ErrMalformed) {
 			t.Errorf("alarm of a: %+v", alarm)
 		}
-		_ = a.end(t)
-		_ = b.end(t)
 	})
 }
 
@@ -77,9 +74,7 @@ func TestStoreWithoutAFloorLosesNoCredibleTerm(t *testing.T) {
 			_ = a.end(t)
 		}
 		store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 4))
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		within(t, 3*lease, a.won, "term of a")
-		_ = a.end(t)
+		elect(t, store, "a", nil)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -43,9 +42,8 @@ func TestFailoverBoundAfterACrash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory.New()
-				cut := faults.New(store, 1, faults.Plan{})
-				a := start(t, mustNew(t, cut, "a", nil), holdOn)
-				within(t, time.Minute, a.won, "term of a")
+				cut := faulty(t, store)
+				elect(t, cut, "a", nil)
 				b := start(t, mustNew(t, store, "b", func(cfg *tenure.Config) { cfg.Clock = c.clock }), holdOn)
 				time.Sleep(2*lease + time.Millisecond) // right after a renewal
 				renewed := time.Now()
@@ -56,8 +54,6 @@ func TestFailoverBoundAfterACrash(t *testing.T) {
 					t.Errorf("b leads %v after a's last renewal, at most %v was promised", took, c.most)
 				}
 				cut.Heal()
-				_, _ = a.end(t), b.end(t)
-				cut.Wait()
 			})
 		})
 	}
