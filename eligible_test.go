@@ -104,9 +104,6 @@ func TestNoCandidateIsEligibleThenOneIs(t *testing.T) {
 			<-all["b"].won // from the earlier term
 		}
 		within(t, atOnce, all["b"].won, "term of b")
-		for _, r := range all {
-			_ = r.end(t)
-		}
 	})
 }
 
@@ -150,20 +147,18 @@ func TestClaimInFlightIsReleasedWhenIneligible(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory.NewPolled() // a push would show the claim at once
-				f := faults.New(store, 1, faults.Plan{MinDelay: time.Second, MaxDelay: time.Second})
+				f := faulty(t, store, faults.Plan{MinDelay: time.Second, MaxDelay: time.Second})
 				f.Next(faults.Write, fault)
 				patient := func(c *tenure.Config) { c.Tuning.Retry = []time.Duration{time.Second} }
 				a := start(t, mustNew(t, f, "a", patient), holdOn)
 				time.Sleep(time.Millisecond)
 				a.election.SetEligible(false)
-				b, _ := elect(t, store, "b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second })
+				b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }), holdOn)
+				within(t, lease*9/10, b.won, "term of b")
 				time.Sleep(10 * lease)
 				if s := a.election.Status(); len(a.won) > 0 || s.Health() != nil {
 					t.Errorf("%d terms of a; %v", len(a.won), s.Health())
 				}
-				_ = b.end(t)
-				_ = a.end(t)
-				f.Wait()
 			})
 		})
 	}
@@ -192,7 +187,8 @@ func TestIneligibleWithinTheGraceReleasesAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		a.election.SetEligible(false)
 		synctest.Wait()
-		elect(t, store, "b", nil)
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		within(t, atOnce, b.won, "term of b")
 		time.Sleep(5 * lease)
 		if len(a.won) > 0 {
 			t.Error("a leads, and is not eligible")
@@ -234,9 +230,6 @@ func TestIneligibleNamedSuccessor(t *testing.T) {
 		within(t, 3*time.Second, c.won, "term of c")
 		if len(b.won) > 0 {
 			t.Error("b leads, and is not eligible")
-		}
-		for _, r := range []*running{a, b, c} {
-			_ = r.end(t)
 		}
 	})
 }

@@ -216,8 +216,8 @@ func handOver(t *testing.T, by *tenure.Election, to string) {
 
 // faulty returns the store with faults. The end of the test waits for requests that are still under
 // way, when all elections that were started later have ended.
-func faulty(t *testing.T, store driver.Store) faults.Store {
-	f := faults.New(store, 1, faults.Plan{})
+func faulty(t *testing.T, store driver.Store, plan ...faults.Plan) faults.Store {
+	f := faults.New(store, 1, append(plan, faults.Plan{})[0])
 	t.Cleanup(f.Wait)
 	return f
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -122,7 +124,7 @@ func TestWithoutANomineeAnotherCandidateLeadsAfterPrecedence(t *testing.T) {
 		const precedence = 7 * time.Second
 		before := time.Now()
 		_, term := elect(t, store, "a", func(c *tenure.Config) { c.Nominator, c.Tuning.Precedence = &idle, precedence })
-		if took := time.Since(before); took < precedence {
+		if took := time.Since(before); took < precedence || took > 2*lease {
 			t.Errorf("elected after %v, though the nominee has %v", took, precedence)
 		}
 		time.Sleep(5 * lease)
@@ -304,5 +306,199 @@ func TestBlockedNominatorCostsNoLease(t *testing.T) {
 			t.Errorf("%d calls hang", n)
 		}
 		close(by.unlock)
+	})
+}
+
+// gate is a Nominator that also decides when its candidate may lead at all.
+type gate struct {
+	manualNominator
+	open atomic.Bool
+}
+
+func (g *gate) MayLead() bool { return g.open.Load() }
+
+// set follows the contract: the answer changes first, then set calls each see.
+func (g *gate) set(open bool) {
+	g.open.Store(open)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, see := range g.sees {
+		see(g.yes)
+	}
+}
+
+func withGate(by *gate) func(*tenure.Config) { return func(c *tenure.Config) { c.Nominator = by } }
+
+// A candidate whose gate is closed never claims, not even during a long vacancy. A leader whose
+// gate closes is asked to finish.
+func TestGateKeepsACandidateOut(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var g gate
+		r := start(t, mustNew(t, store, "a", withGate(&g)), holdOn)
+		time.Sleep(20 * lease)
+		if len(r.won) > 0 {
+			t.Fatal("a candidate leads that may not")
+		}
+		g.set(true)
+		first := within(t, 4*lease, r.won, "term of one that may lead")
+		g.set(false)
+		<-first.Soft().Done()
+		if cause := context.Cause(first.Soft()); !errors.Is(cause, tenure.ErrIneligible) {
+			t.Errorf("it was asked to finish because of %v", cause)
+		}
+		time.Sleep(20 * lease)
+		if len(r.won) > 0 {
+			t.Error("it leads again")
+		}
+	})
+}
+
+// Each step calls MayLead. So a gate also closes without a call of see, for example while the
+// process was stopped.
+func TestGateIsAskedBeforeAClaim(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var g gate
+		g.open.Store(true)
+		r := start(t, mustNew(t, store, "a", withGate(&g)), holdOn)
+		time.Sleep(lease / 2) // it waits for the nominee
+		if len(r.won) > 0 {
+			t.Fatal("it has not waited for the nominee")
+		}
+		g.open.Store(false)
+		time.Sleep(20 * lease)
+		if len(r.won) > 0 {
+			t.Error("a candidate leads that may not")
+		}
+	})
+}
+
+// A candidate may lead only if both SetEligible and the gate allow it.
+func TestGateAndEligibility(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var g gate
+		e := mustNew(t, store, "a", withGate(&g))
+		r := start(t, e, holdOn)
+		e.SetEligible(true)
+		time.Sleep(10 * lease)
+		e.SetEligible(false)
+		g.set(true)
+		time.Sleep(10 * lease)
+		if len(r.won) > 0 {
+			t.Error("one of the two is enough")
+		}
+		e.SetEligible(true)
+		within(t, 4*lease, r.won, "term")
+	})
+}
+
+func TestHigherPriorityTakesOverOnceMature(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var d diary
+		_, first := elect(t, store, "a", nil)
+		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Priority, c.OnEvent = 1, d.note }), holdOn)
+		time.Sleep(2*lease - time.Second)
+		if err := first.Err(); err != nil {
+			t.Fatalf("a lost its term to a newcomer: %v", err)
+		}
+		second := within(t, 3*lease, b.won, "term of b")
+		if second.Token() <= first.Token() || !errors.Is(first.Err(), tenure.ErrLost) {
+			t.Errorf("tokens %d and %d, first term %v", first.Token(), second.Token(), first.Err())
+		}
+		time.Sleep(20 * lease)
+		if e := d.find(tenure.EventAsking); e == nil || e.Term != first.Token() {
+			t.Errorf("the event of the request: %+v", e)
+		}
+		if err := second.Err(); err != nil {
+			t.Errorf("leadership went on moving: %v", err)
+		}
+	})
+}
+
+// The priorities of the leader and of a candidate may change while they run.
+func TestChangedPriorityMovesLeadership(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a, _ := elect(t, store, "a", nil)
+		b := start(t, mustNew(t, store, "b", nil), holdOn)
+		time.Sleep(5 * lease)
+		reconfigure(t, a.election, func(c *tenure.Config) { c.Priority = -1 })
+		within(t, 3*lease, b.won, "term of b")
+		reconfigure(t, a.election, func(c *tenure.Config) { c.Priority = 5 })
+		within(t, 15*lease, a.won, "second term of a")
+	})
+}
+
+// A candidate that has declined and backs off does not interrupt the leader.
+func TestCandidateInBackOffRequestsNoHandOver(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		elect(t, store, "a", nil)
+		var asked atomic.Int64
+		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) {
+			c.Priority, c.Tuning.Backoff = 1, func(int) time.Duration { return time.Hour }
+			c.OnEvent = func(e tenure.Event) {
+				if e.Kind == tenure.EventAsking {
+					asked.Add(1)
+				}
+			}
+		}), func(context.Context, *tenure.Term) error { return tenure.ErrDecline })
+		within(t, time.Minute, b.won, "term of b")
+		time.Sleep(50 * time.Minute)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("b asked %d times", n)
+		}
+	})
+}
+
+// silent is a store whose members should push to each other, but no push arrives.
+type silent struct{ *memory.Polled }
+
+func (silent) Watch(context.Context, string, func(driver.Entry)) (func(), error) {
+	return func() {}, nil
+}
+func (silent) PeerPushed() {}
+
+// A leader that hands over cannot know whether others received its push.
+func TestHandOverWithFailingPushes(t *testing.T) {
+	for delay := range 8 {
+		synctest.Test(t, func(t *testing.T) {
+			store := silent{memory.NewPolled()}
+			a, _ := elect(t, store, "a", nil)
+			b := start(t, mustNew(t, store, "b", nil), holdOn)
+			time.Sleep(2*lease + time.Duration(delay)*900*time.Millisecond)
+			handOver(t, b.election, "b")
+			select {
+			case <-b.won:
+			case <-a.won:
+				t.Errorf("delay %d: leadership went back to a", delay)
+			case <-time.After(4 * lease):
+				t.Errorf("delay %d: no leader", delay)
+			}
+		})
+	}
+}
+
+// A candidate requests a hand-over only while it campaigns, however slow the store is.
+func TestPriorityRequestEndsWithItsCampaign(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewPolled()
+		elect(t, store, "a", nil)
+		f := faults.New(store, 1, faults.Plan{})
+		f.Next(faults.Write, faults.HangBefore)
+		asking := make(chan struct{})
+		b := start(t, mustNew(t, f, "b", func(c *tenure.Config) {
+			c.Priority = 1
+			c.OnEvent = func(e tenure.Event) {
+				if e.Kind == tenure.EventAsking {
+					close(asking)
+				}
+			}
+		}), holdOn)
+		within(t, 3*lease, asking, "request")
+		synctest.Wait()
+		stopped := time.Now()
+		_ = b.end(t)
+		f.Wait()
+		if took := time.Since(stopped); took > 0 {
+			t.Errorf("the request went on for %v", took)
+		}
 	})
 }

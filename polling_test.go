@@ -2,12 +2,17 @@ package tenure_test
 
 import (
 	"context"
+	"math"
+	"regexp"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -104,4 +109,138 @@ func failover(t *testing.T, store *memory.Polled, set func(*tenure.Config), at t
 	_ = a.end(t)
 	f.Wait()
 	return took
+}
+
+// slow is a clock that runs slower than true time. It can be slewed as well.
+type slow struct {
+	clock.Clock
+	raw, slew float64
+}
+
+func (s slow) Now() clock.Reading {
+	r := s.Clock.Now()
+	r.Raw = time.Duration(float64(r.Raw) * s.raw)
+	r.Mono = time.Duration(float64(r.Mono) * s.raw * s.slew)
+	r.Boot = r.Mono
+	return r
+}
+
+func (s slow) AfterFunc(d time.Duration, f func()) func() bool {
+	return s.Clock.AfterFunc(time.Duration(float64(d)/s.raw/s.slew), f)
+}
+
+// After a crash the next leader waits for the lease by its own clock: at most lease / (1 - r), and
+// 9 % more while a time daemon slews that clock.
+func TestFailoverBoundAfterACrash(t *testing.T) {
+	for name, c := range map[string]struct {
+		clock slow
+		most  time.Duration
+	}{
+		"true":            {slow{clock.Standard{}, 1, 1}, lease},
+		"slow":            {slow{clock.Standard{}, 0.99, 1}, lease * 100 / 99},
+		"slow and slewed": {slow{clock.Standard{}, 0.99, 1 / 1.09}, lease * 109 / 99},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memory.New()
+				cut := faulty(t, store)
+				elect(t, cut, "a", nil)
+				b := start(t, mustNew(t, store, "b", func(cfg *tenure.Config) { cfg.Clock = c.clock }), holdOn)
+				time.Sleep(2*lease + time.Millisecond) // right after a renewal
+				renewed := time.Now()
+				cut.Partition()
+				within(t, 2*lease, b.won, "term of b")
+				const busy = 100 * time.Millisecond // timers, and the spread of claims
+				if took := time.Since(renewed); took < lease-time.Second || took > c.most+busy {
+					t.Errorf("b leads %v after a's last renewal, at most %v was promised", took, c.most)
+				}
+				cut.Heal()
+			})
+		})
+	}
+}
+
+// goroutines counts the goroutines of this bubble. The runtime sometimes has others.
+func goroutines() int {
+	all := make([]byte, 1<<20)
+	stacks := string(all[:runtime.Stack(all, true)])
+	own := regexp.MustCompile(`synctest bubble \d+]`).FindString(stacks) // the first is the caller
+	return strings.Count(stacks, own)
+}
+
+func TestObserveFollowsWithoutAGoroutine(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		var events diary
+		o := mustNew(t, store, "observer", func(c *tenure.Config) { c.OnEvent = events.note })
+		before := goroutines()
+		stop, again := o.Observe(), o.Observe()
+		least := math.MaxInt
+		for range 60 { // in some of these minutes it reads
+			time.Sleep(time.Second)
+			synctest.Wait()
+			least = min(least, goroutines())
+		}
+		if least > before {
+			t.Errorf("%d goroutines at least, %d before", least, before)
+		}
+		a, _ := elect(t, store, "a", nil)
+		time.Sleep(2 * lease)
+		if s := o.Status(); s.Leader.ID != "a" || !s.Confirmed {
+			t.Errorf("while it observes: %+v", s)
+		}
+		if e := events.find(tenure.EventLeader); e == nil || e.Leader.ID != "a" {
+			t.Errorf("the event is %+v", e)
+		}
+		stop()
+		stop()
+		_ = a.end(t)
+		time.Sleep(2 * lease)
+		if s := o.Status(); s.Leader.Exists() {
+			t.Errorf("one of two observers has stopped: %+v", s)
+		}
+		again()
+		elect(t, store, "b", nil)
+		time.Sleep(2 * lease)
+		if s := o.Status(); s.Leader.Exists() {
+			t.Errorf("no observer is left: %+v", s)
+		}
+	})
+}
+
+// The term and the address stay the same when a leader changes its metadata.
+func TestObserverSeesChangedMetadata(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		zone := func(z string) func(*tenure.Config) {
+			return func(c *tenure.Config) { c.Metadata = map[string]string{"zone": z} }
+		}
+		a, _ := elect(t, store, "a", zone("east"))
+		o := mustNew(t, store, "o", nil)
+		defer o.Observe()()
+		for _, z := range []string{"east", "west", "east"} {
+			reconfigure(t, a.election, zone(z))
+			time.Sleep(3 * lease)
+			if got := o.Status().Leader.Metadata["zone"]; got != z {
+				t.Errorf("the leader's zone is %q, want %q", got, z)
+			}
+		}
+	})
+}
+
+// The time of the last renewal is for people: a record that nobody holds has none.
+func TestRecordShowsWhenItWasRenewed(t *testing.T) {
+	bubbles(t, func(t *testing.T, store operated) {
+		a, _ := elect(t, store, "a", nil)
+		won := time.Now()
+		o := mustNew(t, store, "o", nil)
+		defer o.Observe()()
+		time.Sleep(2 * lease)
+		if got := o.Status().Record.Updated; got.Sub(won) < lease/2 || time.Since(got) > lease {
+			t.Errorf("elected at %v, renewed at %v, now it is %v", won, got, time.Now())
+		}
+		_ = a.end(t)
+		time.Sleep(2 * lease)
+		if r := o.Status().Record; !r.Updated.IsZero() {
+			t.Errorf("after the release: %+v", r)
+		}
+	})
 }
