@@ -58,16 +58,82 @@ func (p *port) after(terms int, without time.Duration) {
 	}
 }
 
-func TestJoiningMemberGetsItsShare(t *testing.T) {
-	bubbles(t, many, func(p *port) {
-		p.join("a", "b", "c")
-		time.Sleep(calm)
-		p.forget()
-		p.join("d")
-		time.Sleep(calm)
-		p.spread("a", "b", "c", "d")
-		p.after(many/2, p.limit())
-	})
+// TestMoves: something happens to a fleet at rest. Afterwards these members lead all elections, and
+// no more elections than needed have moved, none of them for long.
+func TestMoves(t *testing.T) {
+	type scenario struct {
+		elections  int
+		begin, end []string // the members
+		happens    func(p *port)
+		terms      int                         // the most that begin
+		without    func(p *port) time.Duration // the longest time without a leader; nil: none
+		pushed     bool                        // over a store that pushes, only
+	}
+	abc, abcd := []string{"a", "b", "c"}, []string{"a", "b", "c", "d"}
+	for name, c := range map[string]scenario{
+		"a member joins":                   {many, abc, abcd, func(p *port) { p.join("d") }, many / 2, (*port).limit, false},
+		"a member leaves":                  {many, abcd, abc, func(p *port) { p.leave("d") }, many / 2, (*port).limit, false},
+		"a member crashes: its leases end": {many, abc, abc[:2], func(p *port) { p.crash("c") }, many * 6 / 10, (*port).limit, false},
+		"a member is cut off for long, and gets its share back": {many, abc, abc, func(p *port) {
+			p.crash("c")
+			time.Sleep(5 * lease)
+			p.spread("a", "b")
+			p.member("c").line.Heal()
+		}, many, (*port).limit, false},
+		// For longer than a seat's lease and shorter than the elections' leases.
+		"no member reaches the store": {few, abcd, abcd, func(p *port) {
+			p.refuse(true, abcd...)
+			time.Sleep(18 * time.Second)
+			p.refuse(false, abcd...)
+		}, 0, nil, false},
+		"a member leaves early, again and again": {few, abc, abc, func(p *port) {
+			for range 20 {
+				p.join("d")
+				time.Sleep(4 * time.Second)
+				p.leave("d")
+				time.Sleep(time.Second)
+			}
+		}, 0, nil, true},
+		// The seat of a crashed member is held for a while longer. Elections that were handed to the
+		// member in that time would have no leader, or one that crashes next.
+		"members crash early": {many, abc, abc, func(p *port) {
+			for i := range 10 {
+				id := fmt.Sprint("d", i)
+				p.join(id)
+				time.Sleep(4 * time.Second)
+				p.crash(id)
+				time.Sleep(time.Second)
+			}
+		}, 0, nil, false},
+		// The members end one after another, and come back under other names.
+		"a rolling restart": {many, abcd, []string{"a1", "b1", "c1", "d1"}, func(p *port) {
+			for _, id := range abcd {
+				p.leave(id)
+				time.Sleep(5 * time.Second)
+				p.join(id + "1")
+				time.Sleep(lease)
+			}
+		}, 4 * 2 * many / 2, func(*port) time.Duration { return time.Second }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubbles(t, c.elections, func(p *port) {
+				if c.pushed && !p.pushed() {
+					return
+				}
+				p.join(c.begin...)
+				time.Sleep(calm)
+				p.forget()
+				c.happens(p)
+				time.Sleep(calm)
+				p.spread(c.end...)
+				var without time.Duration
+				if c.without != nil {
+					without = c.without(p)
+				}
+				p.after(c.terms, without)
+			})
+		})
+	}
 }
 
 // The others look for its renewal soon, even without pushes.
@@ -89,30 +155,6 @@ func TestJoiningMemberCountsSoon(t *testing.T) {
 			}
 			time.Sleep(time.Second) // at another time between two renewals
 		}
-	})
-}
-
-func TestLeavingMemberHandsOver(t *testing.T) {
-	bubbles(t, many, func(p *port) {
-		p.join("a", "b", "c", "d")
-		time.Sleep(calm)
-		p.forget()
-		p.leave("d")
-		time.Sleep(calm)
-		p.spread("a", "b", "c")
-		p.after(many/2, p.limit())
-	})
-}
-
-func TestCrashedMemberIsReplacedWhenItsLeasesEnd(t *testing.T) {
-	bubbles(t, many, func(p *port) {
-		p.join("a", "b", "c")
-		time.Sleep(calm)
-		p.forget()
-		p.crash("c")
-		time.Sleep(calm)
-		p.spread("a", "b")
-		p.after(many*6/10, p.limit())
 	})
 }
 
@@ -143,95 +185,6 @@ func TestMemberCutOffBrieflyKeepsLeading(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestMemberCutOffForLongGetsItsShareBack(t *testing.T) {
-	bubbles(t, many, func(p *port) {
-		p.join("a", "b", "c")
-		time.Sleep(calm)
-		p.forget()
-		p.crash("c")
-		time.Sleep(5 * lease)
-		p.spread("a", "b")
-		p.member("c").line.Heal()
-		time.Sleep(calm)
-		p.spread("a", "b", "c")
-		p.after(many, p.limit())
-	})
-}
-
-// The store is unreachable for all members, for longer than a seat's lease and shorter than the
-// elections' leases.
-func TestOutageMovesNothing(t *testing.T) {
-	bubbles(t, few, func(p *port) {
-		ids := []string{"a", "b", "c", "d"}
-		p.join(ids...)
-		time.Sleep(calm)
-		p.forget()
-		p.refuse(true, ids...)
-		time.Sleep(18 * time.Second)
-		p.refuse(false, ids...)
-		time.Sleep(calm)
-		p.spread(ids...)
-		p.after(0, 0)
-	})
-}
-
-func TestMemberThatLeavesEarlyMovesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), few)
-		p.join("a", "b", "c")
-		time.Sleep(calm)
-		p.forget()
-		for range 20 {
-			p.join("d")
-			time.Sleep(4 * time.Second)
-			p.leave("d")
-			time.Sleep(time.Second)
-		}
-		time.Sleep(calm)
-		p.spread("a", "b", "c")
-		p.after(0, 0)
-	})
-}
-
-// The seat of a crashed member is held for a while longer. Elections that were handed to the member
-// in that time would have no leader, or one that crashes next.
-func TestMemberThatCrashesEarlyMovesNothing(t *testing.T) {
-	bubbles(t, many, func(p *port) {
-		p.join("a", "b", "c")
-		time.Sleep(calm)
-		p.forget()
-		for i := range 10 {
-			id := fmt.Sprint("d", i)
-			p.join(id)
-			time.Sleep(4 * time.Second)
-			p.crash(id)
-			time.Sleep(time.Second)
-		}
-		time.Sleep(calm)
-		p.spread("a", "b", "c")
-		p.after(0, 0)
-	})
-}
-
-// The members end one after another, and come back under other names.
-func TestRollingRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), many)
-		p.join("a0", "b0", "c0", "d0")
-		time.Sleep(calm)
-		p.forget()
-		for _, id := range []string{"a", "b", "c", "d"} {
-			p.leave(id + "0")
-			time.Sleep(5 * time.Second)
-			p.join(id + "1")
-			time.Sleep(lease)
-		}
-		time.Sleep(calm)
-		p.spread("a1", "b1", "c1", "d1")
-		p.after(4*2*many/2, time.Second)
-	})
 }
 
 func TestLastMemberLeadsAll(t *testing.T) {
