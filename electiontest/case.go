@@ -132,7 +132,7 @@ func foreignStays(c *contest) {
 	if err != nil {
 		c.Fatalf("write to %q: %v", c.election, err)
 	}
-	c.settle("written", func(e driver.Entry) bool { return e.Version == v })
+	c.awaitCell("written", func(e driver.Entry) bool { return e.Version == v })
 	l := &line{Store: c.Store}
 	won := c.campaign(c.candidate("a", l))
 	c.until("eight reads, in two leases and more", func() bool { return l.reads() >= 8 })

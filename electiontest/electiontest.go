@@ -126,8 +126,8 @@ func (c *contest) read() driver.Entry {
 	return e
 }
 
-// settle reads until the cell is in a state.
-func (c *contest) settle(state string, reached func(driver.Entry) bool) {
+// awaitCell reads until the cell is in a state.
+func (c *contest) awaitCell(state string, reached func(driver.Entry) bool) {
 	c.Helper()
 	if !wait.Within(c.left(), func() bool { return reached(c.read()) }) {
 		c.Fatalf("%q does not become %s", c.election, state)
@@ -152,7 +152,7 @@ func (c *contest) remove(do func(context.Context, string) error) {
 	if err := do(ctx, c.election); err != nil {
 		c.Fatalf("removal of %q: %v", c.election, err)
 	}
-	c.settle("absent", driver.Entry.Absent)
+	c.awaitCell("absent", driver.Entry.Absent)
 }
 
 // holding makes a case of a function that tries an election. Where the machine can stall, a case

@@ -178,11 +178,11 @@ func (w *world) longest() time.Duration {
 		lease = lease * 3 / 2
 	}
 	off := w.plan.widest()
-	stretch := 1.0
+	slower := 1.0
 	if w.plan.bounds { // a member that does not know the holder's bound waits longer by its own
-		stretch += off
+		slower += off
 	}
-	return time.Duration(float64(lease) * stretch / (1 - w.cfg.Drift*off))
+	return time.Duration(float64(lease) * slower / (1 - w.cfg.Drift*off))
 }
 
 // nap cuts a member off from the store, slows its clock, and suspends its machine for a short time.

@@ -226,11 +226,11 @@ func (n *node) transition(t protocol.Transition) {
 		n.later(w.plan.latency, func() { w.store.requestOf(t, n.name) })
 	case protocol.Withdrawn:
 		n.withdrew = w.now
-		n.settled()
+		n.forgetTerm()
 		w.check.withdrawn(n)
 		n.later(w.span(w.plan.lease), n.campaign)
 	case protocol.Candidacy:
-		n.settled()
+		n.forgetTerm()
 	case protocol.Leaving:
 		w.check.leaves(n, t)
 		n.leaving = t.Term
@@ -246,8 +246,8 @@ func (n *node) lose(why error) {
 	}
 }
 
-// settled forgets the previous term.
-func (n *node) settled() {
+// forgetTerm forgets the previous term.
+func (n *node) forgetTerm() {
 	n.w.check.leavesAbsence(n)
 	n.wishes, n.vanished = wishes{}, ""
 	n.attempts.flight.on, n.attempts.campaignedAt = false, n.w.now
