@@ -31,7 +31,8 @@ func status(code, reply string, headers ...string) *nats.Msg {
 
 // TestConsumer gives a consumer the messages that a server may push.
 func TestConsumer(t *testing.T) {
-	nc := connect(t, startServer(t, withoutJetStream).ClientURL())
+	var answers atomic.Int32
+	nc, _ := play(t, func(*nats.Msg) []byte { answers.Add(1); return nil })
 	for _, c := range []struct {
 		name    string
 		pushes  []*nats.Msg
@@ -62,8 +63,8 @@ func TestConsumer(t *testing.T) {
 				}
 				got = append(got, e.Floor)
 			}
-			var answers atomic.Int32
-			sub, err := nc.Subscribe("answers", func(*nats.Msg) { answers.Add(1) })
+			answers.Store(0)
+			sub, err := nc.SubscribeSync("unused")
 			if err != nil {
 				t.Fatal(err)
 			}

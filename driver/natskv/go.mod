@@ -3,17 +3,8 @@ module github.com/tenure-go/tenure/driver/natskv
 go 1.26.0
 
 require (
-	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/tenure-go/tenure v0.0.0
-)
-
-require (
-	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
-	github.com/google/go-tpm v0.9.8 // indirect
-	github.com/minio/highwayhash v1.0.4 // indirect
-	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	golang.org/x/time v0.16.0 // indirect
 )
 
 require (

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -165,9 +166,9 @@ func TestRelease(t *testing.T) {
 		{"2.12", false, false},
 		{"unknown", false, false},
 	} {
-		r := parseRelease(c.text)
-		if r.known() != c.known || r.atLeast(release{2, 12, 3}) != c.least {
-			t.Errorf("%q: known %v, at least 2.12.3 %v", c.text, r.known(), r.atLeast(release{2, 12, 3}))
+		r := parseServerVersion(c.text)
+		if r.known() != c.known || r.atLeast(serverVersion{2, 12, 3}) != c.least {
+			t.Errorf("%q: known %v, at least 2.12.3 %v", c.text, r.known(), r.atLeast(serverVersion{2, 12, 3}))
 		}
 	}
 }
@@ -212,18 +213,18 @@ func TestCheckKey(t *testing.T) {
 
 // TestBadKeyIsNotSent: the caller may not have used CheckKey.
 func TestBadKeyIsNotSent(t *testing.T) {
-	f := newFixture(t)
-	before := f.nc.Stats().OutMsgs
-	if _, err := f.store.Read(wait.Context(t), "a.>"); err == nil {
+	nc, store := play(t, func(*nats.Msg) []byte { return nil })
+	before := nc.Stats().OutMsgs
+	if _, err := store.Read(wait.Context(t), "a.>"); err == nil {
 		t.Error("a wildcard was read")
 	}
-	if _, err := f.store.CompareAndSwap(wait.Context(t), "a.*", "", nil); err == nil {
+	if _, err := store.CompareAndSwap(wait.Context(t), "a.*", "", nil); err == nil {
 		t.Error("a wildcard was written to")
 	}
-	if _, err := f.store.Watch(wait.Context(t), "*", func(driver.Entry) {}); err == nil || errors.Is(err, errClosed) {
+	if _, err := store.Watch(wait.Context(t), "*", func(driver.Entry) {}); err == nil || errors.Is(err, errClosed) {
 		t.Error("a wildcard was watched")
 	}
-	if after := f.nc.Stats().OutMsgs; after != before {
+	if after := nc.Stats().OutMsgs; after != before {
 		t.Errorf("%d messages were sent", after-before)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
+	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
 )
 
 // countedFloor returns the floor as older releases of Tenure computed it. They assumed that every
@@ -90,7 +91,7 @@ func TestUntouchedBucketIsClaimedAtOnce(t *testing.T) {
 		{"a release that does not look", streamState{}, 0, "file", "2.8.4", false},
 	} {
 		i := streamInfo{State: c.state, Config: streamConfig{FirstSeq: c.first, Storage: c.storage}}
-		if got := i.neverWritten(parseRelease(c.release)); got != c.want {
+		if got := i.neverWritten(parseServerVersion(c.release)); got != c.want {
 			t.Errorf("%s: %v", c.why, got)
 		}
 	}
@@ -101,7 +102,7 @@ func TestServerReleasesThatKeepTheFirstSequence(t *testing.T) {
 		"2.9.25": {false, false}, "2.10.0": {true, false}, "2.10.27": {true, false}, "2.10.28": {false, true}, "2.11.0": {true, false},
 		"2.11.1": {true, false}, "2.11.2": {false, true}, "2.12.0": {false, true}, "2.15.2": {false, true}, "": {false, false},
 	} {
-		r := parseRelease(text)
+		r := parseServerVersion(text)
 		if r.losesFirst() != want.loses || r.beginsAnywhere() != want.safe {
 			t.Errorf("%q: loses %v, begins anywhere %v; want %+v", text, r.losesFirst(), r.beginsAnywhere(), want)
 		}
@@ -111,7 +112,7 @@ func TestServerReleasesThatKeepTheFirstSequence(t *testing.T) {
 // TestFirstSequence: Create begins at the time if the server supports it.
 func TestFirstSequence(t *testing.T) {
 	now := time.UnixMicro(1795303312068704)
-	js := newJetStream(t, connect(t, startServer(t).ClientURL()))
+	js := natsnet.JetStream(t, natsnet.Connect(t, natsnet.Play(t, nil)))
 	inDomain, err := jetstream.NewWithDomain(js.Conn(), "far")
 	if err != nil {
 		t.Fatal(err)

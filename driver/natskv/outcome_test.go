@@ -38,9 +38,6 @@ func outcomeOf(err error) outcome {
 // TestOutcome lets a program answer instead of the server, because most of these answers cannot be
 // provoked.
 func TestOutcome(t *testing.T) {
-	s := startServer(t, withoutJetStream)
-	nc := connect(t, s.ClientURL())
-	store := unopened(t, nc)
 	refusal := func(code string) string {
 		return `{"error":{"code":400,"err_code":` + code + `,"description":"told so"},"stream":"KV_B","seq":0}`
 	}
@@ -69,7 +66,8 @@ func TestOutcome(t *testing.T) {
 		{"nothing", ``, open, "the answer is not from the server"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			received := respond(t, nc, "$KV.B."+testKey, c.answer)
+			received := make(chan *nats.Msg, 100)
+			_, store := play(t, func(m *nats.Msg) []byte { received <- m; return []byte(c.answer) })
 			v, err := store.CompareAndSwap(wait.Context(t), testKey, "3", []byte("v"))
 			if got := outcomeOf(err); got != c.want {
 				t.Errorf("%s: %v (%v); want %s: %s", c.answer, got, err, c.want, c.why)
@@ -84,27 +82,10 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// respond answers on a subject and returns the requests.
-func respond(t *testing.T, nc *nats.Conn, subject, answer string) chan *nats.Msg {
-	t.Helper()
-	received := make(chan *nats.Msg, 100)
-	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
-		received <- m
-		_ = m.Respond([]byte(answer))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sub.Unsubscribe() })
-	return received
-}
-
 // TestConditions checks the headers that are sent: they are the compare-and-swap.
 func TestConditions(t *testing.T) {
-	s := startServer(t, withoutJetStream)
-	nc := connect(t, s.ClientURL())
-	store := unopened(t, nc)
-	received := respond(t, nc, "$KV.B."+testKey, `{"stream":"KV_B","seq":7}`)
+	received := make(chan *nats.Msg, 1)
+	_, store := play(t, func(m *nats.Msg) []byte { received <- m; return []byte(`{"stream":"KV_B","seq":7}`) })
 	for _, c := range []struct {
 		prev        driver.Version
 		header      string
@@ -131,66 +112,12 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestForeignVersion: a version that the store did not return must not become a condition that
-// holds.
-func TestForeignVersion(t *testing.T) {
-	f := newFixture(t)
-	for _, v := range []driver.Version{"0", "-1", "1 ", "never", "1e3", "99999999999999999999", unwritten, unwritten + "x"} {
-		if _, err := f.store.CompareAndSwap(wait.Context(t), testKey, v, []byte("v")); outcomeOf(err) != open {
-			t.Errorf("swap from version %q: %v; want an error that is no conflict", v, err)
-		}
-	}
-}
-
-// TestNoResponder: the client library would try twice more after 250 ms each.
-func TestNoResponder(t *testing.T) {
-	s := startServer(t, withoutJetStream)
-	nc := connect(t, s.ClientURL())
-	store := unopened(t, nc)
-	before := nc.Stats().OutMsgs
-	_, err := store.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
-	if !errors.Is(err, nats.ErrNoResponders) || outcomeOf(err) != open {
-		t.Errorf("swap without a stream: %v; want no responders", err)
-	}
-	if sent := nc.Stats().OutMsgs - before; sent != 1 {
-		t.Errorf("%d messages were sent for one swap", sent)
-	}
-}
-
-// TestForeignStreamHasTheSubjects: another stream listens on the subjects of a bucket that was
-// removed. It must not store our records.
-func TestForeignStreamHasTheSubjects(t *testing.T) {
-	f := newFixture(t)
-	f.must(f.js.DeleteKeyValue(wait.Context(t), f.kv.Bucket()))
-	var stranger jetstream.Stream
-	wait.Until(t, "the server has removed the bucket and takes a stream", func() bool {
-		var err error
-		stranger, err = f.js.CreateStream(wait.Context(t), jetstream.StreamConfig{Name: "S", Subjects: []string{"$KV.>"}})
-		return err == nil
-	})
-	_, err := f.store.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
-	if outcomeOf(err) != open {
-		t.Errorf("swap into another stream: %v; want an error", err)
-	}
-	info, err := stranger.Info(wait.Context(t))
-	f.must(err)
-	if info.State.Msgs != 0 {
-		t.Errorf("the other stream holds %d of our messages", info.State.Msgs)
-	}
-}
-
 // TestWriteWithoutAnAnswer: the write ends with its context, and its error shows that.
 func TestWriteWithoutAnAnswer(t *testing.T) {
-	s := startServer(t, withoutJetStream)
-	nc := connect(t, s.ClientURL())
-	_, err := nc.SubscribeSync("$KV.B.>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := unopened(t, nc)
+	_, store := silent(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = store.CompareAndSwap(ctx, testKey, "", []byte("v"))
+	_, err := store.CompareAndSwap(ctx, testKey, "", []byte("v"))
 	if !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != open {
 		t.Errorf("an unanswered swap: %v; want the context's error", err)
 	}

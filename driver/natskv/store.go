@@ -3,8 +3,14 @@ package natskv
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
@@ -114,4 +120,128 @@ func (s *Store) Close() error {
 		s.conn.Close()
 	}
 	return nil
+}
+
+const (
+	// minLease is several times as long as a server needs for a synced write on a slow disk.
+	minLease = 500 * time.Millisecond
+
+	// maxKey keeps the subject well within the 4096 bytes that a server allows a line of its
+	// protocol. A longer line would end the connection, and with it every other election on it.
+	maxKey = 512
+)
+
+// MinLease returns 500 ms.
+func (s *Store) MinLease() time.Duration { return minLease }
+
+// CheckKey returns an error unless NATS can hold the key: 1 to 512 letters, digits or characters of
+// "-/_=.", with no dot first, last or next to another. The error names the broken rule.
+func (s *Store) CheckKey(key string) error { return checkKey(key) }
+
+func checkKey(key string) error {
+	switch {
+	case key == "":
+		return errors.New("natskv: the key is empty")
+	case len(key) > maxKey:
+		return fmt.Errorf("natskv: a key of %d bytes is longer than %d", len(key), maxKey)
+	case key[0] == '.', key[len(key)-1] == '.', strings.Contains(key, ".."):
+		return fmt.Errorf("natskv: key %q: a dot may not come first, last or next to another", key)
+	}
+	for _, r := range key {
+		if !inKey(r) {
+			return fmt.Errorf("natskv: key %q holds %q: only letters, digits and -/_=. may be in a key", key, r)
+		}
+	}
+	return nil
+}
+
+// inKey reports whether the client library accepts the character in a key. In a subject, * and >
+// are wildcards and a space ends it.
+func inKey(r rune) bool {
+	return inName(r) || r == '/' || r == '=' || r == '.'
+}
+
+// inName reports whether the client library accepts the character in the name of a bucket.
+func inName(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return true
+	}
+	return r == '-' || r == '_'
+}
+
+var _ driver.Lister = (*Store)(nil)
+
+// Keys returns the sorted keys of all values in the bucket. The client library makes a consumer for
+// it, which gets the headers of the last message of each key. A missing right looks like silence
+// until the context ends: the error never wraps driver.ErrDenied.
+func (s *Store) Keys(ctx context.Context) ([]string, error) {
+	all, err := abandon.Run(ctx, s.calls, func() ([]string, error) { return s.cells.keys(ctx) }, abandon.NoUndo)
+	if err == nil {
+		err = context.Cause(ctx) // the library ends a list that is not complete without an error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("natskv: list the keys in bucket %s: %w", s.cells.bucket(), gone(err, s.cells.bucket()))
+	}
+	all = slices.DeleteFunc(all, func(key string) bool { return checkKey(key) != nil })
+	slices.Sort(all)
+	return all, nil
+}
+
+func (b *bucket) keys(ctx context.Context) ([]string, error) {
+	kv, err := b.conn.JetStream().KeyValue(ctx, b.name)
+	if err != nil {
+		return nil, err
+	}
+	return jetstreamKeyValue{kv}.keys(ctx)
+}
+
+func (h *handle) keys(ctx context.Context) ([]string, error) { return h.kv.keys(ctx) }
+
+func (k jetstreamKeyValue) keys(ctx context.Context) ([]string, error) {
+	list, err := k.kv.ListKeys(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = list.Stop() }()
+	return receiveAll(ctx, list.Keys()), nil
+}
+
+func (k legacyKeyValue) keys(ctx context.Context) ([]string, error) {
+	list, err := k.kv.ListKeys(nats.Context(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = list.Stop() }()
+	return receiveAll(ctx, list.Keys()), nil
+}
+
+// receiveAll returns what came until the channel was closed, or ctx ended.
+func receiveAll(ctx context.Context, from <-chan string) (all []string) {
+	for {
+		select {
+		case key, ok := <-from:
+			if !ok {
+				return all
+			}
+			all = append(all, key)
+		case <-ctx.Done():
+			return all
+		}
+	}
+}
+
+// Pristine lets the first election begin at once, and not after one lease, in a bucket that was
+// never written to. Its storage must be files. The caller vouches that no living candidate knew an
+// earlier bucket of this name: a server cannot distinguish a recreated bucket from a new one, and a
+// leader of the old one trusts its lease until it notices. Use it for buckets that only the program
+// itself makes and uses, for example in tests and demonstrations.
+func Pristine() Option { return func(o *opening) { o.pristine = true } }
+
+// PristineHint names Pristine, unless this store was opened with it or cannot be.
+func (s *Store) PristineHint() string {
+	if b, ok := s.cells.(*bucket); !ok || b.pristine {
+		return ""
+	}
+	return "in a bucket that is certainly new, natskv.Pristine() or ?pristine=true in the URL avoids this wait"
 }

@@ -9,28 +9,20 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/natskv/internal/natstest"
+	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // question is a subject on which the servers of these tests answer.
 const question = "question"
 
-// startServer runs a server that answers every request after a delay.
-func startServer(t *testing.T, after time.Duration) (url string) {
+// server plays a server that answers every request after a delay, and returns its URL.
+func server(t *testing.T, delay time.Duration) string {
 	t.Helper()
-	s := natstest.StartServer(t, natstest.WithoutJetStream)
-	responder := natstest.Connect(t, s.ClientURL())
-	_, err := responder.Subscribe(question, func(m *nats.Msg) {
-		time.AfterFunc(after, func() { _ = m.Respond([]byte(`{}`)) })
+	return natsnet.Play(t, func(*nats.Msg) []byte {
+		time.Sleep(delay)
+		return []byte(`{}`)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := responder.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	return s.ClientURL()
 }
 
 func (c *Conn) ask(ctx context.Context) error {
@@ -42,7 +34,7 @@ func reaches(t *testing.T, c *Conn) bool { return c.ask(wait.Context(t)) == nil 
 
 func own(t *testing.T, given *nats.Conn, opts ...nats.Option) *Conn {
 	t.Helper()
-	c, err := Own(natstest.JetStream(t, given), opts)
+	c, err := Own(natsnet.JetStream(t, given), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +43,10 @@ func own(t *testing.T, given *nats.Conn, opts ...nats.Option) *Conn {
 }
 
 // twoWays returns an own connection that knows two addresses of one server, and uses the first.
-func twoWays(t *testing.T, opts ...nats.Option) (c *Conn, first *natstest.Proxy, lost *natstest.Errors) {
+func twoWays(t *testing.T, opts ...nats.Option) (c *Conn, first *natsnet.Proxy, lost *natsnet.Errors) {
 	t.Helper()
-	given, first := natstest.TwoWays(t, startServer(t, 0))
-	lost = &natstest.Errors{}
+	given, first := natsnet.TwoWays(t, server(t, 0))
+	lost = &natsnet.Errors{}
 	c = own(t, given, append([]nats.Option{lost.OfLosses(), nats.IgnoreDiscoveredServers()}, opts...)...)
 	if url := c.nc.ConnectedUrl(); url != first.URL() || len(lost.All()) > 0 {
 		t.Fatalf("connected to %s, lost %v; want %s", url, lost.All(), first.URL())
@@ -105,13 +97,13 @@ func TestStrandedServerIsLeft(t *testing.T) {
 		{"denied", func(s *supervisor) { s.unanswered(time.Now().Add(-time.Hour), Read, driver.ErrDenied) }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			natstest.InBubble(t, func(t *testing.T) { stranded(t, c.vain, c.after) })
+			natsnet.InBubble(t, func(t *testing.T) { stranded(t, c.vain, c.after) })
 		})
 	}
 }
 
 func stranded(t *testing.T, vain func(s *supervisor), after time.Duration) {
-	c, _, lost := twoWays(t, natstest.Unpinged)
+	c, _, lost := twoWays(t, natsnet.Unpinged)
 	s := c.supervisor
 	failed := func(since time.Duration) {
 		vain(s)
@@ -186,7 +178,7 @@ func TestFarServer(t *testing.T) {
 }
 
 // TestPings: a follower sends no requests, and must notice a silent server all the same.
-func TestPings(t *testing.T) { natstest.InBubble(t, pings) }
+func TestPings(t *testing.T) { natsnet.InBubble(t, pings) }
 
 func pings(t *testing.T) {
 	c, first, lost := twoWays(t)
@@ -202,10 +194,10 @@ func pings(t *testing.T) {
 
 // TestSlowAnswers: a stream without a leader answers no request, and another connection would not
 // help.
-func TestSlowAnswers(t *testing.T) { natstest.InBubble(t, slowAnswers) }
+func TestSlowAnswers(t *testing.T) { natsnet.InBubble(t, slowAnswers) }
 
 func slowAnswers(t *testing.T) {
-	c := own(t, natstest.Connect(t, startServer(t, 2*suspicious))) // long enough to be doubted
+	c := own(t, natsnet.Connect(t, server(t, 2*suspicious))) // long enough to be doubted
 	s := c.supervisor
 	s.mu.Lock()
 	s.roundTrip = -1
@@ -225,10 +217,10 @@ func slowAnswers(t *testing.T) {
 
 // TestBusyServer: a pong may have to wait behind thousands of answers. A server that sends those is
 // alive.
-func TestBusyServer(t *testing.T) { natstest.InBubble(t, busyServer) }
+func TestBusyServer(t *testing.T) { natsnet.InBubble(t, busyServer) }
 
 func busyServer(t *testing.T) {
-	c, first, lost := twoWays(t, natstest.Unpinged)
+	c, first, lost := twoWays(t, natsnet.Unpinged)
 	first.Cut()
 	s := c.supervisor
 	s.mu.Lock()
@@ -255,10 +247,10 @@ func busyServer(t *testing.T) {
 }
 
 // A caller with little time, or one that left, proves nothing about the connection.
-func TestImpatientCallersRaiseNoDoubt(t *testing.T) { natstest.InBubble(t, callersEnds) }
+func TestImpatientCallersRaiseNoDoubt(t *testing.T) { natsnet.InBubble(t, callersEnds) }
 
 func callersEnds(t *testing.T) {
-	c, first, lost := twoWays(t, natstest.Unpinged)
+	c, first, lost := twoWays(t, natsnet.Unpinged)
 	first.Cut()
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -279,11 +271,48 @@ func callersEnds(t *testing.T) {
 // TestWriteIsNotSentOverAnotherConnection: the caller has checked the server of one connection, so
 // its write must not go over the next connection.
 func TestWriteIsNotSentOverAnotherConnection(t *testing.T) {
-	c := own(t, natstest.Connect(t, startServer(t, 0)))
+	c := own(t, natsnet.Connect(t, server(t, 0)))
 	for number, want := range map[uint64]error{c.Number(): nil, c.Number() + 1: ErrLost} {
 		_, err := c.Request(wait.Context(t), number, &nats.Msg{Subject: question}, Write)
 		if !errors.Is(err, want) {
 			t.Errorf("over connection %d of %d: %v, want %v", number, c.Number(), err, want)
 		}
 	}
+}
+
+// TestOutage: an old failure does not count for the next one, and a new connection gets its own
+// time.
+func TestOutage(t *testing.T) { synctest.Test(t, outages) }
+
+func outages(t *testing.T) {
+	var o outage
+	o.add(time.Now().Add(-time.Minute), false)
+	if !tooLong(time.Time{}, o) || tooLong(time.Now(), o) {
+		t.Errorf("for an old connection %v, for a new one %v", tooLong(time.Time{}, o), tooLong(time.Now(), o))
+	}
+	o.last = o.last.Add(-2 * nextOutage)
+	o.add(time.Now(), false)
+	if tooLong(time.Time{}, o) {
+		t.Error("a failure of long ago counts")
+	}
+}
+
+// TestLastAnswer: while other such requests are answered, a request may wait: thousands of
+// elections wait for each other.
+func TestLastAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lastAnswer
+		sent := time.Now().Add(-time.Minute)
+		if d := l.silence(sent); d != time.Minute {
+			t.Errorf("without any answer there was silence for %v", d)
+		}
+		l.note()
+		time.Sleep(time.Second)
+		if d := l.silence(sent); d != time.Second {
+			t.Errorf("a second after an answer there was silence for %v", d)
+		}
+		if d := l.silence(time.Now()); d != 0 {
+			t.Errorf("from now on there was silence for %v", d)
+		}
+	})
 }
