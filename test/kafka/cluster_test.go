@@ -319,6 +319,8 @@ func (s *site) alter(setting, value string) {
 // bounds returns where the log begins and ends.
 func (s *site) bounds() (start, end int64) {
 	s.tb.Helper()
+	client := s.client()
+	defer client.Close()
 	for which, to := range map[int64]*int64{-2: &start, -1: &end} {
 		p := kmsg.NewListOffsetsRequestTopicPartition()
 		p.Timestamp = which
@@ -326,7 +328,7 @@ func (s *site) bounds() (start, end int64) {
 		of.Topic, of.Partitions = s.topic, append(of.Partitions, p)
 		req := kmsg.NewPtrListOffsetsRequest()
 		req.Topics = append(req.Topics, of)
-		answer, err := req.RequestWith(within(s.tb), s.client())
+		answer, err := req.RequestWith(within(s.tb), client)
 		if err != nil {
 			s.tb.Fatal(err)
 		}
