@@ -23,8 +23,8 @@ type line struct {
 	value  []byte    // of the last write that was harmed
 }
 
-// Abilities are the limits of the store. All others are hidden: their calls and pushes would pass by
-// the silence.
+// Abilities are the limits of the store. All others are hidden: their calls and pushes would pass
+// by the silence.
 func (l *line) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(l.Store)
 	return driver.Abilities{Bounded: a.Bounded, LeaseLimiter: a.LeaseLimiter}
