@@ -30,7 +30,7 @@ const (
 // is eligible, and so on.
 type candidate struct {
 	ID          string       `json:"id"`
-	Known       string       `json:"known"`          // members.Answered, members.Reported or knownLed
+	Known       string       `json:"known"`          // members.Answered, Reported, or knownLed
 	From        string       `json:"from,omitempty"` // the URL of a report
 	State       tenure.State `json:"state,omitempty"`
 	Eligible    *bool        `json:"eligible,omitempty"`

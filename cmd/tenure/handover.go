@@ -108,8 +108,8 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 		return nil
 	}
 	if h.wait < 0 {
-		// Long enough where nothing is pushed: the candidate and the leader see the request, the work
-		// finishes, and the candidate sees the release.
+		// Long enough where nothing is pushed: the candidate and the leader see the request, the
+		// work finishes, and the candidate sees the release.
 		h.wait = 10*time.Second + 4*s.Record.Lease
 	}
 	if h.offers() && o.ineligible(ctx, h.to) {

@@ -119,7 +119,12 @@ func TestCandidatesWithoutTheRight(t *testing.T) {
 	w := h.wrap(nil, "sh", "-c", "echo begun >&2; exec sleep 1000").start()
 	w.says("begun")
 	w.says("observers cannot see this candidate")
-	h.says("status").must(t, 0, `^leader    node-1 in term`, `^candidate none answered: .*permission denied: the user may not publish to tenure\.candidates\.ELECTIONS`)
+	var r result
+	wait.Until(t, "the refusal comes while status waits for answers", func() bool {
+		r = h.says("status")
+		return strings.Contains(r.out, "permission denied")
+	})
+	r.must(t, 0, `^leader    node-1 in term`, `^candidate none answered: .*permission denied: the user may not publish to tenure\.candidates\.ELECTIONS`)
 }
 
 // On a store that cannot ask, the processes are known by their URLs, and by a name for all of them.

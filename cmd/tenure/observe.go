@@ -41,8 +41,8 @@ func (o *observerFlags) define(f *pflag.FlagSet) {
 	cli.Group(f, cli.GroupOutput)
 }
 
-// resolve takes the settings from the command line, or else from the environment, and sets the place
-// of the election.
+// resolve takes the settings from the command line, or else from the environment, and sets the
+// place of the election.
 func (o *observerFlags) resolve(c *cobra.Command) error {
 	from, err := cli.Fill(c.Flags(), os.Getenv, nil)
 	if err != nil {

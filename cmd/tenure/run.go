@@ -223,8 +223,8 @@ func (r *runFlags) logger(out io.Writer) *slog.Logger {
 // inspectWithin bounds the inspection of a store's settings without --inspect.
 const inspectWithin = 5 * time.Second
 
-// checkStore logs unsafe settings of the store, if it can read them. With --inspect it tests the store,
-// and returns an error if it is unsafe.
+// checkStore logs unsafe settings of the store, if it can read them. With --inspect it tests the
+// store, and returns an error if it is unsafe.
 func (r *runFlags) checkStore(ctx context.Context, s *stores.Store, log *slog.Logger) error {
 	if !r.inspect && !r.place.Pushes() {
 		return nil // this store has no settings to read, and a test needs many requests
@@ -247,8 +247,8 @@ func (r *runFlags) checkStore(ctx context.Context, s *stores.Store, log *slog.Lo
 			return r.place.Unsafe(f)
 		}
 		level := slog.LevelWarn
-		// A bucket that another tool made has sequence numbers that begin at 1. Most operators accept
-		// that, so only --inspect warns of it.
+		// A bucket that another tool made has sequence numbers that begin at 1. Most operators
+		// accept that, so only --inspect warns of it.
 		if f.Severity < driver.Warning || !r.inspect && f.Severity == driver.Warning && f.Setting == "first_seq" {
 			level = slog.LevelDebug
 		}

@@ -80,7 +80,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	cli.Group(f, cli.GroupOutput)
 }
 
-// resolve checks all settings before anything is started, and sets the fields that follow from them.
+// resolve checks all settings before anything is started, and sets the fields that follow from
+// them.
 func (r *runFlags) resolve(f *pflag.FlagSet, env func(string) string) error {
 	from, err := cli.Fill(f, env, nil)
 	if err != nil {

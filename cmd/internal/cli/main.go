@@ -88,7 +88,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 func SetUp(root *cobra.Command) {
 	root.Args, root.SilenceErrors, root.SilenceUsage = NoArgs, true, true
 	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
-		// of the commands that work on an election; run logs these warnings once its flags are right
+		// of the commands that work on an election; run logs these warnings once its flags are
+		// right
 		if c.Name() != "run" && c.Flags().Lookup(FlagStore) != nil {
 			WarnOfUnknownVariables(c)
 		}

@@ -124,8 +124,8 @@ type successor struct {
 	how  view.Fact
 }
 
-// round disturbs the leader in each of the three ways, five seconds apart: it is killed, the next one
-// is paused, and that which follows leaves. The last leader renews until the given time.
+// round disturbs the leader in each of the three ways, five seconds apart: it is killed, the next
+// one is paused, and that which follows leaves. The last leader renews until the given time.
 func (s *story) round(begin int, killed, paused, left successor, until int) {
 	pausedAt, leaves := begin+5000, begin+10_000
 	elect := func(n successor, until int) { s.elect(n.at, n.id, first+n.term, n.how, until) }

@@ -34,8 +34,8 @@ type sigevent struct {
 	_      [64 - 8 - unsafe.Sizeof(uintptr(0))]byte
 }
 
-// newBackstop makes orphans become children of this process, and gives it the timers. Its error names
-// the missing system call. It also makes a first PID namespace if commands need one.
+// newBackstop makes orphans become children of this process, and gives it the timers. Its error
+// names the missing system call. It also makes a first PID namespace if commands need one.
 func newBackstop(m mode, held, tied int) (*backstop, error) {
 	if lookAt(os.Getpid()).parent == 0 {
 		return nil, errors.New("find the processes of the command: /proc is missing; mount it")

@@ -319,8 +319,8 @@ var (
 // stopIn has a reserve of 200 ms.
 const stopIn = 800 * ms
 
-// TestDeadlines: each scenario says when the command and what it leaves behind are asked to end, and
-// when they are killed.
+// TestDeadlines: each scenario says when the command and what it leaves behind are asked to end,
+// and when they are killed.
 func TestDeadlines(t *testing.T) {
 	deaf := func(w *world) { w.run(500*ms, stopIn, &member{name: "command", deaf: true}) }
 	// a search between SIGTERM and SIGKILL, for processes outside of the group

@@ -111,8 +111,8 @@ func measures(f *story.Fact) string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-// jsonLines writes JSON objects: the library's events unchanged, and others that begin with the same
-// fields. A leader that was found has an object of its own.
+// jsonLines writes JSON objects: the library's events unchanged, and others that begin with the
+// same fields. A leader that was found has an object of its own.
 type jsonLines struct {
 	out     io.Writer
 	options Options

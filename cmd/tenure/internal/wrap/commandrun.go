@@ -43,7 +43,8 @@ func (r *commandRun) follow(ctx context.Context) {
 	r.begun = time.Now()
 	// set before the order, since a guard that hangs may not read that
 	r.late = time.AfterFunc(max(r.term.Remaining()/2, leastPatience), func() {
-		r.log.Error("the guard does not answer: it is killed") // it hangs or is stopped; the next term gets another one
+		// it hangs or is stopped; the next term gets another one
+		r.log.Error("the guard does not answer: it is killed")
 		g.Abandon()
 	})
 	defer r.late.Stop()
@@ -93,9 +94,9 @@ func (r *commandRun) last() time.Duration {
 // leastPatience is the least time for a guard to answer, also if the term is over already.
 const leastPatience = 100 * time.Millisecond
 
-// command returns the command. Its environment is that of this process, with the election, the ID and
-// the token, and without Unset. Variables that are set again are left out first: some programs use
-// the first of two variables with the same name.
+// command returns the command. Its environment is that of this process, with the election, the ID
+// and the token, and without Unset. Variables that are set again are left out first: some programs
+// use the first of two variables with the same name.
 func (r *commandRun) command() guard.Command {
 	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
