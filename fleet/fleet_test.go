@@ -97,8 +97,8 @@ func TestMoves(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}, 0, nil, true},
-		// The seat of a crashed member is held for a while longer. Elections that were handed to the
-		// member in that time would have no leader, or one that crashes next.
+		// The seat of a crashed member is held for a while longer. Elections that were handed to
+		// the member in that time would have no leader, or one that crashes next.
 		"members crash early": {many, abc, abc, func(p *port) {
 			for i := range 10 {
 				id := fmt.Sprint("d", i)
