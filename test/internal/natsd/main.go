@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/tenure-go/tenure/test/internal/process"
 )
 
 const (
@@ -45,7 +46,7 @@ func serve(encoded string) error {
 	}
 	s.SetLogger(speaker{}, false, false)
 	s.Start()
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(process.Patience) {
 		return errors.New("not ready for connections")
 	}
 	ready := said{URL: s.ClientURL(), Monitor: "http://" + s.MonitorAddr().String()}

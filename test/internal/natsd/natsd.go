@@ -7,26 +7,23 @@
 package natsd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"time"
 
 	"github.com/tenure-go/tenure/internal/test/ports"
-	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/process"
 )
-
-// patience is the time limit for the start of a server. Only a server that hangs takes longer.
-const patience = 5 * time.Minute
 
 // Server is a server process.
 type Server struct {
-	place place
-	said  said
-	cmd   *exec.Cmd
-	in    io.Writer
+	place   place
+	said    said
+	process *process.Process
+	in      io.Writer
 }
 
 // place holds the directory and ports of a server, for each start.
@@ -59,50 +56,55 @@ func (s *Server) Start() error {
 	if err != nil {
 		return err
 	}
-	s.cmd = exec.Command(program)
-	s.cmd.Env = append(os.Environ(), variable+"="+string(encoded))
-	s.cmd.Stderr = os.Stderr
-	machine.Together(s.cmd) // a paused server does not notice the end of its input
-	machine.Apart(s.cmd)
-	if s.in, err = s.cmd.StdinPipe(); err != nil { // the server ends when its input does
-		return err
+	heard := new(ear)
+	s.process = &process.Process{
+		// A paused server does not notice the end of its input, with which it otherwise ends.
+		Name: "the NATS server " + s.place.Name, Command: []string{program}, Env: []string{variable + "=" + string(encoded)}, Apart: true,
+		Prepare: func(cmd *exec.Cmd) (err error) {
+			s.in, err = cmd.StdinPipe()
+			cmd.Stdout = heard
+			return err
+		},
+		Answers: func(context.Context) error { return heard.hears(&s.said) },
 	}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	return s.hear(out)
-}
-
-func (s *Server) hear(out io.Reader) error {
-	late := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
-	var heard said
-	err := json.NewDecoder(out).Decode(&heard)
-	switch inTime := late.Stop(); {
-	case !inTime:
-		err = os.ErrDeadlineExceeded
-	case err == nil && heard.Refusal != "":
-		err = heard.Refusal
+	err = s.process.Start()
+	if why := heard.said().Refusal; why != "" {
+		err = why
 	}
 	if err != nil {
 		s.Kill()
 		return fmt.Errorf("the server does not start: %w", err)
 	}
-	s.said = heard
 	return nil
 }
 
-// runs reports whether neither Kill nor Stop has ended the process.
-func (s *Server) runs() bool { return s.cmd.ProcessState == nil }
+// Kill ends the process by SIGKILL. It may be called twice.
+func (s *Server) Kill() {
+	if s.process != nil {
+		_ = s.process.Kill()
+	}
+}
+
+// Stop shuts the server down, as an operator does: the server hands over its streams and leaves.
+// Stop returns when the process is gone.
+func (s *Server) Stop() error {
+	if _, err := s.in.Write([]byte("stop\n")); err != nil {
+		return err
+	}
+	return s.process.Wait()
+}
+
+// Pause stops the server by SIGSTOP: it stays connected and silent. It needs a Unix system.
+func (s *Server) Pause() error { return s.process.Pause() }
+
+// Resume continues a paused server.
+func (s *Server) Resume() error { return s.process.Resume() }
 
 // Name returns the name of a member of a cluster.
 func (s *Server) Name() string { return s.place.Name }
 
 // PID returns the number of the process. Each start changes it.
-func (s *Server) PID() int { return s.cmd.Process.Pid }
+func (s *Server) PID() int { return s.process.PID() }
 
 // URL returns the address for clients. A client without a user name has all rights.
 func (s *Server) URL() string { return s.said.URL }

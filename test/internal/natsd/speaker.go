@@ -1,9 +1,12 @@
 package natsd
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"sync"
 )
 
 // said is a server's message to its parent: its addresses when it is ready, or the reason why it
@@ -18,6 +21,36 @@ type said struct {
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
+
+// ear hears what a server says on its output.
+type ear struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write adds to the text.
+func (e *ear) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.text = append(e.text, b...)
+	return len(b), nil
+}
+
+// said returns the first message, or none while it is not complete.
+func (e *ear) said() (s said) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_ = json.NewDecoder(bytes.NewReader(e.text)).Decode(&s)
+	return s
+}
+
+// hears returns an error until the server has said its addresses.
+func (e *ear) hears(where *said) error {
+	if *where = e.said(); where.URL == "" {
+		return errors.New("it says nothing")
+	}
+	return nil
+}
 
 // speaker is the logger of a server. A server goes on after a fatal error unless its logger exits.
 type speaker struct{}

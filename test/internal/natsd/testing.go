@@ -74,7 +74,7 @@ func (c *Cluster) Mend(ctx context.Context) error {
 	var errs []error
 	for _, s := range c.Servers {
 		c.Heal(s)
-		if s.runs() {
+		if s.process.Runs() {
 			errs = append(errs, s.Resume())
 		} else {
 			errs = append(errs, s.Start())

@@ -42,9 +42,9 @@ func (m *MariaDB) client(name string, args ...string) []string {
 }
 
 // file creates a file that the user of the server may read, and returns its path.
-func (p *process) file(t testing.TB, content []byte) string {
+func (s *server) file(t testing.TB, content []byte) string {
 	t.Helper()
-	f, err := os.CreateTemp(p.dir, "file-")
+	f, err := os.CreateTemp(s.Dir, "file-")
 	must(t, err)
 	_, err = f.Write(content)
 	must(t, err)

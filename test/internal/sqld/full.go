@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/tenure-go/tenure/test/internal/process"
 )
 
 // small is the size of a small disk. It holds a new cluster and a few segments of its log.
@@ -20,11 +22,11 @@ func StartPostgresOnSmallDisk(t testing.TB) *Postgres {
 	p := new(Postgres)
 	t.Cleanup(func() {
 		_ = p.Kill()
-		_ = syscall.Unmount(p.dir, syscall.MNT_DETACH)
-		p.remove()
+		_ = syscall.Unmount(p.Dir, syscall.MNT_DETACH)
+		p.End()
 	})
-	must(t, p.settle("postgres", func(dir string) error {
-		if err := mount(dir, p.user); err != nil {
+	must(t, p.settle(func(dir string) error {
+		if err := mount(dir, p.User); err != nil {
 			return err
 		}
 		if err := p.initialize(); err != nil {
@@ -36,7 +38,7 @@ func StartPostgresOnSmallDisk(t testing.TB) *Postgres {
 }
 
 func mount(dir, user string) error {
-	uid, gid, err := ids(user)
+	uid, gid, err := process.IDs(user)
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,7 @@ func mount(dir, user string) error {
 // Fill fills the disk. The returned function frees the space.
 func (p *Postgres) Fill(t testing.TB) (free func()) {
 	t.Helper()
-	name := filepath.Join(p.dir, "filler")
+	name := filepath.Join(p.Dir, "filler")
 	f, err := os.Create(name)
 	must(t, err)
 	defer func() { _ = f.Close() }()
@@ -60,6 +62,3 @@ type zeros struct{}
 
 // Read returns zeros.
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
-
-// Over reports whether the server has ended.
-func (p *Postgres) Over() bool { return p.over() }

@@ -1,12 +1,10 @@
 package sqld
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -17,20 +15,20 @@ import (
 func init() { _ = mysql.SetLogger(&mysql.NopLogger{}) }
 
 // MariaDB is a MariaDB server.
-type MariaDB struct{ process }
+type MariaDB struct{ server }
 
 // RunMariaDB runs a MariaDB server with the default settings and these, such as
 // "--innodb-flush-log-at-trx-commit=0". The user root needs no password. End ends it.
 func RunMariaDB(settings ...string) (*MariaDB, error) {
 	m := new(MariaDB)
-	return m, m.settle("mysql", func(dir string) error {
+	return m, m.settle("mysql", "mysql", func() string { return m.DSN("root", "") }, func(dir string) error {
 		data := filepath.Join(dir, "data")
 		// Two installations that share a directory for temporary tables disturb each other.
 		if err := m.run("mariadb-install-db", "--no-defaults", "--datadir="+data, "--tmpdir="+dir,
 			"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
 			return err
 		}
-		m.command = append([]string{
+		m.Command = append([]string{
 			"mariadbd", "--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--port=" + strconv.Itoa(m.port), "--bind-address=" + ports.Host,
 			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid"),
 		}, settings...)
@@ -42,43 +40,14 @@ func RunMariaDB(settings ...string) (*MariaDB, error) {
 func StartMariaDB(t testing.TB, settings ...string) *MariaDB {
 	t.Helper()
 	m, err := RunMariaDB(settings...)
-	t.Cleanup(m.End)
-	must(t, err)
-	return m
-}
-
-// Start runs the server again, on its files and port.
-func (m *MariaDB) Start() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return m.start(ctx, func(ctx context.Context) error { return ping(ctx, "mysql", m.DSN("root", "")) })
+	return started(t, m, err)
 }
 
 // Encrypt restarts the server with TLS, from PEM files. Clients may still connect without TLS.
 func (m *MariaDB) Encrypt(t testing.TB, ca, cert, key string) {
 	t.Helper()
 	m.encrypt(t, map[string]string{"--ssl-ca=": ca, "--ssl-cert=": cert, "--ssl-key=": key})
-	must(t, m.Stop())
-	must(t, m.Start())
 }
-
-// Stop ends the server by an orderly shutdown.
-func (m *MariaDB) Stop() error { return m.signal(syscall.SIGTERM, true) }
-
-// Kill ends the server at once, as a crash does.
-func (m *MariaDB) Kill() error { return m.signal(syscall.SIGKILL, true) }
-
-// End kills the server and removes its files.
-func (m *MariaDB) End() {
-	_ = m.Kill()
-	m.remove()
-}
-
-// Pause stops the server by SIGSTOP.
-func (m *MariaDB) Pause() error { return m.signal(syscall.SIGSTOP, false) }
-
-// Resume continues a paused server.
-func (m *MariaDB) Resume() error { return m.signal(syscall.SIGCONT, false) }
 
 // DSN returns the driver's name of a database on the server, for a user without a password.
 func (m *MariaDB) DSN(user, database string) string {

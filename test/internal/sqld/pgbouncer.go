@@ -1,28 +1,26 @@
 package sqld
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
 // PgBouncer is a pooler in front of a PostgreSQL server.
-type PgBouncer struct{ process }
+type PgBouncer struct{ server }
 
 // RunPgBouncer runs a pooler. The mode is session, transaction or statement. Only the role postgres
 // may connect, without a password. The pooler tries a failed server again after 1 s; the default is
 // 15 s.
 func RunPgBouncer(p *Postgres, mode string) (*PgBouncer, error) {
 	b := new(PgBouncer)
-	return b, b.settle("postgres", func(dir string) error {
+	return b, b.settle("postgres", "pgx", func() string { return b.DSN("postgres", "postgres") }, func(dir string) error {
 		users, file := filepath.Join(dir, "users.txt"), filepath.Join(dir, "pgbouncer.ini")
-		b.command = []string{"pgbouncer", file}
+		b.Command = []string{"pgbouncer", file}
 		return errors.Join(
 			os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644),
 			os.WriteFile(file, fmt.Appendf(nil, settings, ports.Host, p.port, ports.Host, b.port, users, mode), 0o644),
@@ -35,15 +33,7 @@ func RunPgBouncer(p *Postgres, mode string) (*PgBouncer, error) {
 func StartPgBouncer(t testing.TB, p *Postgres, mode string) *PgBouncer {
 	t.Helper()
 	b, err := RunPgBouncer(p, mode)
-	t.Cleanup(b.End)
-	must(t, err)
-	return b
-}
-
-// End ends the pooler and removes its files.
-func (b *PgBouncer) End() {
-	_ = b.Kill()
-	b.remove()
+	return started(t, b, err)
 }
 
 const settings = `[databases]
@@ -57,16 +47,6 @@ auth_file = %s
 pool_mode = %s
 server_login_retry = 1
 `
-
-// Start runs the pooler again, on its port.
-func (b *PgBouncer) Start() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return b.start(ctx, func(ctx context.Context) error { return ping(ctx, "pgx", b.DSN("postgres", "postgres")) })
-}
-
-// Kill ends the pooler and all connections through it at once.
-func (b *PgBouncer) Kill() error { return b.signal(syscall.SIGKILL, true) }
 
 // DSN returns the URL of a database behind the pooler for a role. The client sends statements
 // without names, because in transaction mode the next transaction may get another session.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,17 +16,14 @@ import (
 	"github.com/tenure-go/tenure/internal/test/ports"
 )
 
-// patience is the time limit for a server to answer after its start.
-const patience = time.Minute
-
 // Postgres is a PostgreSQL server.
-type Postgres struct{ process }
+type Postgres struct{ server }
 
 // RunPostgres runs a PostgreSQL server with the Debian package's settings and these, such as
 // "fsync=off". Any process on this machine may connect as any role. End ends the server.
 func RunPostgres(settings ...string) (*Postgres, error) {
 	p := new(Postgres)
-	return p, p.settle("postgres", func(dir string) error {
+	return p, p.settle(func(string) error {
 		if err := p.initialize(); err != nil {
 			return err
 		}
@@ -39,9 +35,14 @@ func RunPostgres(settings ...string) (*Postgres, error) {
 func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
 	p, err := RunPostgres(settings...)
-	t.Cleanup(p.End)
-	must(t, err)
-	return p
+	return started(t, p, err)
+}
+
+// settle gives the server its directory. PostgreSQL has a process for each connection. It is stopped
+// without waiting for the clients.
+func (p *Postgres) settle(begin func(dir string) error) error {
+	p.Family, p.StopBy = true, os.Interrupt
+	return p.server.settle("postgres", "pgx", func() string { return p.DSN("postgres", "postgres") }, begin)
 }
 
 // initialize creates an empty database cluster.
@@ -49,16 +50,16 @@ func (p *Postgres) initialize() error {
 	return p.run(tool("initdb"), "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale")
 }
 
-func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
+func (p *Postgres) data() string { return filepath.Join(p.Dir, "data") }
 
 // begins starts the server for the first time, on a directory with the files of a cluster.
 func (p *Postgres) begins(settings []string) error {
-	p.command = []string{
+	p.Command = []string{
 		tool("postgres"), "-D", p.data(), "-p", strconv.Itoa(p.port),
-		"-c", "listen_addresses=" + ports.Host, "-c", "unix_socket_directories=" + p.dir,
+		"-c", "listen_addresses=" + ports.Host, "-c", "unix_socket_directories=" + p.Dir,
 	}
 	for _, s := range settings {
-		p.command = append(p.command, "-c", s)
+		p.Command = append(p.Command, "-c", s)
 	}
 	return p.Start()
 }
@@ -71,20 +72,11 @@ func tool(name string) string {
 	return name
 }
 
-// Start runs the server again, on its files and port.
-func (p *Postgres) Start() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return p.start(ctx, func(ctx context.Context) error { return ping(ctx, "pgx", p.DSN("postgres", "postgres")) })
-}
-
 // Encrypt restarts the server with TLS, from PEM files. Clients may still connect without TLS.
 func (p *Postgres) Encrypt(t testing.TB, ca, cert, key string) {
 	t.Helper()
-	p.command = append(p.command, "--ssl=on")
+	p.Command = append(p.Command, "--ssl=on")
 	p.encrypt(t, map[string]string{"--ssl_ca_file=": ca, "--ssl_cert_file=": cert, "--ssl_key_file=": key})
-	must(t, p.Stop())
-	must(t, p.Start())
 }
 
 // Admit restarts the server with only these rules in pg_hba.conf, after one for the role postgres,
@@ -97,44 +89,6 @@ func (p *Postgres) Admit(t testing.TB, rules ...string) {
 	must(t, p.Stop())
 	must(t, p.Start())
 }
-
-// Stop ends the server by an orderly shutdown that does not wait for clients.
-func (p *Postgres) Stop() error { return p.signal(syscall.SIGINT, true) }
-
-// Kill ends the server with all of its processes at once, like a crash. The next start recovers.
-func (p *Postgres) Kill() error {
-	if p.over() {
-		return nil
-	}
-	// A stopped server starts no more processes, so the list below is complete.
-	if err := p.signal(syscall.SIGSTOP, false); err != nil {
-		return err
-	}
-	backends := children(p.cmd.Process.Pid)
-	if err := p.all(syscall.SIGKILL); err != nil {
-		return err
-	}
-	<-p.ended
-	// The next start refuses while one of them still uses the shared memory.
-	for _, pid := range backends {
-		for lives(pid) {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	return nil
-}
-
-// End kills the server and removes its files.
-func (p *Postgres) End() {
-	_ = p.Kill()
-	p.remove()
-}
-
-// Pause stops the server and all of its processes by SIGSTOP.
-func (p *Postgres) Pause() error { return p.all(syscall.SIGSTOP) }
-
-// Resume continues a paused server.
-func (p *Postgres) Resume() error { return p.all(syscall.SIGCONT) }
 
 // DSN returns the URL of a database on the server for a role.
 func (p *Postgres) DSN(role, database string) string {
@@ -151,7 +105,7 @@ func (p *Postgres) Open(t testing.TB, role, database string) *sql.DB {
 // lacks the writes that it has not received.
 func (p *Postgres) RunStandby() (*Postgres, error) {
 	s := new(Postgres)
-	return s, s.settle("postgres", func(string) error {
+	return s, s.settle(func(string) error {
 		if err := s.run(tool("pg_basebackup"), "-D", s.data(), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres",
 			"-X", "stream", "--checkpoint=fast", "--no-sync", "--write-recovery-conf"); err != nil {
 			return err
@@ -164,9 +118,7 @@ func (p *Postgres) RunStandby() (*Postgres, error) {
 func (p *Postgres) Standby(t testing.TB) *Postgres {
 	t.Helper()
 	s, err := p.RunStandby()
-	t.Cleanup(s.End)
-	must(t, err)
-	return s
+	return started(t, s, err)
 }
 
 // Separate cuts a standby off from its primary. It returns when no more writes reach the standby.

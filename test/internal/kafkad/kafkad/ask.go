@@ -47,8 +47,8 @@ func (c *Cluster) until(ctx context.Context, what string, ask func(*kgo.Client) 
 // endedEarly returns an error if a broker should run and has ended.
 func (c *Cluster) endedEarly() error {
 	for _, b := range c.brokers {
-		if b.shouldRun() && !b.runs() {
-			return b.fault("ended by itself")
+		if b.EndedEarly() {
+			return b.Fault("ended by itself")
 		}
 	}
 	return nil

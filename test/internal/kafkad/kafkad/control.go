@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -14,46 +13,28 @@ const patience = 10 * time.Minute
 
 // Signal sends a signal to a broker and returns at once.
 func (c *Cluster) Signal(n int, sig os.Signal) error {
-	b, err := c.broker(n)
-	if err != nil {
-		return err
-	}
-	return b.signal(sig)
+	return c.on(n, func(b *broker) error { return b.Signal(sig) })
 }
 
 // Kill ends a broker by SIGKILL, also a paused one. It returns when the process is gone.
-func (c *Cluster) Kill(n int) error { return c.end(n, os.Kill) }
+func (c *Cluster) Kill(n int) error { return c.on(n, (*broker).Kill) }
 
 // Stop ends a broker by SIGTERM, as an operator does: the broker hands over its partitions and
 // leaves. Stop returns when the process is gone.
-func (c *Cluster) Stop(n int) error { return c.end(n, syscall.SIGTERM) }
+func (c *Cluster) Stop(n int) error { return c.on(n, (*broker).Stop) }
 
 // Pause stops a broker by SIGSTOP: it stays connected and silent. On Windows it is not supported.
-func (c *Cluster) Pause(n int) error { return c.pausing(n, pause) }
+func (c *Cluster) Pause(n int) error { return c.on(n, (*broker).Pause) }
 
 // Resume continues a paused broker.
-func (c *Cluster) Resume(n int) error { return c.pausing(n, resume) }
+func (c *Cluster) Resume(n int) error { return c.on(n, (*broker).Resume) }
 
-func (c *Cluster) pausing(n int, do func(*os.Process) error) error {
+func (c *Cluster) on(n int, do func(*broker) error) error {
 	b, err := c.broker(n)
 	if err != nil {
 		return err
 	}
-	process, _ := b.current()
-	if process == nil {
-		return os.ErrProcessDone
-	}
-	return do(process)
-}
-
-func (c *Cluster) end(n int, sig os.Signal) error {
-	b, err := c.broker(n)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return b.end(ctx, sig)
+	return do(b)
 }
 
 // Start starts a broker again, on its files. It returns when the broker is a member of the cluster
@@ -63,7 +44,7 @@ func (c *Cluster) Start(n int) error {
 	if err != nil {
 		return err
 	}
-	if err := b.start(); err != nil {
+	if err := b.Begin(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -72,19 +53,15 @@ func (c *Cluster) Start(n int) error {
 }
 
 // End ends all brokers at once, also paused ones; their files stay in the directory.
-func (c *Cluster) End() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return c.each(func(b *broker) error { return b.end(ctx, os.Kill) })
-}
+func (c *Cluster) End() error { return c.each((*broker).Kill) }
 
 // Heal continues paused brokers and starts those that ended. It returns when all copies of all
 // partitions are complete.
 func (c *Cluster) Heal(ctx context.Context) error {
 	var errs []error
 	for _, b := range c.brokers {
-		if !b.runs() {
-			errs = append(errs, b.start())
+		if !b.Runs() {
+			errs = append(errs, b.Begin())
 			continue
 		}
 		errs = append(errs, c.Resume(b.n))

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+
+	"github.com/tenure-go/tenure/test/internal/process"
 )
 
 // kafkaVersion is the version of the brokers in pom.xml.
@@ -70,7 +72,7 @@ func fill(ctx context.Context, base, dir string) error {
 	fmt.Fprintf(os.Stderr, "kafkad: fetching Kafka %s, once\n", kafkaVersion)
 	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", project, "dependency:copy-dependencies", "-DoutputDirectory="+jars)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd, err, tail(out))
+		return fmt.Errorf("%s: %w\n%s", cmd, err, process.Tail(out))
 	}
 	if err := os.Rename(jars, dir); err != nil {
 		if _, there := os.Stat(dir); there != nil {
@@ -79,6 +81,3 @@ func fill(ctx context.Context, base, dir string) error {
 	}
 	return nil
 }
-
-// tail returns the end of an output, which has the reason of a failure.
-func tail(out []byte) []byte { return out[max(0, len(out)-2000):] }

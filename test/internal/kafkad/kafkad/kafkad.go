@@ -66,7 +66,7 @@ const tries = 3
 // crowded reports whether a broker found one of its ports taken.
 func (c *Cluster) crowded() bool {
 	for _, b := range c.brokers {
-		said, _ := os.ReadFile(b.log())
+		said, _ := os.ReadFile(b.Log)
 		if bytes.Contains(said, []byte("Address already in use")) {
 			return true
 		}
@@ -80,7 +80,7 @@ func (c *Cluster) begin(ctx context.Context) error {
 		return err
 	}
 	for _, b := range c.brokers {
-		if err := b.start(); err != nil {
+		if err := b.Begin(); err != nil {
 			return err
 		}
 	}
@@ -99,10 +99,10 @@ func newCluster(dir, jars string, detached bool) (*Cluster, error) {
 		return nil, err
 	}
 	for _, b := range c.brokers {
-		if err := os.RemoveAll(b.dir); err != nil {
+		if err := os.RemoveAll(b.Dir); err != nil {
 			return nil, err
 		}
-		if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 			return nil, err
 		}
 	}
@@ -126,10 +126,8 @@ func assemble(dir, jars string, l layout, detached bool) (*Cluster, error) {
 	}
 	c := &Cluster{dir: dir, layout: l}
 	for i := range c.brokers {
-		c.brokers[i] = &broker{
-			n: i + 1, dir: filepath.Join(dir, fmt.Sprint("broker", i+1)), detached: detached,
-			java: []string{java, "-cp", filepath.Join(jars, "*"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"},
-		}
+		command := []string{java, "-cp", filepath.Join(jars, "*"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+		c.brokers[i] = newBroker(i+1, filepath.Join(dir, fmt.Sprint("broker", i+1)), command, detached)
 	}
 	return c, nil
 }
@@ -153,7 +151,7 @@ func Load(ctx context.Context, dir string) (*Cluster, error) {
 		return nil, err
 	}
 	for _, b := range c.brokers {
-		b.find()
+		b.Find()
 	}
 	return c, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -83,8 +82,7 @@ func (c *Cluster) show(t testing.TB) {
 		return
 	}
 	for _, b := range c.brokers {
-		said, _ := os.ReadFile(b.log())
-		t.Logf("%s:\n%s", filepath.Join(filepath.Base(b.dir), "log"), tail(said))
+		t.Logf("%s:\n%s", b.Name, b.Said())
 	}
 }
 

@@ -3,7 +3,6 @@ package s3d
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/tenure-go/tenure/test/internal/process"
 )
 
 // Client returns a client of one of the URLs, or of a relay to it, with all rights and no retries.
@@ -37,7 +37,7 @@ func (s *Server) CreateBucket(ctx context.Context, name string) error {
 }
 
 func (s *Server) answers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, process.Patience)
 	defer cancel()
 	for _, p := range s.front() {
 		if err := p.answers(ctx); err != nil {
@@ -50,23 +50,18 @@ func (s *Server) answers(ctx context.Context) error {
 // answers waits until the process answers requests that need its data. Some servers listen long
 // before they have read it, and MinIO finds its own user before it can say that another one is
 // unknown.
-func (p *process) answers(ctx context.Context) error {
-	known, unknown := Client(p.url()), Client(p.url(), As("nobody", Secret))
-	for {
-		_, err := known.ListBuckets(ctx, &s3.ListBucketsInput{})
-		if err == nil {
-			if _, err = unknown.ListBuckets(ctx, &s3.ListBucketsInput{}); decided(err) {
-				return nil
-			}
+func (s *server) answers(ctx context.Context) error {
+	known, unknown := Client(s.url()), Client(s.url(), As("nobody", Secret))
+	return s.Await(ctx, func(ctx context.Context) error {
+		if _, err := known.ListBuckets(ctx, &s3.ListBucketsInput{}); err != nil {
+			return err
 		}
-		select {
-		case <-p.ended:
-			return p.fault("ended instead of answering")
-		case <-ctx.Done():
-			return p.fault(fmt.Sprintf("does not answer (%v)", err))
-		case <-time.After(10 * time.Millisecond):
+		_, err := unknown.ListBuckets(ctx, &s3.ListBucketsInput{})
+		if decided(err) {
+			return nil
 		}
-	}
+		return err
+	})
 }
 
 // decided reports whether the server has answered, other than by an error of its own.

@@ -4,24 +4,19 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"time"
 
-	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/process"
 )
 
-// process is one server process, which can be started again on its files and port.
-type process struct {
+// server is one process of a Server, which can be started again on its files and port.
+type server struct {
+	process.Process
 	program program
 	place   place
-	command []string
-	cmd     *exec.Cmd
-	ended   chan struct{} // closed when the process has ended
 }
 
-func newProcess(ctx context.Context, g program, p place) (*process, error) {
+func newServer(ctx context.Context, g program, p place) (*server, error) {
 	command, err := g.tool.ready(ctx)
 	if err != nil {
 		return nil, err
@@ -31,66 +26,25 @@ func newProcess(ctx context.Context, g program, p place) (*process, error) {
 			return nil, err
 		}
 	}
-	return &process{program: g, place: p, command: append(command, g.args(p)...)}, nil
+	s := &server{program: g, place: p}
+	s.Name = g.tool.name + " at " + p.address
+	s.Command, s.Env, s.Dir = append(command, g.args(p)...), g.environ(p), p.dir
+	s.Log = filepath.Join(p.dir, fmt.Sprintf("%s-%d.log", g.tool.name, p.port))
+	return s, nil
 }
 
-func (p *process) url() string { return "http://" + p.place.address }
+func (s *server) url() string { return "http://" + s.place.address }
 
-// log returns the path of the file with the process's output.
-func (p *process) log() string {
-	return filepath.Join(p.place.dir, fmt.Sprintf("%s-%d.log", p.program.tool.name, p.place.port))
-}
-
-// start starts the process and waits until it listens.
-func (p *process) start(ctx context.Context) error {
-	out, err := os.OpenFile(p.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
+// listens starts the process and waits until it listens.
+func (s *server) listens(ctx context.Context) error {
+	if err := s.Begin(); err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }() // the process has its own descriptor
-	p.cmd = exec.Command(p.command[0], p.command[1:]...)
-	p.cmd.Dir, p.cmd.Env = p.place.dir, append(os.Environ(), p.program.environ(p.place)...)
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	machine.Together(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	return s.Await(ctx, func(context.Context) error {
+		c, err := net.Dial("tcp", s.place.address)
+		if err == nil {
+			err = c.Close()
+		}
 		return err
-	}
-	ended := make(chan struct{})
-	p.ended = ended
-	go func(cmd *exec.Cmd) {
-		_ = cmd.Wait()
-		close(ended)
-	}(p.cmd)
-	return p.listens(ctx)
-}
-
-func (p *process) listens(ctx context.Context) error {
-	for {
-		if c, err := net.Dial("tcp", p.place.address); err == nil {
-			return c.Close()
-		}
-		select {
-		case <-p.ended:
-			return p.fault("ended instead of listening")
-		case <-ctx.Done():
-			p.kill()
-			return p.fault("does not listen")
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// fault returns an error with the end of the log of the process.
-func (p *process) fault(what string) error {
-	said, _ := os.ReadFile(p.log())
-	return fmt.Errorf("%s at %s %s: %s", p.program.tool.name, p.place.address, what, tail(said))
-}
-
-// kill ends the process by SIGKILL, also a paused one. It returns when the process is gone.
-func (p *process) kill() {
-	if p.cmd == nil || p.cmd.Process == nil {
-		return
-	}
-	_ = p.cmd.Process.Kill()
-	<-p.ended
+	})
 }

@@ -9,22 +9,19 @@ package s3d
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/tenure-go/tenure/internal/test/ports"
+	"github.com/tenure-go/tenure/test/internal/process"
 )
-
-// patience is the time limit for the servers of a kind to answer when they are installed. Only a
-// server that hangs takes longer.
-const patience = 5 * time.Minute
 
 // Server is one server, or several that work together, in running processes.
 type Server struct {
 	Kind Kind
 
-	processes []*process
+	processes []*server
 	stub      *stub
 }
 
@@ -83,17 +80,16 @@ func (s *Server) run(ctx context.Context, g program, p place) error {
 	if err := os.MkdirAll(p.data(), 0o700); err != nil {
 		return err
 	}
-	process, err := newProcess(ctx, g, p)
+	one, err := newServer(ctx, g, p)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, process.Patience)
 	defer cancel()
-	if err := process.start(ctx); err != nil {
-		process.kill()
-		return err
+	if err := one.listens(ctx); err != nil {
+		return errors.Join(err, one.Kill())
 	}
-	s.processes = append(s.processes, process)
+	s.processes = append(s.processes, one)
 	return nil
 }
 
@@ -110,8 +106,8 @@ func (s *Server) URLs() []string {
 }
 
 // front returns the processes that clients talk to.
-func (s *Server) front() []*process {
-	var all []*process
+func (s *Server) front() []*server {
+	var all []*server
 	for _, p := range s.processes {
 		if !p.program.hidden {
 			all = append(all, p)
@@ -123,7 +119,7 @@ func (s *Server) front() []*process {
 // Stop ends all servers. Their files stay in the directory.
 func (s *Server) Stop() {
 	for _, p := range s.processes {
-		p.kill()
+		_ = p.Kill()
 	}
 	if s.stub != nil {
 		s.stub.close()
@@ -132,18 +128,15 @@ func (s *Server) Stop() {
 
 // Kill ends the process at a URL by SIGKILL.
 func (s *Server) Kill(url string) error {
-	return s.with(url, func(p *process) error {
-		p.kill()
-		return nil
-	})
+	return s.with(url, (*server).Kill)
 }
 
 // Restart starts the process at a URL again, on its files, after Kill, and returns when it answers.
 func (s *Server) Restart(ctx context.Context, url string) error {
-	return s.with(url, func(p *process) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+	return s.with(url, func(p *server) error {
+		ctx, cancel := context.WithTimeout(ctx, process.Patience)
 		defer cancel()
-		if err := p.start(ctx); err != nil {
+		if err := p.listens(ctx); err != nil {
 			return err
 		}
 		return p.answers(ctx)
@@ -152,13 +145,13 @@ func (s *Server) Restart(ctx context.Context, url string) error {
 
 // Pause stops the process at a URL by SIGSTOP: it stays connected and silent. On Windows it is not
 // supported.
-func (s *Server) Pause(url string) error { return s.with(url, (*process).pause) }
+func (s *Server) Pause(url string) error { return s.with(url, (*server).Pause) }
 
 // Resume continues the process at a URL.
-func (s *Server) Resume(url string) error { return s.with(url, (*process).resume) }
+func (s *Server) Resume(url string) error { return s.with(url, (*server).Resume) }
 
 // with calls do for the process at a URL. The stub has no process.
-func (s *Server) with(url string, do func(*process) error) error {
+func (s *Server) with(url string, do func(*server) error) error {
 	for _, p := range s.front() {
 		if p.url() == url {
 			return do(p)

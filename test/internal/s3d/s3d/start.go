@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/process"
 )
 
 // installPatience is the time limit for fetching and compiling the tools of one kind.
@@ -29,7 +31,7 @@ func Start(t testing.TB, k Kind) *Server {
 func (s *Server) Bucket(t testing.TB) string {
 	t.Helper()
 	name := "b" + strings.ToLower(rand.Text()[:12])
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), process.Patience)
 	defer cancel()
 	if err := s.CreateBucket(ctx, name); err != nil {
 		t.Fatalf("create bucket on %s: %v", s.Kind, err)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/tenure-go/tenure/test/internal/process"
 )
 
 // tool is a program of another project. It is installed once for each version.
@@ -109,7 +111,7 @@ func (t tool) fill(ctx context.Context, base, dir string) error {
 	cmd.Dir, cmd.Env = fresh, append(os.Environ(), inside(fresh, t.environ)...)
 	fmt.Fprintf(os.Stderr, "s3d: installing %s %s, once: %s\n", t.name, t.version, strings.Join(t.install, " "))
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, tail(out))
+		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, process.Tail(out))
 	}
 	if err := os.Rename(fresh, dir); err != nil {
 		if _, there := os.Stat(dir); there != nil {
@@ -126,6 +128,3 @@ func inside(dir string, command []string) []string {
 	}
 	return all
 }
-
-// tail returns the end of an output, which has the reason of a failure.
-func tail(out []byte) []byte { return out[max(0, len(out)-2000):] }
