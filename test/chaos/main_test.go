@@ -43,16 +43,6 @@ func startServer(t testing.TB) *natsd.Server {
 	return s
 }
 
-// startCluster returns three servers that have found each other.
-func startCluster(t testing.TB) []*natsd.Server {
-	t.Helper()
-	c, err := natsd.StartCluster(t.TempDir())
-	must(t, err)
-	t.Cleanup(c.Kill)
-	must(t, c.Ready(wait.Context(t)))
-	return c.Servers[:]
-}
-
 func startRelay(t testing.TB, s *natsd.Server) *relay.Relay {
 	t.Helper()
 	r, err := relay.New(s.URL())

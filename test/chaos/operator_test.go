@@ -175,3 +175,12 @@ func (f *field) handOver(ctx context.Context) {
 	// A busy machine may cost it the lease.
 	wait.Until(f, "a leader is asked to make room", func() bool { return e.HandOver(ctx, "") == nil })
 }
+
+// purge removes the messages of a key and leaves no marker.
+func purge(ctx context.Context, js jetstream.JetStream, bucket, key string) error {
+	stream, err := js.Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return err
+	}
+	return stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+bucket+"."+key))
+}

@@ -86,7 +86,7 @@ func TestRealReigns(t *testing.T) {
 		b.anotherLeader(leader)
 		b.must(b.Resume(leader))
 	}
-	roll := func(b *brokers, _ int) { b.roll() }
+	roll := func(b *brokers, _ int) { b.Roll(b.tb) }
 	for _, c := range []struct {
 		name    string
 		lease   time.Duration

@@ -53,6 +53,13 @@ func startReal(t testing.TB) *brokers {
 	return &brokers{c, site{t, c.Seeds(), fresh("elections"), loopback}}
 }
 
+func (b *brokers) must(err error) {
+	b.tb.Helper()
+	if err != nil {
+		b.tb.Error(err)
+	}
+}
+
 func (b *brokers) context() context.Context { return within(b.tb) }
 
 // create writes the first value of a cell. Brokers that have just started may need several

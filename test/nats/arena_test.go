@@ -123,3 +123,13 @@ func (a *arena) openOver(js jetstream.JetStream, opts ...natskv.Option) *natskv.
 	a.tb.Cleanup(func() { a.must(s.Close()) })
 	return s
 }
+
+// roll restarts all servers gracefully, one after another, each when no copy is behind.
+func (a *arena) roll() {
+	a.tb.Helper()
+	for _, s := range a.Servers {
+		a.must(s.Stop())
+		a.must(s.Start())
+		a.whole()
+	}
+}

@@ -17,12 +17,12 @@ import (
 // are left when the leader of the bucket's stream is down, and all three after a restart. It runs
 // alone, because it counts goroutines.
 func TestConformance(t *testing.T) {
-	for _, f := range faults() {
-		t.Run("leader "+f.name, func(t *testing.T) {
+	for _, f := range natsd.Falls() {
+		t.Run("leader "+f.Name, func(t *testing.T) {
 			soak(t)
 			a := newArena(t)
 			fallen := a.leader()
-			f.fall(a, fallen)
+			a.must(f.Fall(a.Cluster, fallen))
 			a.conform(t, a.Others(fallen))
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
 const (
@@ -29,17 +30,17 @@ const (
 // test/bench measures it. Here no leader may be lost that could have written in time.
 func TestLeadersOutliveFaults(t *testing.T) {
 	soak(t)
-	for _, f := range faults() {
+	for _, f := range natsd.Falls() {
 		for whose, leads := range map[string]bool{"leader": true, "another": false} {
-			t.Run(whose+" "+f.name, func(t *testing.T) {
+			t.Run(whose+" "+f.Name, func(t *testing.T) {
 				outlive(t, func(a *arena) {
 					victim := a.leader()
 					if !leads {
 						victim = a.Others(victim)[0]
 					}
-					f.fall(a, victim)
+					a.must(f.Fall(a.Cluster, victim))
 					time.Sleep(away)
-					f.rise(a, victim)
+					a.must(f.Rise(a.Cluster, victim))
 					a.whole()
 				})
 			})
@@ -71,14 +72,14 @@ func outlive(t *testing.T, happen func(*arena)) {
 // comes.
 func TestShortLeasesAreSafe(t *testing.T) {
 	soak(t)
-	for _, f := range faults() {
-		t.Run("leader "+f.name, func(t *testing.T) {
+	for _, f := range natsd.Falls() {
+		t.Run("leader "+f.Name, func(t *testing.T) {
 			a := newArena(t)
 			r := a.reign(2*time.Second, asking.ByTerm, a.open)
 			victim := a.leader()
-			f.fall(a, victim)
+			a.must(f.Fall(a.Cluster, victim))
 			time.Sleep(away / 2)
-			f.rise(a, victim)
+			a.must(f.Rise(a.Cluster, victim))
 			a.whole()
 			r.led()
 			r.safe()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
@@ -26,7 +27,7 @@ func TestRealCarelessServerElectsNobody(t *testing.T) {
 		defer cancel()
 		reports := make(chan string)
 		for _, id := range []string{"a", "b"} {
-			e, err := tenure.New(realStore(t, url, bucket), "billing", tenure.Config{ID: id, OnEvent: func(ev tenure.Event) {
+			e, err := tenure.New(s3d.NewStore(t, url, bucket), "billing", tenure.Config{ID: id, OnEvent: func(ev tenure.Event) {
 				if errors.Is(ev.Cause, tenure.ErrUnfit) {
 					select {
 					case reports <- id:
@@ -52,22 +53,25 @@ func TestRealCarelessServerElectsNobody(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}
-		if e, err := realStore(t, url, bucket).Read(wait.Context(t), "billing"); err != nil || !e.Absent() {
+		if e, err := s3d.NewStore(t, url, bucket).Read(wait.Context(t), "billing"); err != nil || !e.Absent() {
 			t.Errorf("the cell holds %q (%v)", e.Value, err)
 		}
 	})
 }
 
+// contenders is the number of processes that write at once.
+const contenders = 16
+
 // TestRealFirstWritesOfManyProcesses: they check at once, and none takes the others for a fault of
 // the server.
 func TestRealFirstWritesOfManyProcesses(t *testing.T) {
-	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
+	eachReal(t, s3d.Sound(), func(t *testing.T, server *s3d.Server) {
 		urls := server.URLs()
 		for range 20 {
 			bucket := server.Bucket(t)
 			var all sync.WaitGroup
-			for i := range realClients {
-				store := realStore(t, urls[i%len(urls)], bucket)
+			for i := range contenders {
+				store := s3d.NewStore(t, urls[i%len(urls)], bucket)
 				all.Go(func() {
 					if _, err := store.CompareAndSwap(wait.Context(t), fmt.Sprint("cell", i), "", []byte("value")); err != nil {
 						t.Error(err)
@@ -75,9 +79,9 @@ func TestRealFirstWritesOfManyProcesses(t *testing.T) {
 				})
 			}
 			all.Wait()
-			keys, err := realStore(t, urls[0], bucket).Keys(wait.Context(t))
-			if err != nil || len(keys) != realClients {
-				t.Errorf("%d elections are listed, of %d (%v)", len(keys), realClients, err)
+			keys, err := s3d.NewStore(t, urls[0], bucket).Keys(wait.Context(t))
+			if err != nil || len(keys) != contenders {
+				t.Errorf("%d elections are listed, of %d (%v)", len(keys), contenders, err)
 			}
 		}
 	})
@@ -86,8 +90,8 @@ func TestRealFirstWritesOfManyProcesses(t *testing.T) {
 // TestRealLongNames: a server holds the longest names that the driver accepts, and the driver
 // refuses longer ones itself.
 func TestRealLongNames(t *testing.T) {
-	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
-		store := realStore(t, server.URLs()[0], server.Bucket(t))
+	eachReal(t, s3d.Sound(), func(t *testing.T, server *s3d.Server) {
+		store := s3d.NewStore(t, server.URLs()[0], server.Bucket(t))
 		long := func(parts, bytes int) string {
 			return strings.Repeat(strings.Repeat("p", 255)+"/", parts) + strings.Repeat("k", bytes)
 		}
@@ -104,6 +108,31 @@ func TestRealLongNames(t *testing.T) {
 			var wrong *tenure.ConfigError
 			if !errors.As(err, &wrong) || wrong.Field != "Name" || !strings.Contains(err.Error(), "of at most 255") {
 				t.Errorf("%d bytes: %v", len(name), err)
+			}
+		}
+	})
+}
+
+// TestRealPaths: if "a" is a file, "a/b" cannot exist. That must not look like another candidate's
+// success, and must harm neither.
+func TestRealPaths(t *testing.T) {
+	eachReal(t, []s3d.Kind{s3d.Versity}, func(t *testing.T, server *s3d.Server) {
+		ctx, store := wait.Context(t), s3d.NewStore(t, server.URLs()[0], server.Bucket(t))
+		for _, pair := range [][2]string{{"file", "file/below"}, {"folder/file", "folder"}} {
+			version, err := store.CompareAndSwap(ctx, pair[0], "", []byte("first"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, err := store.Read(ctx, pair[1]); err != nil || !e.Absent() {
+				t.Errorf("%q beside %q holds %q (%v), want nothing", pair[1], pair[0], e.Value, err)
+			}
+			_, err = store.CompareAndSwap(ctx, pair[1], "", []byte("second"))
+			t.Logf("%q beside %q: %v", pair[1], pair[0], err)
+			if err == nil || errors.Is(err, driver.ErrConflict) {
+				t.Errorf("%q beside %q: %v, want an error that is no conflict", pair[1], pair[0], err)
+			}
+			if e, err := store.Read(ctx, pair[0]); err != nil || e.Version != version {
+				t.Errorf("%q holds %q now (%v)", pair[0], e.Value, err)
 			}
 		}
 	})

@@ -48,7 +48,7 @@ func mistakes() []mistake {
 func TestRealMistakes(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity, s3d.MinIO}, func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
-		right := realStore(t, url, bucket)
+		right := s3d.NewStore(t, url, bucket)
 		version, err := right.CompareAndSwap(wait.Context(t), "cell", "", []byte("precious"))
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func (m mistake) make(t *testing.T, url, bucket string, version driver.Version) 
 	if m.change != nil {
 		change = append(change, m.change)
 	}
-	store := realStore(t, url, bucket, change...)
+	store := s3d.NewStore(t, url, bucket, change...)
 	_, err := store.Read(wait.Context(t), "cell")
 	m.judge(t, "read", err)
 	_, err = store.CompareAndSwap(wait.Context(t), "cell", version, []byte("swapped"))
@@ -113,7 +113,7 @@ func TestRealForeignObject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store := realStore(t, url, bucket)
+		store := s3d.NewStore(t, url, bucket)
 		before, err := store.Read(wait.Context(t), "billing")
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 // TestRealInspectPasses: users ignore a warning that always appears.
 func TestRealInspectPasses(t *testing.T) {
-	eachReal(t, soundServers(), func(t *testing.T, server *s3d.Server) {
+	eachReal(t, s3d.Sound(), func(t *testing.T, server *s3d.Server) {
 		for _, f := range inspectReal(t, server) {
 			t.Log(f)
 			if f.Severity == driver.Unsafe {
@@ -49,7 +49,7 @@ func TestRealInspectWarns(t *testing.T) {
 func inspectReal(t *testing.T, server *s3d.Server) []driver.Finding {
 	t.Helper()
 	bucket := server.Bucket(t)
-	found, err := realStore(t, server.URLs()[0], bucket).Inspect(wait.Context(t), 15*time.Second)
+	found, err := s3d.NewStore(t, server.URLs()[0], bucket).Inspect(wait.Context(t), 15*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func leavesNothing(t *testing.T, server *s3d.Server, bucket string) {
 // a race shows the fault.
 func sequentially(t *testing.T, server *s3d.Server) {
 	t.Helper()
-	ctx, store := wait.Context(t), realStore(t, server.URLs()[0], server.Bucket(t))
+	ctx, store := wait.Context(t), s3d.NewStore(t, server.URLs()[0], server.Bucket(t))
 	first, err := store.CompareAndSwap(ctx, "cell", "", []byte("first"))
 	if err != nil {
 		t.Fatalf("create: %v", err)

@@ -21,7 +21,7 @@ func TestRealCheckRights(t *testing.T) {
 	eachReal(t, s3d.Kinds(), func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
 		putReal(t, url, bucket, "cell", "precious")
-		store := realStore(t, url, bucket)
+		store := s3d.NewStore(t, url, bucket)
 		before, err := store.Read(wait.Context(t), "cell")
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func putReal(t *testing.T, url, bucket, key, value string) {
 func TestRealLeastRights(t *testing.T) {
 	eachReal(t, []s3d.Kind{s3d.Versity}, func(t *testing.T, server *s3d.Server) {
 		bucket, url := server.Bucket(t), server.URLs()[0]
-		store := realStore(t, url, bucket, s3d.As(s3d.Stranger, s3d.StrangerSecret))
+		store := s3d.NewStore(t, url, bucket, s3d.As(s3d.Stranger, s3d.StrangerSecret))
 		allow(t, url, bucket, "elections/billing")
 		if err := store.CheckRights(wait.Context(t), "elections/billing"); !deniedCheck(err) {
 			t.Errorf("the check of rights: %v", err)

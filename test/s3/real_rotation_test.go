@@ -18,7 +18,7 @@ func TestRealRotation(t *testing.T) {
 		(&rotation.Play{
 			Args:  []string{"--store", "s3://" + bucket + "?endpoint=" + url + "&region=" + s3d.Region},
 			Env:   []string{"AWS_SHARED_CREDENTIALS_FILE=" + file, "AWS_CONFIG_FILE=" + file + ".none"},
-			Store: realStore(t, url, bucket),
+			Store: s3d.NewStore(t, url, bucket),
 			Accept: func(secret string) {
 				if err := server.Rekey(wait.Context(t), secret); err != nil {
 					t.Fatal(err)

@@ -4,15 +4,11 @@ package s3
 
 import (
 	"flag"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/tenure-go/tenure/driver/s3object"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
 
@@ -50,9 +46,6 @@ func wanted(t *testing.T) []s3d.Kind {
 	return kinds
 }
 
-// soundServers returns the servers on which elections can be held.
-func soundServers() []s3d.Kind { return []s3d.Kind{s3d.Versity, s3d.Versity2, s3d.MinIO} }
-
 // eachReal runs a test on each of these servers that is wanted, one after another.
 func eachReal(t *testing.T, kinds []s3d.Kind, run func(*testing.T, *s3d.Server)) {
 	t.Helper()
@@ -65,32 +58,3 @@ func eachReal(t *testing.T, kinds []s3d.Kind, run func(*testing.T, *s3d.Server))
 		t.Run(string(k), func(t *testing.T) { run(t, s3d.Start(t, k)) })
 	}
 }
-
-// realStore returns a store over its own client, as another process has one.
-func realStore(t testing.TB, url, bucket string, change ...func(*s3.Options)) *s3object.Store {
-	t.Helper()
-	// Idle connections cost goroutines here and in the relay. These must not count as goroutines of
-	// calls that hang.
-	transport := &http.Transport{MaxIdleConnsPerHost: 4}
-	t.Cleanup(transport.CloseIdleConnections)
-	change = append([]func(*s3.Options){func(o *s3.Options) { o.HTTPClient = &http.Client{Transport: transport} }}, change...)
-	store, err := s3object.New(s3d.Client(url, change...), bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
-}
-
-// realRelay returns a connection to a server that can be cut.
-func realRelay(t testing.TB, url string) (*relay.Relay, string) {
-	t.Helper()
-	r, err := relay.New(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	_, address, _ := strings.Cut(r.URL(), "://")
-	return r, "http://" + address
-}
-
-func lastOf(urls []string) string { return urls[len(urls)-1] }

@@ -27,10 +27,10 @@ var ledgers = map[string]func(t testing.TB) ledger{
 		return ledger{db, sqlstore.Postgres(), "INSERT INTO entries (term) VALUES ($1)", "SELECT pg_sleep(0.1)"}
 	},
 	"mariadb": func(t testing.TB) ledger {
-		s := startMariaDB(t)
-		db := s.pool(t)
+		s := sqld.MariaDBSite(t)
+		db := s.Pool(t)
 		run(t, db, "CREATE TABLE entries (id bigint AUTO_INCREMENT PRIMARY KEY, term bigint)")
-		return ledger{db, s.dialect, "INSERT INTO entries (term) VALUES (?)", "DO sleep(0.1)"}
+		return ledger{db, s.Dialect, "INSERT INTO entries (term) VALUES (?)", "DO sleep(0.1)"}
 	},
 	"sqlite": sqliteLedger,
 }

@@ -173,8 +173,8 @@ func TestRealTwinsAreTwoEras(t *testing.T) {
 // TestRealEditedRow: a value that was edited is unproven, and foreign bytes are kept.
 func TestRealEditedRow(t *testing.T) {
 	eachSite(t, func(t *testing.T, s site) {
-		db := s.pool(t)
-		store := open(t, db, s.dialect)
+		db := s.Pool(t)
+		store := open(t, db, s.Dialect)
 		_, err := store.CompareAndSwap(t.Context(), "billing", "", []byte("value"))
 		must(t, err)
 		if e, err := store.Read(t.Context(), "billing"); err != nil || e.Unproven {
@@ -211,24 +211,23 @@ type dumped interface {
 // TestRealRestoredTable: while a table is restored from a dump of a former term, the leader steps
 // down. Then a member leads again, in a higher term.
 func TestRealRestoredTable(t *testing.T) {
-	databases := map[string]string{"postgres": "postgres", "mariadb": "elections"}
-	for name, database := range databases {
-		t.Run(name, func(t *testing.T) {
+	for database, start := range map[string]func(testing.TB) sqld.Site{"postgres": sqld.PostgresSite, "elections": mariaDB} {
+		t.Run(database, func(t *testing.T) {
 			t.Parallel()
-			s := sites[name](t)
-			open(t, s.pool(t), s.dialect)
-			server := s.server.(dumped)
+			s := start(t)
+			open(t, s.Pool(t), s.Dialect)
+			server := s.Server.(dumped)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			first, end := context.WithCancel(ctx)
-			former := joins(t, first, over(t, s.pool(t), s.dialect), tenure.Config{ID: "former", Lease: time.Second})
+			former := joins(t, first, over(t, s.Pool(t), s.Dialect), tenure.Config{ID: "former", Lease: time.Second})
 			<-former.leads
 			dump := server.Dump(t, database) // it shows that "former" leads
 			end()
 			<-former.gone
-			leader := joins(t, ctx, over(t, s.pool(t), s.dialect), tenure.Config{ID: "leader", Lease: time.Second})
+			leader := joins(t, ctx, over(t, s.Pool(t), s.Dialect), tenure.Config{ID: "leader", Lease: time.Second})
 			lost := <-leader.leads
-			next := joins(t, ctx, over(t, s.pool(t), s.dialect), tenure.Config{ID: "next", Lease: time.Second})
+			next := joins(t, ctx, over(t, s.Pool(t), s.Dialect), tenure.Config{ID: "next", Lease: time.Second})
 			server.Restore(t, database, dump)
 			<-lost.Context().Done()
 			if cause := context.Cause(lost.Context()); !errors.Is(cause, tenure.ErrRegressed) && !errors.Is(cause, tenure.ErrRemade) {

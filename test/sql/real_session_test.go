@@ -18,16 +18,16 @@ import (
 // there, whichever expression names the era.
 func TestRealUnsafeSessionsAreRefused(t *testing.T) {
 	t.Parallel()
-	site := startMariaDB(t)
+	site := sqld.MariaDBSite(t)
 	for name, era := range map[string][]sqlstore.Option{"the dialect": nil, "the program": {sqlstore.WithEra("'mine'")}} {
 		for _, leak := range []string{
 			"BEGIN", "SET SESSION autocommit = 0", "SET SESSION completion_type = 1",
 			"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
 		} {
 			key := leak + ", era of " + name
-			db := site.pool(t)
+			db := site.Pool(t)
 			db.SetMaxOpenConns(1)
-			s := open(t, db, site.dialect, era...)
+			s := open(t, db, site.Dialect, era...)
 			v, err := s.CompareAndSwap(t.Context(), key, "", []byte("first"))
 			must(t, err)
 			run(t, db, leak)
@@ -37,7 +37,7 @@ func TestRealUnsafeSessionsAreRefused(t *testing.T) {
 			if _, err := s.CompareAndSwap(t.Context(), key, v, []byte("second")); err == nil {
 				t.Errorf("a write after %s is acknowledged", key)
 			}
-			if e, err := open(t, site.pool(t), site.dialect, era...).Read(t.Context(), key); err != nil || string(e.Value) != "first" {
+			if e, err := open(t, site.Pool(t), site.Dialect, era...).Read(t.Context(), key); err != nil || string(e.Value) != "first" {
 				t.Errorf("after %s others read %q, %v", key, e.Value, err)
 			}
 		}
@@ -48,10 +48,10 @@ func TestRealUnsafeSessionsAreRefused(t *testing.T) {
 // the same name there.
 func TestRealSessionInAnotherDatabase(t *testing.T) {
 	t.Parallel()
-	site := startMariaDB(t)
-	db := site.pool(t)
+	site := sqld.MariaDBSite(t)
+	db := site.Pool(t)
 	db.SetMaxOpenConns(1)
-	s := open(t, db, site.dialect)
+	s := open(t, db, site.Dialect)
 	v, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
 	must(t, err)
 	before, err := s.Read(t.Context(), "k")

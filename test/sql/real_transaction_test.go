@@ -79,14 +79,14 @@ func TestRealWriteInAnOpenTransaction(t *testing.T) {
 // one, so an older term could go on to commit.
 func TestRealFenceInAnOpenTransaction(t *testing.T) {
 	t.Parallel()
-	p, m := sqld.StartPostgres(t), startMariaDB(t)
+	p, m := sqld.StartPostgres(t), sqld.MariaDBSite(t)
 	held, _ := term(t, 7, time.Minute)
 	for name, c := range map[string]struct {
 		db      *sql.DB
 		dialect sqlstore.Dialect
 	}{
 		"postgres": {forgetful(t, p, "postgres"), sqlstore.Postgres()},
-		"mariadb":  {m.pool(t), sqlstore.MySQL()},
+		"mariadb":  {m.Pool(t), sqlstore.MySQL()},
 	} {
 		c.db.SetMaxOpenConns(1)
 		_, err := sqlstore.OpenFence(t.Context(), held, c.db, c.dialect, sqlstore.FenceCreate(), sqlstore.FenceName("made"))
@@ -160,7 +160,7 @@ var saboteurs = map[string]map[string][]string{
 // was written.
 func TestRealChangedWritesAreNotConfirmed(t *testing.T) {
 	t.Parallel()
-	p, m := sqld.StartPostgres(t), startMariaDB(t)
+	p, m := sqld.StartPostgres(t), sqld.MariaDBSite(t)
 	for name, objects := range saboteurs {
 		for what, statements := range objects {
 			var db *sql.DB
@@ -169,7 +169,7 @@ func TestRealChangedWritesAreNotConfirmed(t *testing.T) {
 				run(t, p.Open(t, "postgres", "postgres"), "DROP DATABASE IF EXISTS app", "CREATE DATABASE app")
 				db = p.Open(t, "postgres", "app")
 			} else {
-				db, dialect = m.pool(t), sqlstore.MySQL()
+				db, dialect = m.Pool(t), sqlstore.MySQL()
 				run(t, db, "DROP TABLE IF EXISTS tenure")
 			}
 			s := open(t, db, dialect)

@@ -62,11 +62,16 @@ func begin() (*Cluster, error) {
 func Tests(m *testing.M) {
 	Main()
 	code := m.Run()
+	End()
+	os.Exit(code)
+}
+
+// End ends the cluster of Shared.
+func End() {
 	if shared.c != nil {
 		shared.c.Kill()
 	}
 	_ = os.RemoveAll(shared.dir)
-	os.Exit(code)
 }
 
 // Mend undoes the faults of servers and routes, and waits until the cluster is ready again.

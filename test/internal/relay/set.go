@@ -40,6 +40,21 @@ func (all Set) Cut(lossy bool) (end func()) {
 	return func() { all.each(heal) }
 }
 
+// Blackhole, Mute, Hold, Release and Heal do to each relay what they do to one.
+func (all Set) Blackhole() { all.each((*Relay).Blackhole) }
+
+// Mute is described at Blackhole.
+func (all Set) Mute() { all.each((*Relay).Mute) }
+
+// Hold is described at Blackhole.
+func (all Set) Hold() { all.each((*Relay).Hold) }
+
+// Release is described at Blackhole.
+func (all Set) Release() { all.each((*Relay).Release) }
+
+// Heal is described at Blackhole.
+func (all Set) Heal() { all.each((*Relay).Heal) }
+
 // Close ends all relays.
 func (all Set) Close() { all.each((*Relay).Close) }
 

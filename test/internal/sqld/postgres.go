@@ -38,8 +38,8 @@ func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	return started(t, p, err)
 }
 
-// settle gives the server its directory. PostgreSQL has a process for each connection. It is stopped
-// without waiting for the clients.
+// settle gives the server its directory. PostgreSQL has a process for each connection. A stop does
+// not wait for the clients.
 func (p *Postgres) settle(begin func(dir string) error) error {
 	p.Family, p.StopBy = true, os.Interrupt
 	return p.server.settle("postgres", "pgx", func() string { return p.DSN("postgres", "postgres") }, begin)

@@ -69,11 +69,16 @@ func (c *Cluster) healed() (err error) {
 // Main runs the tests of a package and then ends the cluster of Shared.
 func Main(m *testing.M) {
 	code := m.Run()
+	End()
+	os.Exit(code)
+}
+
+// End ends the cluster of Shared.
+func End() {
 	if shared.c != nil {
 		_ = shared.c.End()
 	}
 	_ = os.RemoveAll(shared.dir)
-	os.Exit(code)
 }
 
 // show logs the end of each broker's log, if the test failed.

@@ -1,0 +1,132 @@
+// Package rig defines how tests run the servers of a store, so that a test which holds for every
+// store is written once. Package stores has these tests and the list of rigs. Each server's package
+// has its rig: natsd, s3d, sqld and kafkad.
+package rig
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/test/internal/history"
+)
+
+// Rig is one store on one kind of server.
+type Rig struct {
+	// Name is that of the subtests: TestRegister/NAME.
+	Name string
+	// Soak leaves the rig out in the short pass. SoakElections leaves out only its elections.
+	Soak, SoakElections bool
+	// Start starts the servers for the length of a test, or returns those that the tests of the
+	// process share. The place for elections on them exists and is empty. Calm tests make no faults:
+	// their stores wait as long as a busy machine needs, and repeat what a server refuses although
+	// nothing is wrong.
+	Start func(t testing.TB, calm bool) Site
+	// Clients is the number of clients that contend for a cell, and Attention how long each waits for
+	// an answer: far less than a pause. The defaults are 8, and a quarter of a second.
+	Clients   int
+	Attention time.Duration
+	// Rules say how far the servers deviate from one register, also without a fault.
+	Rules history.Rules
+}
+
+// Site is a store on running servers.
+type Site interface {
+	// Open opens the store as candidate n does in a process of its own: over its own connections,
+	// which pass its own relays. The way is nil if there is no network.
+	Open(t testing.TB, n int) (driver.Store, Way)
+	// Kit returns an operator's actions, and what the conformance kit needs to know of the store:
+	// all of drivertest.Harness except Store, Peer and Cut. Actions that the store does not have are
+	// nil.
+	Kit(t testing.TB) drivertest.Harness
+	// Faults returns the faults of the servers.
+	Faults() []Fault
+}
+
+// Way is the network between one candidate and the servers: a relay, or one to each server.
+type Way interface {
+	// Blackhole swallows all bytes, and Mute those from the servers, until Heal.
+	Blackhole()
+	Mute()
+	Heal()
+	// Hold keeps all bytes until Release.
+	Hold()
+	Release()
+}
+
+// Fault is a fault of servers while clients contend for a cell, and its end.
+type Fault struct {
+	Name, Why string
+	// Strike makes the fault and undoes it. It is called again and again, until enough has happened.
+	// It returns soon when the context ends, with the fault undone.
+	Strike func(ctx context.Context, t testing.TB, rng *rand.Rand)
+	// Least is the shortest time for which clients run.
+	Least time.Duration
+	// Unknowns is the number of operations with an unknown outcome without which the run proves
+	// nothing.
+	Unknowns int
+	// Rules are added to those of the rig.
+	Rules history.Rules
+	// Quick faults also run in the short pass.
+	Quick bool
+}
+
+// Server is a server process, which keeps its files and ports.
+type Server interface {
+	Start() error
+	Stop() error
+	Kill() error
+	Pause() error
+	Resume() error
+}
+
+// Attention is the default of Rig.Attention.
+const Attention = 250 * time.Millisecond
+
+// Of returns the faults of a single server that answers again soon after its start. Pick returns the
+// one to hit.
+func Of(pick func(*rand.Rand) Server, clients int) []Fault {
+	do := func(fall, rise func(Server) error, lasts time.Duration) func(context.Context, testing.TB, *rand.Rand) {
+		return func(ctx context.Context, t testing.TB, rng *rand.Rand) {
+			// Clients work before and after the fault, so that there is something to lose.
+			Sleep(ctx, time.Duration(200+rng.IntN(400))*time.Millisecond)
+			s := pick(rng)
+			Must(t, fall(s))
+			Sleep(ctx, lasts)
+			Must(t, rise(s))
+		}
+	}
+	return []Fault{
+		{
+			Name: "killed", Why: "a server that is killed keeps what it has acknowledged", Strike: do(Server.Kill, Server.Start, 0),
+			Least: 4 * time.Second, Unknowns: clients, Quick: true,
+		},
+		{
+			Name: "stopped", Why: "a server that shuts down answers no write that it forgets", Strike: do(Server.Stop, Server.Start, 0),
+			Least: 2 * time.Second, Unknowns: 1, Quick: true,
+		},
+		{
+			Name: "paused", Why: "a server that goes on after a pause carries out what was given up long ago",
+			Strike: do(Server.Pause, Server.Resume, 2*Attention), Least: 4 * time.Second, Unknowns: clients, Quick: true,
+		},
+	}
+}
+
+// Sleep waits, but not longer than the context.
+func Sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// Must stops a test that cannot go on.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
