@@ -30,8 +30,8 @@ func One() rig.Rig {
 	}}
 }
 
-// Three is a bucket with three replicas. A write may be refused because of another one that is still
-// on its way to the replicas.
+// Three is a bucket with three replicas. A write may be refused because of another one that is
+// still on its way to the replicas.
 func Three() rig.Rig {
 	start := func(t testing.TB, calm bool) rig.Site {
 		c := Shared(t)
@@ -217,9 +217,9 @@ type Fall struct {
 	believes bool
 }
 
-// rules are those of a cluster. A server that believes that it leads still answers reads from its own
-// copy. It refuses a write, or keeps it unacknowledged, while another server that also receives the
-// write applies it.
+// rules are those of a cluster. A server that believes that it leads still answers reads from its
+// own copy. It refuses a write, or keeps it unacknowledged, while another server that also receives
+// the write applies it.
 func (f Fall) rules() history.Rules { return history.Rules{Replayed: f.believes, Stale: f.believes} }
 
 // Falls returns the faults of one server of a cluster.

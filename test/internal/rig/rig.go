@@ -21,12 +21,12 @@ type Rig struct {
 	// Soak leaves the rig out in the short pass. SoakElections leaves out only its elections.
 	Soak, SoakElections bool
 	// Start starts the servers for the length of a test, or returns those that the tests of the
-	// process share. The place for elections on them exists and is empty. Calm tests make no faults:
-	// their stores wait as long as a busy machine needs, and repeat what a server refuses although
-	// nothing is wrong.
+	// process share. The place for elections on them exists and is empty. Calm tests make no
+	// faults: their stores wait as long as a busy machine needs, and repeat what a server refuses
+	// although nothing is wrong.
 	Start func(t testing.TB, calm bool) Site
-	// Clients is the number of clients that contend for a cell, and Attention how long each waits for
-	// an answer: far less than a pause. The defaults are 8, and a quarter of a second.
+	// Clients is the number of clients that contend for a cell, and Attention how long each waits
+	// for an answer: far less than a pause. The defaults are 8, and a quarter of a second.
 	Clients   int
 	Attention time.Duration
 	// Rules say how far the servers deviate from one register, also without a fault.
@@ -39,8 +39,8 @@ type Site interface {
 	// which pass its own relays. The way is nil if there is no network.
 	Open(t testing.TB, n int) (driver.Store, Way)
 	// Kit returns an operator's actions, and what the conformance kit needs to know of the store:
-	// all of drivertest.Harness except Store, Peer and Cut. Actions that the store does not have are
-	// nil.
+	// all of drivertest.Harness except Store, Peer and Cut. Actions that the store does not have
+	// are nil.
 	Kit(t testing.TB) drivertest.Harness
 	// Faults returns the faults of the servers.
 	Faults() []Fault
@@ -60,8 +60,8 @@ type Way interface {
 // Fault is a fault of servers while clients contend for a cell, and its end.
 type Fault struct {
 	Name, Why string
-	// Strike makes the fault and undoes it. It is called again and again, until enough has happened.
-	// It returns soon when the context ends, with the fault undone.
+	// Strike makes the fault and undoes it. It is called again and again, until enough has
+	// happened. It returns soon when the context ends, with the fault undone.
 	Strike func(ctx context.Context, t testing.TB, rng *rand.Rand)
 	// Least is the shortest time for which clients run.
 	Least time.Duration
@@ -86,8 +86,8 @@ type Server interface {
 // Attention is the default of Rig.Attention.
 const Attention = 250 * time.Millisecond
 
-// Of returns the faults of a single server that answers again soon after its start. Pick returns the
-// one to hit.
+// Of returns the faults of a single server that answers again soon after its start. Pick returns
+// the one to hit.
 func Of(pick func(*rand.Rand) Server, clients int) []Fault {
 	do := func(fall, rise func(Server) error, lasts time.Duration) func(context.Context, testing.TB, *rand.Rand) {
 		return func(ctx context.Context, t testing.TB, rng *rand.Rand) {

@@ -95,7 +95,8 @@ func (s *site) Faults() []rig.Fault {
 	strike := func(ofLeader bool, fall, rise func(*Cluster, int) error, lasts time.Duration) func(context.Context, testing.TB, *rand.Rand) {
 		return func(ctx context.Context, t testing.TB, _ *rand.Rand) {
 			rig.Sleep(ctx, time.Second)
-			rig.Must(t, s.Complete(wait.Context(t))) // otherwise a killed broker may have the one copy that counts
+			// Otherwise a killed broker may have the one copy that counts.
+			rig.Must(t, s.Complete(wait.Context(t)))
 			n := s.Leader(t, s.topic, 0)
 			if !ofLeader {
 				n = n%Brokers + 1
