@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Journal keeps what several processes report, in the order of arrival, and lets others wait for it.
-// Stamps in the entries may have another order. The zero Journal is empty. Several goroutines may
-// use it.
+// Journal keeps what several processes report, in the order of arrival, and lets others wait for
+// it. Stamps in the entries may have another order. The zero Journal is empty. Several goroutines
+// may use it.
 type Journal[E any] struct {
 	mu     sync.Mutex
 	all    []E
