@@ -36,7 +36,8 @@ func twoClusters(t *testing.T, opts ...natskv.Option) (s *natskv.Store, first, s
 	}
 	nc := natsnet.Connect(t, strings.Join(urls, ","), nats.DontRandomize())
 	s = openStore(t, natsnet.JetStream(t, nc), "ELECTIONS", opts...)
-	time.Sleep(3 * identity.ClockSkew) // the store has known its bucket for longer than clocks may differ
+	// The store has then known its bucket for longer than clocks may differ.
+	time.Sleep(3 * identity.ClockSkew)
 	sides[0].read(s, testKey)
 	return s, sides[0], sides[1]
 }

@@ -40,7 +40,7 @@ func (all Set) Cut(lossy bool) (end func()) {
 	return func() { all.each(heal) }
 }
 
-// Blackhole, Mute, Hold, Release and Heal do to each relay what they do to one.
+// Blackhole does to each relay what it does to one. So do Mute, Hold, Release and Heal.
 func (all Set) Blackhole() { all.each((*Relay).Blackhole) }
 
 // Mute is described at Blackhole.

@@ -28,7 +28,8 @@ func newServer(ctx context.Context, g program, p place) (*server, error) {
 	}
 	s := &server{program: g, place: p}
 	s.Name = g.tool.name + " at " + p.address
-	s.Command, s.Env, s.Dir = append(command, g.args(p)...), g.environ(p), p.dir
+	command = append(command, g.args(p)...)
+	s.Command, s.Env, s.Dir = command, g.environ(p), p.dir
 	s.Log = filepath.Join(p.dir, fmt.Sprintf("%s-%d.log", g.tool.name, p.port))
 	return s, nil
 }
