@@ -38,6 +38,7 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 	}
 	bad := tenure.Config{ID: strings.Repeat("x", 300), Lease: 2 * time.Hour, Tuning: tenure.Tuning{Splay: -time.Second, Retry: []time.Duration{0, -1}}}
 	_, atNew := tenure.New(store, "", bad)
+	atCheck := bad.Check(store, "")
 	_, atNewGroup := tenure.NewGroup(store, bad)
 	_, ofGroup := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Priority = 1 }).Election("", &manualNominator{})
 	bad.ID = ""
@@ -46,6 +47,7 @@ func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 		fields []string
 	}{
 		"New":              {atNew, []string{"Name", "ID", "Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
+		"Check":            {atCheck, []string{"Name", "ID", "Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
 		"NewGroup":         {atNewGroup, []string{"ID", "Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
 		"Group.Election":   {ofGroup, []string{"Name", "Priority"}},
 		"Reconfigure":      {e.Reconfigure(func(c *tenure.Config) { *c = bad }), []string{"Lease", "Tuning.Splay", "Tuning.Retry[1]"}},

@@ -13,15 +13,25 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 )
 
+// Check returns the error that New returns for an election of this name on a store with these
+// limits, so a program can check its settings before it opens the store. The limits may also be a
+// driver.LeaseLimiter.
+func (c Config) Check(limits driver.Bounded, name string) error {
+	able := driver.Abilities{Bounded: limits}
+	able.LeaseLimiter, _ = limits.(driver.LeaseLimiter)
+	full := c.withDefaults()
+	return full.validate(able, name, &c)
+}
+
 // validate returns all problems of the given Config and the name at once.
-func (c *Config) validate(store driver.Store, name string, given *Config) error {
-	return invalid(name, checkName(store, name), c.check(store, given), c.checkNomination())
+func (c *Config) validate(able driver.Abilities, name string, given *Config) error {
+	return invalid(name, checkName(able, name), c.check(able, given), c.checkNomination())
 }
 
 // check returns all problems of the given Config but those of nomination. It leaves out those that
 // follow from another problem, or from a default.
-func (c *Config) check(store driver.Store, given *Config) problems {
-	timing := slices.Concat(c.checkLease(store), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
+func (c *Config) check(able driver.Abilities, given *Config) problems {
+	timing := slices.Concat(c.checkLease(able), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
 	if len(timing) == 0 {
 		timing = slices.Concat(c.checkMargin(), between("Tuning.PollStable", c.Tuning.PollStable, c.Tuning.Poll, time.Hour), c.checkRetry(c.Tuning.Renew))
 	}
@@ -54,8 +64,8 @@ func (c *Config) checkLimits() (found problems) {
 	return found
 }
 
-func (c *Config) checkLease(store driver.Store) problems {
-	able, most := driver.AbilitiesOf(store), MaxLease
+func (c *Config) checkLease(able driver.Abilities) problems {
+	most := MaxLease
 	if able.LeaseLimiter != nil {
 		most = min(most, able.LeaseLimiter.MaxLease())
 	}
@@ -237,11 +247,11 @@ func invalid(name string, found ...problems) error {
 	return nil
 }
 
-func checkName(store driver.Store, name string) problems {
+func checkName(able driver.Abilities, name string) problems {
 	if name == "" {
 		return problem(fieldName, name, "is empty", "")
 	}
-	if err := driver.AbilitiesOf(store).CheckKey(name); err != nil {
+	if err := able.CheckKey(name); err != nil {
 		what := fmt.Sprintf("cannot be a key of the store: %v", err)
 		return problems{&ConfigError{Field: fieldName, Value: name, Problem: what, cause: err}}
 	}

@@ -28,7 +28,7 @@ func New(store driver.Store, name string, cfg Config) (*Election, error) {
 		return nil, errNoStore
 	}
 	full := cfg.withDefaults()
-	if err := full.validate(store, name, &cfg); err != nil {
+	if err := full.validate(driver.AbilitiesOf(store), name, &cfg); err != nil {
 		return nil, err
 	}
 	f := newShared(store, &cfg, &full)

@@ -74,7 +74,7 @@ func NewGroup(store driver.Store, cfg Config) (*Group, error) {
 		return nil, errNoStore
 	}
 	full := cfg.withDefaults()
-	found := full.check(store, &cfg)
+	found := full.check(driver.AbilitiesOf(store), &cfg)
 	if cfg.Nominator != nil {
 		found = append(found, problem("Nominator", cfg.Nominator, "is set, but a group takes one for each election", "")...)
 	}
@@ -96,7 +96,7 @@ func NewGroup(store driver.Store, cfg Config) (*Group, error) {
 func (g *Group) Election(name string, nominator driver.Nominator) (*Election, error) {
 	cfg := g.config
 	cfg.Nominator = nominator
-	if err := invalid(name, checkName(g.shared.store, name), cfg.checkNomination()); err != nil {
+	if err := invalid(name, checkName(driver.AbilitiesOf(g.shared.store), name), cfg.checkNomination()); err != nil {
 		return nil, err
 	}
 	s := g.settings[0]

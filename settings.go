@@ -130,7 +130,7 @@ func (m *runner) reconfigure(change func(*Config)) (done bool, err error) {
 	full := cfg
 	full.ID, full.Clock = m.id, m.clock
 	full = full.withDefaults()
-	if err := full.validate(m.store, m.key, &cfg); err != nil {
+	if err := full.validate(driver.AbilitiesOf(m.store), m.key, &cfg); err != nil {
 		return true, err
 	}
 	s := newSettings(m.shared, &cfg, &full)

@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 	"github.com/tenure-go/tenure/internal/crew"
 )
 
-const aboutDemo = `Starts candidates as separate processes, lets them elect a leader, and every few seconds kills the
+var aboutDemo = `Starts candidates as separate processes, lets them elect a leader, and every few seconds kills the
 leader, freezes it, or asks it to end. A terminal shows the leader, the time left on the lease as an
 observer can know it, which candidate led when, and how long failovers took, with the least possible
 time; q ends it. If output is no terminal, and with --plain, each line shows one event with its
@@ -39,7 +40,7 @@ The flags that name a store take the same values as in tenure run. With --peer a
 candidate gets a free port. With another port, the first candidate gets that port, and the others
 the ports after it.
 
-` + cli.AboutStores + `
+` + stores.About("nats") + `
 
 Each line of --json has time, event, election, id and term. The events of the library are candidate,
 elected, leaving, lost, released, leader, trouble and so on; some have a cause. The events of the

@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
@@ -100,7 +101,9 @@ func (d *demoFlags) place(f *pflag.FlagSet, o *demo.Options, from cli.Sources, e
 	case url == embeddedS3:
 		o.EmbeddedS3 = true
 	case strings.HasPrefix(url, embeddedKafka):
-		o.EmbeddedKafka, err = stores.ParseEmbeddedKafka(from.Named(cli.FlagStore), url, demo.KafkaTopic)
+		if o.EmbeddedKafka, err = kafkatopic.ParseEmbedded(url, demo.KafkaTopic); err != nil {
+			err = stores.Given(from.Named(cli.FlagStore), url, err)
+		}
 	default:
 		o.Place, err = d.where.Place(f, from, env)
 		return orNoStore(url, err)
@@ -126,8 +129,8 @@ func orNoStore(url string, err error) error {
 func (d *demoFlags) withDefaults(f *pflag.FlagSet, o demo.Options) demo.Options {
 	if !f.Changed("lease") {
 		o.Lease = 2 * time.Second
-		if o.Place.S3 != nil {
-			o.Lease = 5 * time.Second
+		if !o.Place.IsZero() {
+			o.Lease = o.Place.Description().DemoLease
 		}
 	}
 	if !f.Changed("crash-every") {

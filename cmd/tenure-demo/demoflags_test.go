@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
-	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
+	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
+	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
@@ -25,18 +27,18 @@ func parse(t *testing.T, args string, env map[string]string) (demo.Options, erro
 }
 
 // natsOf returns the zero value for another store.
-func natsOf(o demo.Options) stores.NATS {
-	if o.Place.NATS == nil {
-		return stores.NATS{}
+func natsOf(o demo.Options) natsbucket.Place {
+	if p, ok := o.Place.At.(*natsbucket.Place); ok {
+		return *p
 	}
-	return *o.Place.NATS
+	return natsbucket.Place{}
 }
 
-func s3Of(o demo.Options) stores.S3 {
-	if o.Place.S3 == nil {
-		return stores.S3{}
+func s3Of(o demo.Options) s3bucket.Place {
+	if p, ok := o.Place.At.(*s3bucket.Place); ok {
+		return *p
 	}
-	return *o.Place.S3
+	return s3bucket.Place{}
 }
 
 func TestFlagsOverrideTheEnvironmentAndBothOverrideDefaults(t *testing.T) {
@@ -89,7 +91,7 @@ func TestFlagsOverrideTheEnvironmentAndBothOverrideDefaults(t *testing.T) {
 			return o.EmbeddedS3 && o.Place.IsZero() && o.Polled() && o.Lease == 2*time.Second
 		}},
 		{"Kafka", "--store kafka://h/t --lease 3s", env{"TENURE_KAFKA_CLIENT_ID": "x"}, func(o demo.Options) bool {
-			k := o.Place.Kafka
+			k := o.Place.At.(*kafkatopic.Place)
 			return k.Topic == "t" && k.Properties["client.id"] == "x" && !o.Polled() && o.Lease == 3*time.Second
 		}},
 		{"Kafka in the demo", "--store kafka-embedded:?mode=neli&group=g", env{}, func(o demo.Options) bool {

@@ -65,8 +65,7 @@ func (o *observerFlags) resolve(c *cobra.Command) error {
 func (o *observerFlags) validate(cfg tenure.Config) error {
 	limits, err := o.place.Limits()
 	if err == nil {
-		_, err = tenure.New(limits, o.election, cfg)
-		err = o.flags.InFlags(err)
+		err = o.flags.InFlags(cfg.Check(limits, o.election))
 	}
 	return fault.OfValue(err)
 }

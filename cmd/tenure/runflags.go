@@ -89,7 +89,7 @@ func (r *runFlags) resolve(f *pflag.FlagSet, env func(string) string) error {
 	}
 	r.overridden = from.Overridden(f)
 	if !f.Changed("stop-within") {
-		r.stopWithin = wrap.StopWithin(r.lease)
+		r.stopWithin = min(r.lease/5, 5*time.Second)
 	}
 	if r.json {
 		r.format = "json"

@@ -160,8 +160,9 @@ func remedy(err error, name string) error {
 // the JetStream context, and keep that connection for the elections alone. Such a connection finds
 // out within three seconds that its server is gone; one with the library's defaults takes minutes.
 // The store may also replace such a connection when that helps; for a connection that carries other
-// traffic, this would do harm. Open uses only the options of the given connection. It never changes
-// that connection, and the program may close it.
+// traffic, this would do harm. Open uses only the options of the given connection, which need not be
+// connected. It never changes that connection, and the program may close it. If Open cannot connect,
+// its error wraps a ConnectError.
 //
 // The copy keeps these options: the servers, the way to them (dialer, TLS, proxy, an in-process
 // server), the user's identity (name and password, token, NKey, JWT, certificates, with the
@@ -195,11 +196,28 @@ func OwnConnection(opts ...nats.Option) Option {
 	return func(o *opening) { o.own, o.connection = true, opts }
 }
 
+// ConnectError is the error of Open if OwnConnection cannot connect. It wraps driver.ErrDenied if
+// the server refuses the credentials.
+type ConnectError struct {
+	// Err is the error of the client library, or that of the context.
+	Err error
+}
+
+// Error returns the error with a remedy if the server refuses the credentials.
+func (e *ConnectError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap returns the same error as Error.
+func (e *ConnectError) Unwrap() error { return connection.CredentialsRefused(e.Err) }
+
 func (o opening) connect(ctx context.Context, given jetstream.JetStream) (*connection.Conn, error) {
 	if !o.own {
 		return connection.Borrow(given), nil
 	}
-	return abandon.Run(ctx, &abandon.Calls{}, func() (*connection.Conn, error) {
+	conn, err := abandon.Run(ctx, &abandon.Calls{}, func() (*connection.Conn, error) {
 		return connection.Own(given, o.connection)
 	}, (*connection.Conn).Close)
+	if err != nil {
+		return nil, &ConnectError{err}
+	}
+	return conn, nil
 }

@@ -243,19 +243,18 @@ func (f Flags) named(flag string) string {
 
 func (f Flags) given(flag string) bool { return f.Given == nil || f.Given(flag) }
 
-// Check checks an election's name and settings for a store. The error names only the settings that
-// cause a problem, by their flags or variables.
-func (f Flags) Check(store driver.Store, election string, cfg tenure.Config) error {
+// Check checks an election's name and settings against the limits of a store. The error names only
+// the settings that cause a problem, by their flags or variables.
+func (f Flags) Check(limits driver.Bounded, election string, cfg tenure.Config) error {
 	alone := cfg
 	alone.Tuning.Renew, alone.StopWithin = 0, 0 // the checks below name the one that does not fit
-	if _, err := tenure.New(store, election, alone); err != nil {
+	if err := alone.Check(limits, election); err != nil {
 		return f.InFlags(err)
 	}
 	if err := f.fit(cfg); err != nil {
 		return err
 	}
-	_, err := tenure.New(store, election, cfg)
-	return f.InFlags(err)
+	return f.InFlags(cfg.Check(limits, election))
 }
 
 // attempts is the shortest time that the library reserves for two attempts.

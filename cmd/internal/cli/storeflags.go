@@ -57,8 +57,7 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	if s.Bucket == "" {
 		s.Bucket = usualBucket
 	}
-	usage := "bucket, topic or table on a running server, or a file of SQLite: nats://[USER:PASSWORD@]HOST/BUCKET, tls://..., s3://BUCKET[/PREFIX], " +
-		"kafka://HOST,.../TOPIC, postgres://USER@HOST/DATABASE, mysql://..., or sqlite:FILE" + store
+	usage := "bucket, topic or table on a running server, or a file of SQLite: " + stores.Forms() + store
 	if s.Several {
 		f.StringArrayVar(&s.stores, FlagStore, nil, usage+"; may be given more than once")
 	} else {
@@ -127,10 +126,11 @@ func (s *StoreFlags) named(f *pflag.FlagSet, from Sources, env func(string) stri
 	if err != nil {
 		return p, err
 	}
-	if p.Kafka == nil {
+	p, takes, err := p.With(stores.Settings{Setting: from.Named(flagProperties), File: s.properties, Env: env})
+	if !takes {
 		return p, s.WithoutProperties(f, from)
 	}
-	return p.With(stores.KafkaSettings{Setting: from.Named(flagProperties), File: s.properties, Env: env})
+	return p, err
 }
 
 // URL returns the value of --store, or an empty string if --context decides.

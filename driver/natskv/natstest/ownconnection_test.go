@@ -79,7 +79,7 @@ func TestOwnConnectionFails(t *testing.T) {
 	}
 	wait.Until(t, "the connection is closed", func() bool { return s.NumClients() == 1 })
 	_, err := natskv.Open(wait.Context(t), js, "B", natskv.OwnConnection(nats.UserInfo("user", "wrong")))
-	if !errors.Is(err, driver.ErrDenied) || !errors.Is(err, nats.ErrAuthorization) {
+	if c, ok := errors.AsType[*natskv.ConnectError](err); !errors.Is(err, driver.ErrDenied) || !ok || c.Err != nats.ErrAuthorization { //nolint:errorlint // the exact one
 		t.Errorf("wrong credentials: %v", err)
 	}
 	s.Shutdown()

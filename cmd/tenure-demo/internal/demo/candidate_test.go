@@ -14,6 +14,8 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
+	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -119,7 +121,7 @@ func released(t *testing.T, place stores.Place, election string) {
 
 // A candidate that a group nominates publishes its group, and reports a leader of another group.
 func TestCandidateOfAGroupPublishesIt(t *testing.T) {
-	server, err := serveKafka(&stores.Kafka{Topic: KafkaTopic, NELI: &stores.NELI{Session: 30 * time.Second}})
+	server, err := serveKafka(&kafkatopic.Place{Topic: KafkaTopic, NELI: &kafkatopic.NELI{Session: 30 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +161,7 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 // A candidate that starts while the server is down reports this and keeps trying.
 func TestCandidateWaitsForItsStore(t *testing.T) {
 	out, reported := waitFor(`"event":"trouble"`)
-	nobody := stores.Place{NATS: &stores.NATS{Servers: []string{"nats://127.0.0.1:1"}, Bucket: Bucket}}
+	nobody := stores.Place{At: &natsbucket.Place{Servers: []string{"nats://127.0.0.1:1"}, Bucket: Bucket}}
 	input, ended := start(t, nobody, out)
 	<-reported
 	_ = input.Close()

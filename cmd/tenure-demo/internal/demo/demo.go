@@ -31,6 +31,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -229,7 +230,7 @@ type Options struct {
 	// EmbeddedS3 makes the server one of object storage instead of NATS.
 	EmbeddedS3 bool
 	// EmbeddedKafka starts brokers of Kafka, with this topic and these settings.
-	EmbeddedKafka *stores.Kafka
+	EmbeddedKafka *kafkatopic.Place
 	// Await says how long to wait for a server that cannot be reached.
 	Await stores.Patience
 	// Create makes the bucket or topic if it is missing.

@@ -106,17 +106,8 @@ func newHuman(o Options) *human {
 	}
 }
 
-// digits returns the width of terms. If terms begin at the time of a server's clock, they have as
-// many digits: microseconds on NATS and databases, milliseconds on object storage.
-func digits(o Options) int {
-	switch place := o.kindOfPlace(); {
-	case place.NATS != nil, place.SQL != nil:
-		return len("#99 1795270861001002")
-	case place.S3 != nil:
-		return len("#99 1795270861001")
-	}
-	return len("#99 9999")
-}
+// digits returns the width of terms.
+func digits(o Options) int { return len("#99 ") + o.kindOfPlace().Description().TokenDigits }
 
 // ordinals number terms in the order in which they are first printed, since tokens have many digits
 // and gaps.

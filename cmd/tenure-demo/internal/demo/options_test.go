@@ -11,6 +11,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
+	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 )
 
 func TestRunReportsAllBadSettingsBeforeItStarts(t *testing.T) {
@@ -36,13 +38,13 @@ func TestRunReportsAllBadSettingsBeforeItStarts(t *testing.T) {
 			o.EmbeddedS3, o.Lease = true, time.Second
 		}, []string{"--lease is 1s; it must be from 2s"}},
 		{"a key that no object can have", func(o *Options) {
-			o.Place.S3, o.Election = &stores.S3{Bucket: "bucket"}, "a//b"
+			o.Place.At, o.Election = &s3bucket.Place{Bucket: "bucket"}, "a//b"
 		}, []string{`--election cannot be a key of the store: key "a//b"`}},
 		{"a lease that Kafka is too slow for", func(o *Options) {
-			o.EmbeddedKafka, o.Lease = &stores.Kafka{}, 999*time.Millisecond
+			o.EmbeddedKafka, o.Lease = &kafkatopic.Place{}, 999*time.Millisecond
 		}, []string{"--lease is 999ms; it must be from 1s"}},
 		{"a key that Kafka cannot hold", func(o *Options) {
-			o.Place.Kafka, o.Election = &stores.Kafka{Topic: "t"}, "a\nb"
+			o.Place.At, o.Election = &kafkatopic.Place{Topic: "t"}, "a\nb"
 		}, []string{`--election cannot be a key of the store: kafkalog: not a key that this store holds: "a\nb"`}},
 		{"peers without ports", func(o *Options) {
 			o.EmbeddedS3, o.Peers = true, &peers.Settings{Listen: peers.Endpoint{Host: "127.0.0.1", Port: 65535}}
@@ -81,8 +83,8 @@ func TestSlackIsThePollingInterval(t *testing.T) {
 	}{
 		{"NATS pushes", Options{Lease: lease}, 0, false},
 		{"object storage is polled", Options{Lease: lease, EmbeddedS3: true}, 2 * time.Second, true},
-		{"that of others too", Options{Lease: lease, Place: stores.Place{S3: &stores.S3{Bucket: "b"}}}, 2 * time.Second, true},
-		{"Kafka pushes", Options{Lease: lease, EmbeddedKafka: &stores.Kafka{}}, 0, false},
+		{"that of others too", Options{Lease: lease, Place: stores.Place{At: &s3bucket.Place{Bucket: "b"}}}, 2 * time.Second, true},
+		{"Kafka pushes", Options{Lease: lease, EmbeddedKafka: &kafkatopic.Place{}}, 0, false},
 		{"peers push", Options{Lease: lease, EmbeddedS3: true, Peers: &peers.Settings{}}, 0, true},
 	} {
 		if got := c.o.slack(); got != c.want || c.o.Polled() != c.polled {

@@ -12,6 +12,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
+	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
+	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
@@ -82,7 +85,7 @@ func (e *natsServer) start() error {
 func (e *natsServer) place() stores.Place { return natsPlace(e.server.ClientURL()) }
 
 func natsPlace(url string) stores.Place {
-	return stores.Place{Setting: theServer, NATS: &stores.NATS{Servers: []string{url}, Bucket: Bucket, Pristine: true}}
+	return stores.Place{Setting: theServer, At: &natsbucket.Place{Servers: []string{url}, Bucket: Bucket, Pristine: true}}
 }
 
 func (e *natsServer) close() {
@@ -125,7 +128,7 @@ func (s *s3Server) place() stores.Place { return s3Place(s.url) }
 func s3Place(url string) stores.Place {
 	return stores.Place{
 		Setting: theServer,
-		S3:      &stores.S3{Bucket: s3Bucket, Endpoint: url, Region: "us-east-1", Anonymous: true},
+		At:      &s3bucket.Place{Bucket: s3Bucket, Endpoint: url, Region: "us-east-1", Anonymous: true},
 	}
 }
 
@@ -138,10 +141,10 @@ const KafkaTopic = "demo-election"
 // without TLS and users.
 type kafkaServer struct {
 	cluster *kfake.Cluster
-	like    *stores.Kafka
+	like    *kafkatopic.Place
 }
 
-func serveKafka(like *stores.Kafka) (*kafkaServer, error) {
+func serveKafka(like *kafkatopic.Place) (*kafkaServer, error) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.GroupMinSessionTimeout(time.Second))
 	if err != nil {
 		return nil, fault.New("give running ones with --store", "the demo's brokers do not start: %w", err)
@@ -151,10 +154,10 @@ func serveKafka(like *stores.Kafka) (*kafkaServer, error) {
 
 func (s *kafkaServer) place() stores.Place { return kafkaPlace(s.like, s.cluster.ListenAddrs()) }
 
-func kafkaPlace(like *stores.Kafka, brokers []string) stores.Place {
+func kafkaPlace(like *kafkatopic.Place, brokers []string) stores.Place {
 	k := *like
 	k.Brokers = brokers
-	return stores.Place{Setting: theServer, Kafka: &k}
+	return stores.Place{Setting: theServer, At: &k}
 }
 
 func (s *kafkaServer) close() { s.cluster.Close() }

@@ -11,12 +11,14 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
+	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // verboseOptions are the options of a demo that prints one line of each kind.
 var verboseOptions = Options{
-	Place:    stores.Place{NATS: &stores.NATS{Servers: []string{"nats://host:4222"}, User: "user", Password: "s3cret", Bucket: "ELECTIONS"}},
+	Place:    stores.Place{At: &natsbucket.Place{Servers: []string{"nats://host:4222"}, User: "user", Password: "s3cret", Bucket: "ELECTIONS"}},
 	Election: "demo", Candidates: 10, Lease: 2 * time.Second, Renew: 2 * time.Second / 3, CrashEvery: 5 * time.Second,
 	Verbose: true,
 }
@@ -107,7 +109,7 @@ func TestHumanLines(t *testing.T) {
 // polled returns the options of a demo on object storage.
 func polled(p *peers.Settings) Options {
 	o := verboseOptions
-	o.Place, o.Peers = stores.Place{S3: &stores.S3{Bucket: "bucket", Endpoint: "http://host:9000", Region: "r"}}, p
+	o.Place, o.Peers = stores.Place{At: &s3bucket.Place{Bucket: "bucket", Endpoint: "http://host:9000", Region: "r"}}, p
 	return o
 }
 

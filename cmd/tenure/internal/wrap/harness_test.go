@@ -62,7 +62,7 @@ type player struct {
 }
 
 func stopWithin(cfg tenure.Config) time.Duration {
-	return cmp.Or(cfg.StopWithin, StopWithin(cfg.Lease))
+	return cmp.Or(cfg.StopWithin, min(cfg.Lease/5, 5*time.Second)) // as tenure run does
 }
 
 func (s *stage) player(name string, cfg tenure.Config) *player {

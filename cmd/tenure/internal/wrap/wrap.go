@@ -228,10 +228,6 @@ func (w *Wrapper) Hear(s syscall.Signal) {
 // LeastStopWithin is enough time for a command to receive SIGTERM, and for SIGKILL to take effect.
 const LeastStopWithin = 100 * time.Millisecond
 
-// StopWithin returns the default of --stop-within: the part of the lease in which the command ends
-// after the lease is lost.
-func StopWithin(lease time.Duration) time.Duration { return min(lease/5, 5*time.Second) }
-
 // Restart says after which ends the command is run again, while this process keeps leading.
 type Restart string
 

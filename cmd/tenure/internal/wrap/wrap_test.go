@@ -63,12 +63,6 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestStopWithin(t *testing.T) {
-	if a, b := StopWithin(time.Second), StopWithin(time.Minute); a != 200*time.Millisecond || b != 5*time.Second {
-		t.Errorf("got %v and %v", a, b)
-	}
-}
-
 // A dynamically linked program whose loader is missing is explained like a script.
 func TestMissingLoader(t *testing.T) {
 	if loader := loaderOf(t, "/bin/sh"); loader == "" {

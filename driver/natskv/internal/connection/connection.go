@@ -46,7 +46,7 @@ func Own(given jetstream.JetStream, opts []nats.Option) (*Conn, error) {
 	s := supervise(&o)
 	c, err := dial(o, given)
 	if err != nil {
-		return nil, credentialsRefused(err)
+		return nil, err
 	}
 	s.start(c.nc)
 	c.supervisor, c.end = s, s.close

@@ -181,9 +181,9 @@ func isLogin(err error) bool {
 		errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired)
 }
 
-// credentialsRefused adds a remedy to an error for which isLogin is true. It returns any other as
+// CredentialsRefused adds a remedy to an error for which isLogin is true. It returns any other as
 // it is.
-func credentialsRefused(err error) error {
+func CredentialsRefused(err error) error {
 	if !isLogin(err) {
 		return err
 	}

@@ -114,7 +114,7 @@ func offline(status nats.Status, last error) error {
 // closed returns why a connection is closed, by its last error.
 func closed(last error) error {
 	if isLogin(last) {
-		return credentialsRefused(last)
+		return CredentialsRefused(last)
 	}
 	return nats.ErrConnectionClosed
 }

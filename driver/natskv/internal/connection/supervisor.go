@@ -178,7 +178,7 @@ func (s *supervisor) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.login != nil {
-		return credentialsRefused(s.login)
+		return CredentialsRefused(s.login)
 	}
 	return err
 }

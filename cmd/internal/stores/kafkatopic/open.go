@@ -1,0 +1,154 @@
+package kafkatopic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
+	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/driver/kafkalog/clientprops"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Open connects and opens the topic.
+func (k *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) {
+	news := newBrokerNews(o.OnConnection)
+	connection, err := k.connection(o, news)
+	if err != nil {
+		return nil, err
+	}
+	store, err := kafkalog.Open(ctx, connection, k.Topic, k.driverOptions(o)...)
+	if err != nil {
+		return nil, k.Explain(news.silence(err))
+	}
+	opened := &kind.Opened{Driver: store, Close: store.Close}
+	if k.NELI != nil {
+		opened.Nominate = func(ctx context.Context, election string) (*kind.Nomination, error) {
+			return k.nominate(ctx, connection, o, election)
+		}
+	}
+	return opened, nil
+}
+
+func (k *Place) driverOptions(o kind.Options) []kafkalog.Option {
+	var opts []kafkalog.Option
+	if d := k.timeout(o.Lease); d != 0 {
+		opts = append(opts, kafkalog.WithTimeout(d))
+	}
+	if k.Replicas != 0 {
+		opts = append(opts, kafkalog.WithReplicas(k.Replicas))
+	}
+	if !o.Create {
+		opts = append(opts, kafkalog.WithoutCreate())
+	}
+	return opts
+}
+
+// timeout returns the time for one broker to answer. It depends on the lease: after a broker that
+// does not answer, there must be time to ask another one.
+func (k *Place) timeout(lease time.Duration) time.Duration {
+	if k.Timeout != 0 || lease == 0 {
+		return k.Timeout
+	}
+	return min(max(lease/2, shortTimeout), usualTimeout)
+}
+
+// connection returns the options of the client. It reads the file of the properties again for each
+// connection.
+func (k *Place) connection(o kind.Options, news *brokerNews) ([]kgo.Opt, error) {
+	read := func() (map[string]string, error) {
+		now := *k
+		if k.settings.File != "" {
+			if err := now.readSettings(); err != nil {
+				return nil, err
+			}
+		}
+		return now.clientProperties(o), nil
+	}
+	opts, err := clientprops.Live(read, o.Stale)
+	switch {
+	case len(problems(err)) > 0:
+		return nil, k.explainProperties(err)
+	case err != nil:
+		return nil, err
+	}
+	return append(opts, kgo.WithHooks(news)), nil
+}
+
+// clientProperties returns those of the client. The URL has precedence over the properties.
+func (k *Place) clientProperties(o kind.Options) map[string]string {
+	p := map[string]string{}
+	maps.Copy(p, k.Properties)
+	delete(p, "metadata.broker.list")
+	p["bootstrap.servers"] = strings.Join(k.brokers(), ",")
+	if p["client.id"] == "" && o.Client != "" {
+		p["client.id"] = strings.ReplaceAll(o.Client, " ", "-")
+	}
+	if k.User != "" {
+		logIn(p, k.User, k.Password)
+	}
+	return p
+}
+
+// brokerNews reports when a broker cannot be reached, and when it can again. The end of a
+// connection alone is not reported: the library has several to each broker, and closes idle ones.
+type brokerNews struct {
+	told func(up bool, err error) // may be nil
+
+	mu    sync.Mutex
+	down  map[string]bool
+	taken map[string]bool // the brokers that have accepted a connection
+}
+
+func newBrokerNews(told func(bool, error)) *brokerNews {
+	return &brokerNews{told: told, down: map[string]bool{}, taken: map[string]bool{}}
+}
+
+var _ kgo.HookBrokerConnect = (*brokerNews)(nil)
+
+// OnBrokerConnect is called by the library after each attempt.
+func (b *brokerNews) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, conn net.Conn, err error) {
+	at := net.JoinHostPort(meta.Host, fmt.Sprint(meta.Port))
+	b.mu.Lock()
+	was := b.down[at]
+	b.down[at] = err != nil
+	if conn != nil { // also if the handshake with the broker failed
+		b.taken[at] = true
+	}
+	b.mu.Unlock()
+	switch {
+	case b.told == nil:
+	case err != nil && !was:
+		b.told(false, fmt.Errorf("broker %s: %w", at, kind.Root(err)))
+	case err == nil && was:
+		b.told(true, errors.New("broker "+at))
+	}
+}
+
+// silentError is a timeout of brokers that have accepted connections. Another kind of server may
+// listen there, such as a web server that waits for more data.
+type silentError struct {
+	at  string
+	err error
+}
+
+func (e *silentError) Error() string { return e.at + " accepts connections and does not answer" }
+func (e *silentError) Unwrap() error { return e.err }
+
+// silence returns a silentError for a timeout, if a broker has accepted a connection.
+func (b *brokerNews) silence(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var late net.Error
+	if len(b.taken) == 0 || !errors.As(err, &late) || !late.Timeout() {
+		return err
+	}
+	return &silentError{strings.Join(slices.Sorted(maps.Keys(b.taken)), ","), err}
+}

@@ -1,0 +1,73 @@
+package kind
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+)
+
+// MadeBy returns the hint for a bucket, topic or table that is missing. Commands that only read
+// cannot make it.
+func MadeBy(command string) string {
+	return "check its name; --create, which tenure run and tenure-demo have, makes it, and so does: " + command
+}
+
+// networkOperations are those of a net.OpError that mean trouble on the way to a server. The other
+// operations come from TLS: the server refuses the client.
+var networkOperations = []string{"dial", "read", "write"}
+
+// Away reports whether a client did not reach its server, which may be reachable later.
+func Away(err error) bool {
+	var (
+		op      *net.OpError
+		name    *net.DNSError
+		timeout net.Error
+	)
+	switch {
+	case errors.As(err, &op):
+		return slices.Contains(networkOperations, op.Op)
+	case errors.As(err, &name), errors.As(err, &timeout) && timeout.Timeout():
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// Root returns the network error that err wraps, or err itself.
+func Root(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op
+	}
+	return err
+}
+
+// TLSOfFiles takes the authorities of the system if ca is empty. The prefix begins the names of the
+// settings in errors.
+func TLSOfFiles(prefix, ca, cert, key string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("%sca: %w", prefix, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%sca: %s holds no certificate in PEM", prefix, ca)
+		}
+	}
+	if cert == "" && key == "" {
+		return c, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%scert %q with %skey %q: %w", prefix, cert, prefix, key, err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
+}

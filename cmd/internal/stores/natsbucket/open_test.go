@@ -1,0 +1,251 @@
+//go:build integration
+
+package natsbucket_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/places"
+	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// accounts has users that each lack some rights.
+const accounts = `
+listen: "127.0.0.1:-1"
+jetstream: { store_dir: %DIR% }
+accounts: {
+  A: { jetstream: enabled, users: [
+    {user: all, password: s3cret}
+    {user: deaf, password: s3cret, permissions: {subscribe: ["nothing"]}}
+    {user: mute, password: s3cret, permissions: {publish: ["nothing"]}}
+  ] }
+  B: { users: [ {user: plain, password: s3cret} ] }
+}`
+
+func startServer(t *testing.T, o *server.Options) string {
+	t.Helper()
+	return strings.TrimPrefix(servers.Start(t, o).ClientURL(), "nats://")
+}
+
+func withAccounts(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "server.conf")
+	text := strings.ReplaceAll(accounts, "%DIR%", `"`+filepath.ToSlash(t.TempDir())+`"`)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startServer(t, o)
+}
+
+func withoutJetStream(t *testing.T) string {
+	return startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT})
+}
+
+// open opens a place. It returns a temporary error only if that is the wanted one.
+func open(t *testing.T, url string, create bool, want string) (*stores.Store, error) {
+	t.Helper()
+	place := places.Parse(t, url)
+	return places.Settles(t, want, func(ctx context.Context) (*stores.Store, error) {
+		return stores.Open(ctx, place, stores.Options{Create: create})
+	})
+}
+
+func TestOpenReportsErrorsWithARemedy(t *testing.T) {
+	t.Parallel()
+	host, plain := withAccounts(t), withoutJetStream(t)
+	for _, c := range []struct{ why, url, err, hint string }{
+		{"no server", "nats://127.0.0.1:1/E", "no server answers", "check the host"},
+		{"no credentials", "nats://" + host + "/E", "Authorization", "user:password@"},
+		{"a wrong password", "nats://all:wrong@" + host + "/E", "Authorization", "user:password@"},
+		{"no TLS", "tls://" + plain + "/E", "secure connection", "nats:// instead of tls://"},
+		{"no JetStream", "nats://" + plain + "/E", "no JetStream", "-js"},
+		{"no JetStream in the account", "nats://plain:s3cret@" + host + "/E", "account has no JetStream", "account's configuration"},
+		{"no bucket", "nats://all:s3cret@" + host + "/E", "no bucket E", "makes it, and so does: nats --server nats://***@" + host + " kv add E"},
+		{"no right to ask", "nats://mute:s3cret@" + host + "/E", "permission denied", "grant"},
+		{"no right to receive", "nats://deaf:s3cret@" + host + "/E", "permission denied", "grant"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			_, err := open(t, c.url, false, c.err)
+			places.Says(t, err, c.err, c.hint)
+			if waits := c.why == "no server"; fault.Passes(err) != waits {
+				t.Errorf("waiting helps: %v", !waits)
+			}
+		})
+	}
+}
+
+func TestPermanentErrors(t *testing.T) {
+	t.Parallel()
+	host := withAccounts(t)
+	places.Permanent(t, "nats://"+host+"/E", "nats://all:wrong@"+host+"/E", "nats://mute:s3cret@"+host+"/E", "nats://all:s3cret@"+host+"/E",
+		"tls://"+host+"/E")
+}
+
+// The error quotes a server that hangs up while the client still writes, with the server's reason.
+func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
+	t.Parallel()
+	full := startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxConn: 1})
+	only, err := nats.Connect(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer only.Close()
+	for _, c := range []struct {
+		url, err, hint string
+		waits          bool
+	}{
+		{"nats://" + full + "/E", "maximum connections exceeded", "max_connections", true},
+		{"nats://all:wrong@" + withAccounts(t) + "/E", "Authorization", "user:password@", false},
+	} {
+		for range 100 {
+			_, err := stores.Open(t.Context(), places.Parse(t, c.url), stores.Options{})
+			var f *fault.Error
+			if !errors.As(err, &f) || !strings.Contains(f.Error(), c.err) || !strings.Contains(f.Hint, c.hint) || f.Passing != c.waits {
+				t.Fatalf("got %v", err)
+			}
+		}
+	}
+}
+
+// TestInspectNATS: Inspect reports unsafe settings of a bucket before an election uses it.
+func TestInspectNATS(t *testing.T) {
+	t.Parallel()
+	host, other := withAccounts(t), withAccounts(t)
+	nc, err := nats.Connect("nats://all:s3cret@" + host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		why, host, setting, remedy string
+		bucket                     jetstream.KeyValueConfig
+	}{
+		{"records expire under their leader", host, "ttl", "nats kv edit SHORT --ttl 45s",
+			jetstream.KeyValueConfig{Bucket: "SHORT", TTL: 10 * time.Second, Storage: jetstream.FileStorage}},
+		{"a restart forgets the terms", host, "storage", "--storage file",
+			jetstream.KeyValueConfig{Bucket: "MEMORY", Storage: jetstream.MemoryStorage}},
+		{"each cluster elects a leader", host + "," + other, "servers", "one cluster only",
+			jetstream.KeyValueConfig{Bucket: "TWICE", Storage: jetstream.FileStorage}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			if _, err := js.CreateKeyValue(t.Context(), c.bucket); err != nil {
+				t.Fatal(err)
+			}
+			s, err := open(t, "nats://all:s3cret@"+c.host+"/"+c.bucket.Bucket, true, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			found, err := s.Inspect(t.Context(), 15*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(found, func(f driver.Finding) bool { return f.Severity == driver.Unsafe })
+			if i < 0 || found[i].Setting != c.setting || !strings.Contains(found[i].Remedy, c.remedy) {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+}
+
+// TestOpenWhileMigrating: a bucket without a TTL is not that of the old candidates. Waiting does
+// not help.
+func TestOpenWhileMigrating(t *testing.T) {
+	t.Parallel()
+	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true, "")
+	var f *fault.Error
+	if !errors.As(err, &f) || !errors.Is(err, mixed.ErrUnshareable) || !strings.Contains(f.Hint, "leave out ?migrating=true") || fault.Passes(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenCreatesTheBucketIfAsked(t *testing.T) {
+	t.Parallel()
+	url := "nats://all:s3cret@" + withAccounts(t) + "/E"
+	for _, create := range []bool{true, false} { // the second time it exists
+		s, err := open(t, url, create, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// inContexts creates a directory of contexts for the nats command.
+func inContexts(t *testing.T, name, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	dir = filepath.Join(dir, "nats", "context")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func inContext(t *testing.T, name string) stores.Place {
+	t.Helper()
+	p, err := stores.ParseContext("--context", name, "E")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func openContext(t *testing.T, name, want string) error {
+	t.Helper()
+	s, err := places.Settles(t, want, func(ctx context.Context) (*stores.Store, error) {
+		return stores.Open(ctx, inContext(t, name), stores.Options{Create: true})
+	})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func TestOpenUsesAContextOfTheNATSCommand(t *testing.T) {
+	inContexts(t, "prod", `{"url": "nats://`+withAccounts(t)+`", "user": "all", "password": "s3cret"}`)
+	if err := openContext(t, "prod", ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenListsTheContexts(t *testing.T) {
+	inContexts(t, "prod", `{"url": "nats://user:s3cret@%zz"}`)
+	for _, c := range []struct{ name, err, hint string }{
+		{"test", `--context test: unknown context "test"`, "known contexts: prod"},
+		{"prod", "--context prod: cannot connect: the context's URL is not valid", "check the host"},
+	} {
+		err := openContext(t, c.name, c.err)
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Error() != c.err || !strings.Contains(f.Hint, c.hint) {
+			t.Errorf("got %v", err)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package s3bucket
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// look returns the HTTP status and the error code of an answer; 0 and "" if there was none.
+func look(err error) (status int, code string) {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) {
+		status = response.HTTPStatusCode()
+	}
+	return status, code
+}
+
+// regionOf returns the region that the answer names for the bucket; empty if it names none.
+func regionOf(err error) string {
+	var response *smithyhttp.ResponseError
+	if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
+		return ""
+	}
+	return response.Response.Header.Get("X-Amz-Bucket-Region")
+}
+
+var (
+	credentialCodes = []string{
+		"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired",
+	}
+	regionCodes = []string{
+		"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException",
+	}
+)
+
+// newKeys is the hint for credentials that are wrong, or right no longer.
+const newKeys = "give the present key (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile), and log in again if it is temporary; " +
+	"if the key is right, the endpoint belongs to another server"
+
+// Explain returns the error and the hint for a bucket that cannot be used.
+func (s *Place) Explain(err error) *fault.Error {
+	switch status, code := look(err); {
+	case errors.Is(err, driver.ErrUnfit):
+		return fault.New(otherStores, "%w", err)
+	case code == "NoSuchBucket":
+		return fault.New(kind.MadeBy(fmt.Sprintf("aws s3 mb s3://%s%s", s.Bucket, s.flags())),
+			"there is no bucket %s", s.Bucket)
+	case code == "InvalidBucketName":
+		return fault.New(bucketNames, "the server does not accept the name of bucket %s", s.Bucket)
+	case slices.Contains(credentialCodes, code):
+		return fault.New(newKeys, "the server refuses the credentials; a key may have been replaced: %w", brief(err))
+	case slices.Contains(regionCodes, code), 300 <= status && status < 400:
+		return s.wrongRegion(err)
+	case code == "RequestTimeTooSkewed":
+		return fault.New("set the clock of this machine", "%w", brief(err))
+	case errors.Is(err, driver.ErrDenied):
+		return fault.New("grant it in the policies of the user and the bucket (docs/object-storage.md has one that is enough for a "+
+			"candidate); some servers also answer like this to a key that was replaced", "%w", err)
+	case status == http.StatusNotFound: // the driver knows how S3 says that an object is missing
+		return fault.New("endpoint= must be the address of the S3 API, not of a console or another web server; give one such as "+example,
+			"the server at %s is not an S3 server, or is behind a proxy: %w", s.server(), brief(err))
+	case status == 0 && code == "":
+		f := s.unreachable(err)
+		f.Passing = kind.Away(err)
+		return f
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return fault.Passing("", "%w", err)
+	}
+	return fault.New("", "%w", err)
+}
+
+func (s *Place) explainCreate(err error) *fault.Error {
+	switch _, code := look(err); code {
+	case "BucketAlreadyExists":
+		return fault.New("choose another name", "bucket %s belongs to another account", s.Bucket)
+	case "AccessDenied":
+		return fault.New("grant s3:CreateBucket, or ask an operator to make it with: aws s3 mb s3://"+s.Bucket+s.flags(),
+			"bucket %s cannot be made: %w", s.Bucket, brief(err))
+	case "InvalidLocationConstraint":
+		return s.wrongRegion(err)
+	}
+	return s.Explain(err).Behind("bucket " + s.Bucket + " cannot be made")
+}
+
+func (s *Place) wrongRegion(err error) *fault.Error {
+	right := regionOf(err)
+	if right == "" || right == s.Region {
+		return fault.New("put the region that the bucket is in into the URL as region=..., or set AWS_REGION",
+			"the region is wrong: %w", brief(err))
+	}
+	return fault.New("put region="+right+" into the URL, or set AWS_REGION", "the region is wrong: the bucket is in %s", right)
+}
+
+// unreachable explains that no server answers.
+func (s *Place) unreachable(err error) *fault.Error {
+	var (
+		name      *net.DNSError
+		authority x509.UnknownAuthorityError
+		verified  *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
+		timeout   net.Error
+	)
+	server := s.server()
+	switch {
+	case errors.As(err, &authority):
+		return fault.New("set AWS_CA_BUNDLE to a file with the server's CA", "%s has a certificate of an unknown authority", server)
+	case errors.As(err, &verified):
+		return fault.New("give endpoint= with a host that is in the server's certificate, or have the certificate renewed",
+			"the certificate of %s is not valid: %w", server, verified.Err)
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fault.New("give endpoint=http://... instead of https://", "%s has no TLS", server)
+	case errors.As(err, &name):
+		return fault.New("check endpoint=, and the region", "no server answers at %s: %w", server, name)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fault.New("check endpoint=, and that no firewall is in between", "no server answers at %s in time", server)
+	}
+	return fault.New("check endpoint= in the URL, and that the server runs", "no server answers at %s: %w", server, kind.Root(err))
+}
+
+// server returns the name of the server for messages.
+func (s *Place) server() string { return cmp.Or(s.Endpoint, "S3") }
+
+// brief returns the server's own message, without the text of the client library around it.
+func brief(err error) error {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return err
+	}
+	return errors.New(strings.TrimRight(api.ErrorCode()+": "+api.ErrorMessage(), ": "))
+}

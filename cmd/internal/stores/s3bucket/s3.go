@@ -1,0 +1,243 @@
+// Package s3bucket describes stores in buckets of object storage.
+package s3bucket
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/s3object"
+)
+
+// Place is a bucket of S3 or of a server that speaks its protocol. Credentials are not a part of
+// it: they come from the environment, the configuration files or the machine's role, as for all of
+// AWS's tools.
+type Place struct {
+	Bucket   string `json:"bucket"`
+	Prefix   string `json:"prefix,omitempty"`
+	Endpoint string `json:"endpoint,omitempty"`
+	Region   string `json:"region,omitempty"`
+	// PathStyle addresses the bucket by path, or not; nil: by path if there is an endpoint other
+	// than S3's.
+	PathStyle *bool `json:"pathStyle,omitempty"`
+	// Unquoted begins with ETags without quotes.
+	Unquoted bool `json:"unquoted,omitempty"`
+	// Anonymous signs nothing.
+	Anonymous bool `json:"anonymous,omitempty"`
+}
+
+var parameters = []kind.Parameter{
+	{Name: "endpoint", Value: "URL", Meaning: "a server other than S3 itself"},
+	{Name: "region", Value: "NAME", Meaning: "region of the bucket; us-east-1 works for most other servers"},
+	{Name: "path-style", Value: "BOOL", Meaning: "address the bucket by path; true by default if there is an endpoint"},
+	{Name: "unquoted", Value: "true", Meaning: "begin with ETags without quotes, as Ceph wants them; else detected"},
+}
+
+// Kind describes this kind of store.
+func Kind() *kind.Kind {
+	return &kind.Kind{
+		Key:     "s3",
+		Schemes: []kind.Scheme{{Name: "s3", Form: "s3://BUCKET[/PREFIX]", Example: example}},
+		Refused: map[string]error{
+			"s3-embedded": fault.New("give s3-embedded: to tenure-demo, with nothing behind the colon, or "+example,
+				"the server of s3-embedded runs inside tenure-demo alone"),
+		},
+		About:      "Object storage, --store s3://BUCKET[/PREFIX][?...], takes these parameters",
+		Parameters: parameters,
+		Notes: `Credentials come from where all of AWS's tools find them, such as AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, AWS_PROFILE, ~/.aws or the machine's role, never from the URL.`,
+		Polled:      []string{"object storage"},
+		TokenDigits: len("1795270861001"), // milliseconds of a server's clock
+		DemoLease:   5 * time.Second,
+		Parse:       func(_, raw string) (kind.Place, error) { return parse(raw) },
+		Empty:       func() kind.Place { return new(Place) },
+	}
+}
+
+// String returns the URL.
+func (s *Place) String() string {
+	u := "s3://" + s.Bucket
+	if s.Prefix != "" {
+		u += "/" + s.Prefix
+	}
+	style, unquoted := "", ""
+	if s.PathStyle != nil {
+		style = strconv.FormatBool(*s.PathStyle)
+	}
+	if s.Unquoted {
+		unquoted = "true"
+	}
+	return kind.With(u, "?", [2]string{"endpoint", s.Endpoint}, [2]string{"region", s.Region},
+		[2]string{"path-style", style}, [2]string{"unquoted", unquoted})
+}
+
+// GoString is String.
+func (s *Place) GoString() string { return s.String() }
+
+// Name is String.
+func (s *Place) Name() string { return s.String() }
+
+// Product returns object storage.
+func (s *Place) Product() string { return "object storage" }
+
+// Pushes returns false.
+func (s *Place) Pushes() bool { return false }
+
+// Price returns that of AWS, S3 Standard, us-east-1 (docs/object-storage.md), or 0 for another
+// server.
+func (s *Place) Price() float64 {
+	if s.Endpoint == "" {
+		return 0.0004
+	}
+	return 0
+}
+
+// Commands returns those of the AWS command line, or of curl if nothing is signed.
+func (s *Place) Commands(key string) kind.Commands {
+	name := key
+	if s.Prefix != "" {
+		name = s.Prefix + "/" + key
+	}
+	if s.Anonymous {
+		object := s.Endpoint + "/" + s.Bucket + "/" + (&url.URL{Path: name}).EscapedPath()
+		return kind.Commands{Look: "curl " + object, Delete: "curl -X DELETE " + object}
+	}
+	object := "s3://" + s.Bucket + "/" + name
+	return kind.Commands{
+		Look:   fmt.Sprintf("aws s3 cp %s -%s", object, s.flags()),
+		Delete: fmt.Sprintf("aws s3 rm %s%s", object, s.flags()),
+	}
+}
+
+// flags returns the flags of the AWS command line that reach the same server.
+func (s *Place) flags() string {
+	var flags string
+	if s.Endpoint != "" {
+		flags += " --endpoint-url " + s.Endpoint
+	}
+	if s.Region != "" {
+		flags += " --region " + s.Region
+	}
+	return flags
+}
+
+// Limits calls no server: the driver's store sends nothing before it is used.
+func (s *Place) Limits() (driver.Bounded, error) {
+	return s3object.New(s3.New(s3.Options{Region: "any"}, s.address), s.Bucket, s.driverOptions()...)
+}
+
+func (s *Place) driverOptions() []s3object.Option {
+	opts := []s3object.Option{s3object.WithPrefix(s.Prefix)}
+	if s.Unquoted {
+		opts = append(opts, s3object.WithUnquotedETags())
+	}
+	return opts
+}
+
+// The form of a URL in hints.
+const (
+	example  = "s3://bucket/prefix?endpoint=http://host:9000&region=us-east-1"
+	likeThis = "give a URL such as " + example
+)
+
+// chain says in hints where credentials belong.
+const chain = "credentials come from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE), " +
+	"from ~/.aws or from the machine's role, as for all of AWS's tools; take them out of the URL"
+
+// otherStores is the hint where a server cannot hold elections.
+const otherStores = "tenure help stores lists the stores that there are"
+
+// parse reads a URL of the form s3://bucket[/prefix][?parameter=value[&...]].
+func parse(raw string) (*Place, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err == nil && u.User != nil, err != nil && strings.Contains(raw, "@"):
+		return nil, fault.New(chain, "has credentials in it")
+	case err != nil && strings.Contains(err.Error(), "invalid URL escape"), err != nil && strings.Contains(err.Error(), "in host name"):
+		return nil, fault.New(bucketNames, "the name of the bucket has characters that are not allowed")
+	case err != nil && strings.Contains(err.Error(), "invalid port"):
+		return nil, errHost
+	case err != nil:
+		return nil, fault.New(likeThis, "is not a valid URL")
+	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
+		return nil, fault.New("write # of a prefix as %23", "has a fragment behind #")
+	}
+	s := &Place{Prefix: strings.Trim(u.Path, "/")}
+	if s.Bucket, err = bucket(u); err != nil {
+		return nil, err
+	}
+	if err := s.set(u.RawQuery); err != nil {
+		return nil, err
+	}
+	switch _, err := s.Limits(); {
+	case errors.Is(err, driver.ErrUnfit): // the endpoint
+		return nil, fault.New(otherStores, "%w", err)
+	case err != nil: // the prefix
+		return nil, fault.New(likeThis, "%w", err)
+	}
+	return s, nil
+}
+
+var errHost = fault.New("the host of a server goes behind the bucket: "+example, "has a host where the bucket should be")
+
+// bucketName matches names that S3 and every other server accept. Some servers accept more.
+var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+
+// bucketNames is the hint for a wrong name.
+const bucketNames = "name a bucket of 3 to 63 small letters, digits, - and ., which begins and ends with a " +
+	"letter or a digit, as in " + example
+
+func bucket(u *url.URL) (string, error) {
+	switch {
+	case u.Host == "":
+		return "", fault.New(likeThis, "names no bucket")
+	case strings.ContainsAny(u.Host, ":[]"):
+		return "", errHost
+	case strings.Contains(u.Path, "@") && !bucketName.MatchString(u.Host):
+		return "", fault.New(chain, "has credentials in it")
+	case !bucketName.MatchString(u.Host), strings.Contains(u.Host, ".."):
+		return "", fault.New(bucketNames, "no bucket can have the name %.80q", u.Host)
+	}
+	return u.Host, nil
+}
+
+// set takes the parameters.
+func (s *Place) set(query string) error {
+	q := kind.Query{Known: kind.Names(parameters), Hint: likeThis, Elsewhere: chain, IsCredential: secretive.MatchString}
+	return q.Each(query, func(key, value string) (err error) {
+		switch key {
+		case "endpoint":
+			s.Endpoint, err = strings.TrimSuffix(value, "/"), checkEndpoint(value)
+		case "region":
+			s.Region = value
+		case "path-style":
+			s.PathStyle = new(bool)
+			*s.PathStyle, err = kind.Bool(value)
+		case "unquoted":
+			s.Unquoted, err = kind.Bool(value)
+		}
+		return err
+	})
+}
+
+func checkEndpoint(value string) error {
+	u, err := url.Parse(value)
+	switch {
+	case err == nil && u.User != nil, err != nil && strings.Contains(value, "@"):
+		return fault.New(chain, "has credentials in it")
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.RawQuery != "", u.Fragment != "":
+		return fault.New(likeThis, "parameter endpoint must be the URL of a server, with http:// or https://")
+	}
+	return nil
+}
+
+// secretive finds parameters by which people may try to pass credentials.
+var secretive = regexp.MustCompile(`(?i)key|secret|token|password|credential|profile|signature`)

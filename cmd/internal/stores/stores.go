@@ -1,0 +1,299 @@
+// Package stores opens the store that the command line names. Each kind of store is a package below
+// it, which describes the kind; this package lists them.
+package stores
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
+	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
+	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
+	"github.com/tenure-go/tenure/cmd/internal/stores/sqltable"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Kinds returns the descriptions of all kinds of stores.
+func Kinds() []*kind.Kind { return kinds }
+
+var kinds = []*kind.Kind{
+	natsbucket.Kind(),
+	s3bucket.Kind(),
+	kafkatopic.Kind(),
+	sqltable.Kind(),
+}
+
+// What callers need of package kind.
+type (
+	Options    = kind.Options
+	Settings   = kind.Settings
+	Nomination = kind.Nomination
+	Commands   = kind.Commands
+)
+
+// Place says where elections are kept. It may hold credentials; String leaves them out.
+type Place struct {
+	// Setting is the source of the place, for errors: "--store", "--context", or a variable of the
+	// environment.
+	Setting string
+	// At is nil if no place is named.
+	At kind.Place
+}
+
+// Missing returns the error if the store, and perhaps another setting, must be given.
+func Missing(store string, others ...string) error {
+	text := store + " is missing"
+	if len(others) > 0 {
+		text = strings.Join(append([]string{store}, others...), " and ") + " are missing"
+	}
+	return &fault.Error{Err: errors.New(text), Hint: likeThis() + "; or a context of the nats command with --context", Code: fault.Usage}
+}
+
+// likeThis is the hint that shows the form of every URL.
+func likeThis() string { return "give a URL such as " + listed(" or ", schemes(example)...) }
+
+// Forms shows the URL of each scheme for the help of a flag.
+func Forms() string {
+	return listed(", or ", schemes(func(s kind.Scheme) string { return s.Form })...)
+}
+
+func example(s kind.Scheme) string { return s.Example }
+
+func schemes(of func(kind.Scheme) string) (all []string) {
+	for _, k := range kinds {
+		for _, s := range k.Schemes {
+			all = append(all, of(s))
+		}
+	}
+	return all
+}
+
+// listed joins items by commas, and the last one by a word.
+func listed(last string, items ...string) string {
+	n := len(items) - 1
+	return strings.Join(items[:n], ", ") + last + items[n]
+}
+
+// About explains in help texts all kinds but those that are left out by their keys.
+func About(without ...string) string {
+	var all, polled []string
+	for _, k := range kinds {
+		polled = append(polled, k.Polled...)
+		if len(without) == 0 || k.Key != without[0] {
+			all = append(all, k.Help())
+		}
+	}
+	stores := listed(" and ", polled...)
+	return strings.Join(append(all, strings.ToUpper(stores[:1])+stores[1:]+aboutPeers), "\n\n")
+}
+
+const aboutPeers = ` do not push changes. With --peer each candidate listens, publishes
+its address in the record while it leads, and reports renewals and its release to the others. A
+candidate dials only addresses in --peer-allow. By default these are the loopback addresses if its
+own address is one of them, and otherwise the private ones (10.0.0.0/8, 172.16.0.0/12,
+192.168.0.0/16, fc00::/7). A public address needs --peer-allow. Without certificates peers talk
+plain HTTP; their reports are signed in any case.`
+
+// Parse reads the URL of a store. Its errors name the setting and show no credentials.
+func Parse(setting, raw string) (Place, error) {
+	at, err := parse(raw)
+	if err != nil {
+		return Place{}, Given(setting, raw, err)
+	}
+	return Place{setting, at}, nil
+}
+
+func parse(raw string) (kind.Place, error) {
+	name, rest, ok := strings.Cut(raw, ":")
+	if !ok {
+		return nil, fault.New(likeThis(), "is not a URL")
+	}
+	for _, k := range kinds {
+		if err := k.Refused[name]; err != nil {
+			return nil, err
+		}
+	}
+	s, k := kind.Find(kinds, name)
+	switch {
+	case name == kind.Memory:
+		return nil, fault.New(likeThis(), "a store in memory is inside one process, and candidates are processes of their own")
+	case s == nil:
+		return nil, fault.New(likeThis(), "unknown scheme; known are %s", strings.Join(schemes(func(s kind.Scheme) string { return s.Name }), ", "))
+	}
+	odd := s.CheckName(s.Name + ":" + rest)
+	switch {
+	case odd != nil:
+		return nil, odd // other errors may quote the name
+	case !strings.HasPrefix(rest, "//") && !s.Opaque:
+		return nil, fault.New(likeThis(), "is not a URL: // is missing")
+	}
+	return k.Parse(s.Name, s.Name+":"+rest)
+}
+
+// ParseContext reads NAME[/BUCKET], a context of the nats command; bucket is the default. Its
+// errors name the setting.
+func ParseContext(setting, raw, bucket string) (Place, error) {
+	at, err := natsbucket.ParseContext(raw, bucket)
+	if err != nil {
+		return Place{}, inFront(setting+" "+fault.Quote(raw), err)
+	}
+	return Place{setting, at}, nil
+}
+
+// Contexts returns the names of the contexts of the nats command.
+func Contexts() []string { return natsbucket.Contexts() }
+
+// Variables returns the variables of the environment that set properties of clients for which there
+// is no flag.
+func Variables() []string { return kafkatopic.Variables() }
+
+// Given puts the setting, and its value as far as it holds no credentials, in front of an error.
+func Given(setting, raw string, err error) error {
+	if shown := Redact(raw); shown != fault.Hidden {
+		setting += " " + strconv.Quote(shown)
+	}
+	return inFront(setting, err)
+}
+
+// Redact returns a text that should be the URL of a store without all possible credentials.
+func Redact(raw string) string { return kind.Redact(kinds, raw) }
+
+// With returns the place with the settings that are not in its URL. Its errors have hints and show
+// no credentials. It returns false for a place that has no such settings.
+func (p Place) With(s kind.Settings) (Place, bool, error) {
+	configured, ok := p.At.(kind.Configured)
+	if !ok {
+		return p, false, nil
+	}
+	s.Place = p.Setting
+	at, err := configured.With(s)
+	if err != nil {
+		return p, true, err
+	}
+	return Place{p.Setting, at}, true, nil
+}
+
+// Description returns that of the kind of store.
+func (p Place) Description() *kind.Kind {
+	for _, k := range kinds {
+		if reflect.TypeOf(k.Empty()) == reflect.TypeOf(p.At) {
+			return k
+		}
+	}
+	return nil
+}
+
+// Kind returns the name of the kind of store for messages.
+func (p Place) Kind() string { return p.At.Product() }
+
+// Pushes reports whether the store pushes changes. Other stores are polled, or have peers.
+func (p Place) Pushes() bool { return p.At.Pushes() }
+
+// Commands returns those for the record of an election.
+func (p Place) Commands(key string) Commands { return p.At.Commands(key) }
+
+// Price returns the cost of a thousand reads in dollars; 0 if they cost nothing, or it is not
+// known.
+func (p Place) Price() float64 {
+	if priced, ok := p.At.(kind.Priced); ok {
+		return priced.Price()
+	}
+	return 0
+}
+
+// Nomination returns one line of text about the group that nominates the leader of an election, or
+// an empty string if none does.
+func (p Place) Nomination(election string) string {
+	if n, ok := p.At.(kind.Nominated); ok {
+		return n.Nomination(election)
+	}
+	return ""
+}
+
+// IsZero reports whether no place is named.
+func (p Place) IsZero() bool { return p.At == nil }
+
+// String returns the place without credentials.
+func (p Place) String() string {
+	if p.IsZero() {
+		return "no store"
+	}
+	return p.At.String()
+}
+
+// GoString is String, so that no way of printing shows credentials.
+func (p Place) GoString() string { return p.String() }
+
+// MarshalJSON encodes the place with its credentials, but without the setting.
+func (p Place) MarshalJSON() ([]byte, error) {
+	if p.IsZero() {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(map[string]kind.Place{p.Description().Key: p.At})
+}
+
+// UnmarshalJSON decodes what MarshalJSON has encoded.
+func (p *Place) UnmarshalJSON(text []byte) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	for _, k := range kinds {
+		if one, ok := all[k.Key]; ok {
+			p.At = k.Empty()
+			return json.Unmarshal(one, p.At)
+		}
+	}
+	return nil
+}
+
+// Limits returns a store that only knows which leases and keys are possible in the place. The
+// bucket, topic or table need not exist.
+func (p Place) Limits() (driver.Bounded, error) {
+	b, err := p.At.Limits()
+	if err != nil {
+		return nil, p.blame(err)
+	}
+	return b, nil
+}
+
+// Explain returns an error of the store with a hint.
+func (p Place) Explain(err error) error { return p.blame(p.At.Explain(err)) }
+
+// Unsafe returns the error for a finding that makes elections in this place unsafe.
+func (p Place) Unsafe(f driver.Finding) error {
+	return p.blame(fault.New(f.Remedy, "%s: %s: %s", f.Severity, f.Setting, f.Problem))
+}
+
+// Denied is Explain for a missing right whose error is known only as text.
+func (p Place) Denied(text string) error {
+	return p.Explain(&deniedError{text})
+}
+
+type deniedError struct{ text string }
+
+func (e *deniedError) Error() string { return e.text }
+func (e *deniedError) Unwrap() error { return driver.ErrDenied }
+
+// blame puts the setting and its value, without credentials, in front of an error.
+func (p Place) blame(err error) error {
+	setting := p.Setting
+	if setting == "" {
+		setting = "store"
+	}
+	return inFront(setting+" "+p.At.Name(), err)
+}
+
+// inFront puts a text in front of an error. It keeps the hint, and whether waiting may help.
+func inFront(text string, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f.Behind(text)
+	}
+	return fault.New("", "%s: %w", text, err)
+}
