@@ -160,9 +160,9 @@ func remedy(err error, name string) error {
 // the JetStream context, and keep that connection for the elections alone. Such a connection finds
 // out within three seconds that its server is gone; one with the library's defaults takes minutes.
 // The store may also replace such a connection when that helps; for a connection that carries other
-// traffic, this would do harm. Open uses only the options of the given connection, which need not be
-// connected. It never changes that connection, and the program may close it. If Open cannot connect,
-// its error wraps a ConnectError.
+// traffic, this would do harm. Open uses only the options of the given connection, which need not
+// be connected. It never changes that connection, and the program may close it. If Open cannot
+// connect, its error wraps a ConnectError.
 //
 // The copy keeps these options: the servers, the way to them (dialer, TLS, proxy, an in-process
 // server), the user's identity (name and password, token, NKey, JWT, certificates, with the

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,12 +80,12 @@ func listed(last string, items ...string) string {
 	return strings.Join(items[:n], ", ") + last + items[n]
 }
 
-// About explains in help texts all kinds but those that are left out by their keys.
+// About explains in help texts all kinds but those with these keys.
 func About(without ...string) string {
 	var all, polled []string
 	for _, k := range kinds {
 		polled = append(polled, k.Polled...)
-		if len(without) == 0 || k.Key != without[0] {
+		if !slices.Contains(without, k.Key) {
 			all = append(all, k.Help())
 		}
 	}
@@ -252,8 +253,8 @@ func (p *Place) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Limits returns a store that only knows which leases and keys are possible in the place. The
-// bucket, topic or table need not exist.
+// Limits returns those of leases and keys in the place. It calls no server, and the bucket, topic or
+// table need not exist. With them Config.Check detects every wrong setting.
 func (p Place) Limits() (driver.Bounded, error) {
 	b, err := p.At.Limits()
 	if err != nil {
@@ -286,7 +287,11 @@ func (p Place) blame(err error) error {
 	if setting == "" {
 		setting = "store"
 	}
-	return inFront(setting+" "+p.At.Name(), err)
+	name := p.String()
+	if n, ok := p.At.(kind.Named); ok {
+		name = n.Name()
+	}
+	return inFront(setting+" "+name, err)
 }
 
 // inFront puts a text in front of an error. It keeps the hint, and whether waiting may help.

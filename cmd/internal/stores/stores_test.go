@@ -23,7 +23,6 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 )
 
-// TestParse: the zero value of a parameter is not shown.
 func TestParse(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
@@ -89,34 +88,20 @@ func TestParse(t *testing.T) {
 			},
 			"kafka://h/t?mode=neli&group=g&group-topic=T&nominee-only=true&without-goneli=true&session=6s&replicas=2&timeout=500ms",
 		},
-		{"postgres://bob:geheim@h:1,i:2/db?table=s.t&sslmode=require",
-			&sqltable.Place{Scheme: "postgres", URL: "//bob:geheim@h:1,i:2/db?sslmode=require", Table: "s.t"}, "postgres://bob:***@h:1,i:2/db?sslmode=require&table=s.t"},
-		{"postgresql://bob:geheim@h/db",
-			&sqltable.Place{Scheme: "postgres", URL: "//bob:geheim@h/db"}, "postgres://bob:***@h/db"},
-		{"mariadb://bob@h/db",
-			&sqltable.Place{Scheme: "mysql", URL: "//bob@h/db"}, "mysql://bob@h/db"},
-		{"mysql://bob:a@geheim@h/db",
-			&sqltable.Place{Scheme: "mysql", URL: "//bob:a@geheim@h/db"}, "mysql://bob:***@h/db"},
-		{"sqlite:/a@b/c.db",
-			&sqltable.Place{Scheme: "sqlite", URL: "/a@b/c.db"}, "sqlite:/a@b/c.db"},
-		{"postgres://?service=x&push=on",
-			&sqltable.Place{Scheme: "postgres", URL: "//?service=x"}, "postgres://?service=x"},
-		{"postgres://h/db?push=off",
-			&sqltable.Place{Scheme: "postgres", URL: "//h/db", Push: "off"}, "postgres://h/db?push=off"},
-		{"postgres://h/db?listen=i:2",
-			&sqltable.Place{Scheme: "postgres", URL: "//h/db", Listen: "i:2"}, "postgres://h/db?listen=i:2"},
-		{"mysql://bob@h/db?tls=true",
-			&sqltable.Place{Scheme: "mysql", URL: "//bob@h/db?tls=true"}, "mysql://bob@h/db?tls=true"},
-		{"mysql://h/db?ssl-ca=a.pem",
-			&sqltable.Place{Scheme: "mysql", URL: "//h/db?ssl-ca=a.pem"}, "mysql://h/db?ssl-ca=a.pem"},
-		{"sqlite:/a/b.db?table=t",
-			&sqltable.Place{Scheme: "sqlite", URL: "/a/b.db", Table: "t"}, "sqlite:/a/b.db?table=t"},
-		{"sqlite:/a/b.db?pristine=true&table=t",
-			&sqltable.Place{Scheme: "sqlite", URL: "/a/b.db", Table: "t", Pristine: true}, "sqlite:/a/b.db?table=t"},
-		{"sqlite:///a/b.db",
-			&sqltable.Place{Scheme: "sqlite", URL: "/a/b.db"}, "sqlite:/a/b.db"},
-		{"sqlite:b.db",
-			&sqltable.Place{Scheme: "sqlite", URL: "b.db"}, "sqlite:b.db"},
+		{"postgres://bob:geheim@h:1,i:2/db?table=s.t&sslmode=require", &sqltable.Place{Scheme: "postgres", URL: "//bob:geheim@h:1,i:2/db?sslmode=require", Table: "s.t"}, "postgres://bob:***@h:1,i:2/db?sslmode=require&table=s.t"},
+		{"postgresql://bob:geheim@h/db", &sqltable.Place{Scheme: "postgres", URL: "//bob:geheim@h/db"}, "postgres://bob:***@h/db"},
+		{"mariadb://bob@h/db", &sqltable.Place{Scheme: "mysql", URL: "//bob@h/db"}, "mysql://bob@h/db"},
+		{"mysql://bob:a@geheim@h/db", &sqltable.Place{Scheme: "mysql", URL: "//bob:a@geheim@h/db"}, "mysql://bob:***@h/db"},
+		{"sqlite:/a@b/c.db", &sqltable.Place{Scheme: "sqlite", URL: "/a@b/c.db"}, "sqlite:/a@b/c.db"},
+		{"postgres://?service=x&push=on", &sqltable.Place{Scheme: "postgres", URL: "//?service=x"}, "postgres://?service=x"},
+		{"postgres://h/db?push=off", &sqltable.Place{Scheme: "postgres", URL: "//h/db", Push: "off"}, "postgres://h/db?push=off"},
+		{"postgres://h/db?listen=i:2", &sqltable.Place{Scheme: "postgres", URL: "//h/db", Listen: "i:2"}, "postgres://h/db?listen=i:2"},
+		{"mysql://bob@h/db?tls=true", &sqltable.Place{Scheme: "mysql", URL: "//bob@h/db?tls=true"}, "mysql://bob@h/db?tls=true"},
+		{"mysql://h/db?ssl-ca=a.pem", &sqltable.Place{Scheme: "mysql", URL: "//h/db?ssl-ca=a.pem"}, "mysql://h/db?ssl-ca=a.pem"},
+		{"sqlite:/a/b.db?table=t", &sqltable.Place{Scheme: "sqlite", URL: "/a/b.db", Table: "t"}, "sqlite:/a/b.db?table=t"},
+		{"sqlite:/a/b.db?pristine=true&table=t", &sqltable.Place{Scheme: "sqlite", URL: "/a/b.db", Table: "t", Pristine: true}, "sqlite:/a/b.db?table=t"},
+		{"sqlite:///a/b.db", &sqltable.Place{Scheme: "sqlite", URL: "/a/b.db"}, "sqlite:/a/b.db"},
+		{"sqlite:b.db", &sqltable.Place{Scheme: "sqlite", URL: "b.db"}, "sqlite:b.db"},
 	} {
 		t.Run(c.raw, func(t *testing.T) {
 			got, err := stores.Parse("--store", c.raw)
@@ -460,6 +445,43 @@ func TestDocs(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("docs/%s has %q; the kinds have %q", c.file, got, c.want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	all, some := stores.About(), stores.About("nats")
+	for _, k := range stores.Kinds() {
+		if !strings.Contains(all, k.Help()) || strings.Contains(some, k.Help()) == (k.Key == "nats") {
+			t.Errorf("the help about %s is not where it should be", k.Key)
+		}
+	}
+	if forms := stores.Forms(); !strings.HasPrefix(forms, "nats://") || !strings.HasSuffix(forms, ", or sqlite:FILE") {
+		t.Errorf("the forms are %s", forms)
+	}
+}
+
+func TestPropertiesOfPlaces(t *testing.T) {
+	for _, c := range []struct {
+		raw, key, kind string
+		price          float64
+		nomination     string // its end
+	}{
+		{"nats://h/E", "nats", "NATS", 0, ""},
+		{"s3://bucket", "s3", "object storage", 0.0004, ""},
+		{"s3://bucket?endpoint=http://h:1", "s3", "object storage", 0, ""},
+		{"kafka://h/t", "kafka", "Kafka", 0, ""},
+		{"kafka://h/t?mode=neli&nominee-only=true", "kafka", "Kafka", 0, "No other candidate ever claims."},
+		{"kafka://h/t?mode=neli&without-goneli=true", "kafka", "Kafka", 0, "Other candidates wait one lease longer before they claim."},
+		{"kafka://h/t?mode=neli&group=g", "kafka", "Kafka", 0, "the group confirms them as members."},
+		{"mariadb://h/db", "sql", "MySQL", 0, ""},
+	} {
+		p := places.Parse(t, c.raw)
+		if text := p.Nomination("e"); !strings.HasSuffix(text, c.nomination) || (text == "") != (c.nomination == "") {
+			t.Errorf("%s: the nomination is %q", c.raw, text)
+		}
+		if p.Description().Key != c.key || p.Kind() != c.kind || p.Price() != c.price {
+			t.Errorf("%s: got %s, %s, %v", c.raw, p.Description().Key, p.Kind(), p.Price())
 		}
 	}
 }

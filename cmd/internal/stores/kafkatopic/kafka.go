@@ -117,9 +117,6 @@ func (k *Place) given() (all [][2]string) {
 // GoString is String.
 func (k *Place) GoString() string { return k.String() }
 
-// Name is String.
-func (k *Place) Name() string { return k.String() }
-
 // Product returns Kafka.
 func (k *Place) Product() string { return "Kafka" }
 

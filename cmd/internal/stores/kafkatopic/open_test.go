@@ -229,7 +229,7 @@ func TestNomineeLeads(t *testing.T) {
 	}
 }
 
-// The log has the reason that keeps candidates out of the group, such as places.Unreachable brokers.
+// The log has the reason that keeps candidates out of the group, such as unreachable brokers.
 func TestNominationLogsTheReasonOfAFailure(t *testing.T) {
 	t.Parallel()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))

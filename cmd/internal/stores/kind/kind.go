@@ -81,8 +81,6 @@ func (k *Kind) Help() string {
 // of its methods have hints, and no setting in front.
 type Place interface {
 	String() string
-	// Name names the place in an error, after the setting.
-	Name() string
 	// Product returns the name of the store's product for messages.
 	Product() string
 	// Pushes reports whether the store pushes changes.
@@ -99,6 +97,8 @@ type Place interface {
 
 // Optional methods of a Place.
 type (
+	// Named is a place with another name than String in an error, after the setting.
+	Named interface{ Name() string }
 	// Priced is a place whose reads cost money.
 	Priced interface {
 		// Price returns the cost of a thousand reads in dollars; 0 if it is not known.

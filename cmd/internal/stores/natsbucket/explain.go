@@ -91,9 +91,9 @@ func (n *Place) Explain(err error) *fault.Error {
 		return fault.New("start the server with -js or put jetstream {} into its configuration", "the server has no JetStream")
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fault.New("put jetstream: enabled into the account's configuration", "the account has no JetStream")
-	case errors.Is(err, driver.ErrDenied):
+	case errors.Is(err, driver.ErrDenied): // the error names the right
 		return fault.New("grant it in the server's configuration, or give other credentials; "+
-			"the documentation of driver/natskv lists all rights that a candidate needs", "%w", err) // it names the right
+			"the documentation of driver/natskv lists all rights that a candidate needs", "%w", err)
 	case errors.Is(err, natskv.ErrTwoClusters):
 		return fault.New("give the servers of one cluster only, to all candidates the same; "+
 			"if the bucket that is there now is the right one, start this process again", "%w", err)

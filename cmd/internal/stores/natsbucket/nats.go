@@ -15,7 +15,8 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
-// Place is a key-value bucket of JetStream. A URL or a context of the nats command names its servers.
+// Place is a key-value bucket of JetStream. A URL or a context of the nats command names its
+// servers.
 type Place struct {
 	// Context names a context of the nats command, which has the servers and the credentials;
 	// empty: they follow here.

@@ -92,6 +92,17 @@ func TestOpenReportsErrorsWithARemedy(t *testing.T) {
 	}
 }
 
+func TestOpenConnectsOnce(t *testing.T) {
+	t.Parallel()
+	s := servers.Start(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir()})
+	if _, err := places.Enter(t, places.Parse(t, s.ClientURL()+"/E"), true, ""); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Varz(nil); err != nil || v.TotalConnections != 1 {
+		t.Errorf("%d connections, %v", v.TotalConnections, err)
+	}
+}
+
 func TestPermanentErrors(t *testing.T) {
 	t.Parallel()
 	host := withAccounts(t)
