@@ -253,8 +253,8 @@ func (p *Place) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Limits returns those of leases and keys in the place. It calls no server, and the bucket, topic or
-// table need not exist. With them Config.Check detects every wrong setting.
+// Limits returns those of leases and keys in the place. It calls no server, and the bucket, topic
+// or table need not exist. With them Config.Check detects every wrong setting.
 func (p Place) Limits() (driver.Bounded, error) {
 	b, err := p.At.Limits()
 	if err != nil {
