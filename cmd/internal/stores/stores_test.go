@@ -156,6 +156,8 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"nats://host/E?x=1", "may follow the bucket", ""},
 		{"nats://host/E?migrating=1", "may follow the bucket", ""},
 		{"nats://host/E#x", "may follow the bucket", ""},
+		{"nats://host/E;password=s3cret", "has one of the characters", "parameters stand behind a ?"},
+		{"sqlite:/a.db;key=s3cret", "has one of the characters ; = in a name", "parameters stand behind a ?"},
 		{"nats://user:s3/cret@host/E", "not a valid URL", ""},
 		{"nats://user:12/s3cret@host/E", "/ before @", ""},
 		{"nats://user:s3%zzcret@host/E", "not a valid URL", ""},
