@@ -11,7 +11,7 @@ import (
 // TestReadmeShowsTheSample keeps the README's code the one that the tests of natskv compile and
 // run.
 func TestReadmeShowsTheSample(t *testing.T) {
-	const folder = "driver/natskv"
+	const folder = "driver/natskv/natstest"
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("this is the core module alone, without the drivers")
 	}
