@@ -29,12 +29,15 @@ var kinds = []*kind.Kind{
 	sqltable.Kind(),
 }
 
-// What callers need of package kind.
 type (
-	Options    = kind.Options
-	Settings   = kind.Settings
+	// Options are those of package kind.
+	Options = kind.Options
+	// Settings are those of package kind.
+	Settings = kind.Settings
+	// Nomination is that of package kind.
 	Nomination = kind.Nomination
-	Commands   = kind.Commands
+	// Commands are those of package kind.
+	Commands = kind.Commands
 )
 
 // Place says where elections are kept. It may hold credentials; String leaves them out.
