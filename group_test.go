@@ -77,10 +77,11 @@ type silentNominator struct{ _ int }
 
 func (*silentNominator) Nominate(func(bool)) func() { return func() {} }
 
-// TestManyElectionsAreSmall checks the memory of one election among many in a process, as a
-// follower and as a leader: at most 2.6 KB of heap in a bubble, which itself uses 400 bytes of it,
-// and no goroutine. A leader has renewed once by then. The test subtracts the memory of the store
-// in this process.
+// TestManyElectionsAreSmall checks the memory of one election among many in a process, at the mean
+// of a follower and a leader: at most 2.5 KB of heap in a bubble, which itself uses 400 bytes of
+// it, and no goroutine. A leader has renewed once by then. The test subtracts the memory of the
+// store in this process. Its maps grow by chance while one or the other is measured, so only the
+// mean is sure.
 func TestManyElectionsAreSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -99,6 +100,7 @@ func manyElectionsAreSmall(t *testing.T) {
 	defer stop()
 	crowd(2 * many)
 	var ends []<-chan error
+	all := 0
 	for _, id := range []string{"leader", "follower"} {
 		before := heap()
 		for _, name := range names {
@@ -114,13 +116,13 @@ func manyElectionsAreSmall(t *testing.T) {
 		before, goroutines := heap(), runtime.NumGoroutine()
 		ends = append(ends, startAll(ctx, t, store, id, names)...)
 		synctest.Wait()
-		// The bubble uses 400 of them.
-		if each := (heap() - before - part) / many; each > 2750 || each < 500 {
-			t.Errorf("%s: %d bytes each", id, each)
-		}
+		all += heap() - before - part
 		if n := runtime.NumGoroutine() - goroutines; n > 0 {
 			t.Errorf("%s: %d goroutines", id, n)
 		}
+	}
+	if each := all / (2 * many); each > 2500 || each < 1000 { // the bubble uses 400 of them
+		t.Errorf("%d bytes each", each)
 	}
 	runtime.KeepAlive(spare)
 	stop()
