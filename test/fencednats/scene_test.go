@@ -5,30 +5,22 @@ package fencednats
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
-	storefaults "github.com/tenure-go/tenure/driver/faults"
-	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
-	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/test/deposed"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
-
-// lease is longer than all stalls of the machine. No test waits for its end.
-const lease = 5 * time.Minute
 
 // TestMain lets more tests run in parallel than there are processors, because the tests mostly
 // wait.
@@ -71,11 +63,11 @@ func jetstreamOf(url string) (jetstream.JetStream, error) {
 // scene is one stream on a server or three, and an election in a store of the test.
 type scene struct {
 	testing.TB
-	cluster *natsd.Cluster // nil: one server
-	url     string         // all of them
-	js      jetstream.JetStream
-	name    string
-	store   *memory.Store
+	cluster  *natsd.Cluster // nil: one server
+	url      string         // all of them
+	js       jetstream.JetStream
+	name     string // of the stream
+	election *deposed.Election
 }
 
 // onOne returns a scene on its own server.
@@ -100,7 +92,7 @@ func onThree(t testing.TB, start func(dir string) (*natsd.Cluster, error)) *scen
 
 func newScene(t testing.TB, c *natsd.Cluster, url string, replicas int) *scene {
 	t.Helper()
-	s := &scene{t, c, url, connect(t, url), "PAYMENTS" + rand.Text()[:8], memory.New()}
+	s := &scene{t, c, url, connect(t, url), "PAYMENTS" + rand.Text()[:8], deposed.NewElection(t, "billing")}
 	// A cluster has no place for it while it takes a server for lost that has just come back.
 	wait.Succeeds(t, "a stream", func(context.Context) error {
 		_, err := s.js.CreateStream(wait.Context(t), jetstream.StreamConfig{
@@ -126,72 +118,26 @@ func (s *scene) message(value string) *nats.Msg {
 	return &nats.Msg{Subject: s.name + ".debit", Data: []byte(value)}
 }
 
-// candidacy is a leader with its own access to the election's store and to the stream, and with a
-// clock that can be stopped.
+// candidacy is a leader with its own access to the stream.
 type candidacy struct {
 	*scene
-	js    jetstream.JetStream
-	store storefaults.Store
-	clock *standing
-	term  *tenure.Term
-}
-
-// standing is a clock that stands still while its machine is frozen, so that the leader does not
-// notice the pause.
-type standing struct {
-	clock.Clock
-	at atomic.Pointer[clock.Reading]
-}
-
-func (c *standing) Now() clock.Reading {
-	if at := c.at.Load(); at != nil {
-		return *at
-	}
-	return c.Clock.Now()
+	*deposed.Leader
+	js   jetstream.JetStream
+	term *tenure.Term
 }
 
 // elect returns once the candidate leads. An earlier leader must have stopped leading.
 func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
-	s.Helper()
-	n := &candidacy{scene: s, js: js, store: storefaults.New(s.store, 0, storefaults.Plan{}), clock: &standing{Clock: clock.System{}}}
-	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
-	must(s, err)
-	n.term, err = e.Campaign(wait.Context(s))
-	must(s, err)
-	s.Cleanup(func() {
-		n.clock.at.Store(nil)
-		n.store.Heal()
-		_ = n.term.Resign(wait.Context(s))
-	})
-	return n
+	return s.candidacy(s.election.Elect(id), js)
 }
 
-// vacate ends the lease of the leader without its knowledge, with the same effect as its expiry:
-// the record becomes a released one. It reports whether there was no write in between.
-func (s *scene) vacate() bool {
-	s.Helper()
-	e, err := s.store.Read(wait.Context(s), s.name)
-	must(s, err)
-	r, err := record.Decode(e.Value)
-	must(s, err)
-	r.Released, r.Nonce, r.Seq = true, rand.Text(), r.Seq+1
-	value, err := record.Encode(r)
-	must(s, err)
-	_, err = s.store.CompareAndSwap(wait.Context(s), s.name, e.Version, value)
-	return err == nil
-}
-
-// supplant stops the leader's clocks and returns when another candidate leads. Both then believe
-// that they lead.
+// supplant returns when another candidate leads, of which this one does not know.
 func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
-	n.Helper()
-	now := n.clock.Clock.Now()
-	n.clock.at.Store(&now)
-	n.store.Partition()
-	wait.Until(n, "the record says that the term is over", n.vacate)
-	next := n.elect(id, js)
-	must(n, errors.Join(n.term.Err(), next.term.Err()))
-	return next
+	return n.candidacy(n.Supplant(id), js)
+}
+
+func (s *scene) candidacy(l *deposed.Leader, js jetstream.JetStream) *candidacy {
+	return &candidacy{s, l, js, l.Term}
 }
 
 func (n *candidacy) open() *fenced.Publisher {

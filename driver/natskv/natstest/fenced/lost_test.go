@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
+	"github.com/tenure-go/tenure/internal/test/deposed"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -116,7 +116,7 @@ func TestStoreLost(t *testing.T) {
 	next := old.supplant("next")
 	late := next.open()
 	s.publish(late, "before")
-	s.store = memory.New()
+	s.election = deposed.NewElection(t, "billing")
 	first := s.elect("first")
 	_, err := fenced.Open(wait.Context(t), first.term, s.js, "PAYMENTS", fence)
 	s.deposed(err)

@@ -3,32 +3,23 @@
 package fenced_test
 
 import (
-	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver/faults"
-	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
 	"github.com/tenure-go/tenure/driver/natskv/natstest"
-	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/test/deposed"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
-
-// lease is longer than all delays of the machine. No test waits for its end.
-const lease = 5 * time.Minute
 
 // fence is a subject below the subjects of every stream here.
 const fence = "payments.fence"
@@ -50,10 +41,9 @@ func connect(t testing.TB, s *server.Server, opts ...nats.Option) jetstream.JetS
 // scene is a server with a stream, and an election in another store.
 type scene struct {
 	testing.TB
-	js    jetstream.JetStream
-	store *memory.Store
-	name  string
-	made  jetstream.StreamConfig
+	js       jetstream.JetStream
+	election *deposed.Election
+	made     jetstream.StreamConfig
 }
 
 func newScene(t testing.TB, change ...func(*jetstream.StreamConfig)) *scene {
@@ -62,7 +52,7 @@ func newScene(t testing.TB, change ...func(*jetstream.StreamConfig)) *scene {
 	for _, ch := range change {
 		ch(&c)
 	}
-	s := &scene{t, connect(t, natstest.StartServer(t)), memory.New(), "billing" + rand.Text()[:8], c}
+	s := &scene{t, connect(t, natstest.StartServer(t)), deposed.NewElection(t, "billing"), c}
 	s.create()
 	return s
 }
@@ -88,85 +78,20 @@ func (s *scene) stream() jetstream.Stream {
 	return stream
 }
 
-// candidacy is a leader with its own access to the election's store, and a clock that can be
-// stopped.
+// candidacy is a leader that publishes.
 type candidacy struct {
 	*scene
-	store faults.Store
-	clock *standing
-	term  *tenure.Term
-}
-
-// standing is a clock that stands still while its machine is frozen, so that the leader does not
-// notice the pause.
-type standing struct {
-	clock.Clock
-	at atomic.Pointer[clock.Reading]
-}
-
-func (c *standing) Now() clock.Reading {
-	if at := c.at.Load(); at != nil {
-		return *at
-	}
-	return c.Clock.Now()
-}
-
-func (c *standing) freeze() {
-	now := c.Clock.Now()
-	c.at.Store(&now)
+	*deposed.Leader
+	term *tenure.Term
 }
 
 // elect returns once the candidate leads. An earlier leader must have stopped leading.
-func (s *scene) elect(id string) *candidacy {
-	s.Helper()
-	n := &candidacy{scene: s, store: faults.New(s.store, 0, faults.Plan{}), clock: &standing{Clock: clock.System{}}}
-	e, err := tenure.New(n.store, s.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
-	if err != nil {
-		s.Fatal(err)
-	}
-	n.term, err = e.Campaign(wait.Context(s))
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() {
-		n.clock.at.Store(nil)
-		n.store.Heal()
-		_ = n.term.Resign(wait.Context(s))
-	})
-	return n
-}
+func (s *scene) elect(id string) *candidacy { return s.candidacy(s.election.Elect(id)) }
 
-// vacate ends the present leader's lease without its knowledge, with the same effect as its expiry:
-// the record becomes a released one. It reports whether no other write came in between.
-func (s *scene) vacate() bool {
-	s.Helper()
-	e, err := s.store.Read(wait.Context(s), s.name)
-	must(s, err)
-	r, err := record.Decode(e.Value)
-	must(s, err)
-	r.Released, r.Nonce, r.Seq = true, rand.Text(), r.Seq+1
-	value, err := record.Encode(r)
-	must(s, err)
-	_, err = s.store.CompareAndSwap(wait.Context(s), s.name, e.Version, value)
-	return err == nil
-}
+// supplant returns when another candidate leads, of which this one does not know.
+func (n *candidacy) supplant(id string) *candidacy { return n.candidacy(n.Supplant(id)) }
 
-// supplant freezes the leader's clocks and returns when another candidate leads. Both then believe
-// that they lead.
-func (n *candidacy) supplant(id string) *candidacy {
-	n.Helper()
-	n.clock.freeze()
-	n.store.Partition()
-	wait.Until(n, "the record says that the term is over", n.vacate)
-	next := n.elect(id)
-	if err := errors.Join(n.term.Err(), next.term.Err()); err != nil {
-		n.Fatalf("one of them knows: %v", err)
-	}
-	if next.term.Token() <= n.term.Token() {
-		n.Fatalf("token %d follows %d", next.term.Token(), n.term.Token())
-	}
-	return next
-}
+func (s *scene) candidacy(l *deposed.Leader) *candidacy { return &candidacy{s, l, l.Term} }
 
 func (n *candidacy) open(opts ...fenced.Option) *fenced.Publisher {
 	n.Helper()

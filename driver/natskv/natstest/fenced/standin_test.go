@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/driver/natskv/natstest"
+	"github.com/tenure-go/tenure/internal/test/deposed"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -39,7 +39,7 @@ func newStandIn(t *testing.T, info string, answers ...string) *standIn {
 	t.Helper()
 	s := natstest.StartServer(t, natstest.WithoutJetStream)
 	in := &standIn{
-		scene: &scene{t, connect(t, s), memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS"}},
+		scene: &scene{t, connect(t, s), deposed.NewElection(t, "billing"), jetstream.StreamConfig{Name: "PAYMENTS"}},
 		info:  info, last: map[string]*nats.Msg{}, at: map[string]uint64{}, answers: answers,
 	}
 	nc := connect(t, s).Conn()

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/driver/natskv/natstest"
+	"github.com/tenure-go/tenure/internal/test/deposed"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -72,7 +72,7 @@ func mapped(t *testing.T, percent uint8) (s *scene, remap func(percent uint8)) {
 	}
 	remap(percent)
 	c := jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}
-	s = &scene{t, connect(t, srv), memory.New(), "billing", c}
+	s = &scene{t, connect(t, srv), deposed.NewElection(t, "billing"), c}
 	s.create()
 	return s, remap
 }
@@ -187,7 +187,7 @@ func TestDenied(t *testing.T) {
 			o.Users = append(o.Users, user(rights[i], append(append([]string{}, rights[:i]...), rights[i+1:]...)...))
 		}
 	})
-	s := &scene{t, connect(t, srv), memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}}
+	s := &scene{t, connect(t, srv), deposed.NewElection(t, "billing"), jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}}
 	s.create()
 	leader := s.elect("a")
 	publishAs := func(name string) error {
@@ -223,7 +223,7 @@ func TestDeniedInDomain(t *testing.T) {
 	})
 	js, err := jetstream.NewWithDomain(connect(t, srv, nats.UserInfo("user", "user")).Conn(), "hub")
 	must(t, err)
-	s := &scene{t, js, memory.New(), "billing", jetstream.StreamConfig{Name: "PAYMENTS"}}
+	s := &scene{t, js, deposed.NewElection(t, "billing"), jetstream.StreamConfig{Name: "PAYMENTS"}}
 	_, err = fenced.Open(wait.Context(t), s.elect("a").term, js, "PAYMENTS", fence)
 	if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.PAYMENTS") {
 		t.Errorf("got the error %v", err)
