@@ -29,13 +29,13 @@
 //
 // # The topic
 //
-// [Open] creates a topic that does not exist: one partition on three brokers, two of which must
-// store a write; cleanup.policy delete, retention.ms -1, retention.bytes 64 MiB, segment.bytes 16
-// MiB, message.timestamp.type LogAppendTime, no unclean elections. Open refuses an existing topic
-// with compaction, with retention by time, with retention.bytes below 16 MiB, or with unclean
-// elections, because each of these removes records that decide about later ones. It also refuses
-// max.message.bytes below 64 KiB, too few for the renewals of many elections. [Store.Inspect] names
-// these and lesser faults, with the remedy.
+// If the topic does not exist, [Open] creates it. It has one partition on three brokers, and two of
+// them must store a write. Its settings are cleanup.policy delete, retention.ms -1, retention.bytes
+// 64 MiB, segment.bytes 16 MiB, message.timestamp.type LogAppendTime, and no unclean elections.
+// Open refuses an existing topic with compaction, with retention by time, with retention.bytes
+// below 16 MiB, or with unclean elections, because each of these removes records that decide about
+// later ones. It also refuses max.message.bytes below 64 KiB, too few for the renewals of many
+// elections. [Store.Inspect] names these and lesser faults, with the remedy.
 //
 // The log stays below retention.bytes plus two segments. The record of a live election stays near
 // the end, since its leader renews it. Kafka removes the record of an idle election when renewals

@@ -399,7 +399,7 @@ type fenceDialect struct {
 	limit func(ms int64) string
 	// unfit selects why a session cannot have a fence, or null.
 	unfit string
-	// attaches: a transaction can write to several files, of which the fence guards one.
+	// attaches: a transaction can write to several files. The fence guards only one of them.
 	attaches bool
 	// undone reports whether an error of a commit, by its code, means that the transaction
 	// was rolled back. Other errors leave that open: a server that shuts down may have committed.

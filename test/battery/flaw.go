@@ -120,7 +120,7 @@ var (
 		{File: runFlags, Old: "StopWithin: r.stopWithin, ", New: ""},
 		{File: wrapTour, Old: "r.term.Remaining, r.w.StopWithin", New: "r.term.Remaining, 500*time.Millisecond"},
 		{File: wrapTour, Old: "stop := r.w.StopWithin", New: "stop := 500 * time.Millisecond"}}, overlaps}
-	noLatch = &flaw{"no-latch", "the latch: a guard that is told that nothing is left, when its own deadline has passed, counts the time to stop from then",
+	noLatch = &flaw{"no-latch", "the latch: if a guard hears after its own deadline that nothing is left of the lease, it counts the time to stop from that moment",
 		[]overlay.Edit{noAbandon, {File: guardLease, Old: "	if a.Question != l.question || a.Left <= 0 && l.known && l.over(l.asked) <= 0 {", New: "	if a.Question != l.question {"}}, overlaps}
 	releasedEarly = &flaw{"released-early", "the wait for the command's end: the lease is released when it is asked to finish",
 		[]overlay.Edit{{File: wrapTour, Old: "			r.ask(g, context.Cause(ctx))\n", New: "			r.ask(g, context.Cause(ctx))\n			return\n"}}, overlaps}

@@ -144,8 +144,8 @@ const kind = "consumer"
 // partition is the one whose owner is the nominee.
 const partition = 0
 
-// claim returns a member's statement about itself: its subscription, and whether it owns the
-// partition, as of which generation of the group.
+// claim returns a member's statement about itself: the topic that it subscribes to, whether it owns
+// the partition, and the generation of the group that both are about.
 func claim(topic string, owns bool, generation int32) []byte {
 	m := kmsg.NewConsumerMemberMetadata()
 	m.Version, m.Topics, m.Generation = 3, []string{topic}, generation
