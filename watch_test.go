@@ -190,6 +190,21 @@ func TestLostPushesAreReported(t *testing.T) {
 	})
 }
 
+// TestPeersReportLostPushes: a store whose members push reports the loss of each connection itself.
+func TestPeersReportLostPushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &gossip{Polled: memory.NewPolled()}
+		var log diary
+		a, _ := elect(t, store, "a", func(c *tenure.Config) { c.OnEvent = log.note })
+		time.Sleep(time.Minute)
+		store.see(driver.Entry{Lost: errSevered})
+		synctest.Wait()
+		if e := log.find(tenure.EventTrouble); e != nil || a.election.Status().Pushed {
+			t.Errorf("the event is %+v; pushed: %t", e, a.election.Status().Pushed)
+		}
+	})
+}
+
 // lagging is a store whose watches begin late. For 10 ms after a write, its reads show the state
 // before it, as the reads of a replica do.
 type lagging struct {

@@ -281,9 +281,12 @@ func TestConformancePolled(t *testing.T) {
 func TestElectionKnowsTheLimits(t *testing.T) {
 	f := faults.New(able.Store{Store: memory.New()}, 1, faults.Plan{})
 	for lease, refused := range map[time.Duration]bool{6 * time.Second: true, 8 * time.Second: false, 10 * time.Second: true} {
-		_, err := tenure.New(f, "k", tenure.Config{Lease: lease})
-		if err == nil || !strings.Contains(err.Error(), "no key") || strings.Contains(err.Error(), "Lease is") != refused {
-			t.Errorf("lease %v: %v", lease, err)
+		cfg := tenure.Config{Lease: lease}
+		_, atNew := tenure.New(f, "k", cfg)
+		for _, err := range []error{atNew, cfg.Check(able.Store{}, "k")} {
+			if err == nil || !strings.Contains(err.Error(), "no key") || strings.Contains(err.Error(), "Lease is") != refused {
+				t.Errorf("lease %v: %v", lease, err)
+			}
 		}
 	}
 }
