@@ -267,6 +267,35 @@ func TestDescendantsAreAskedToEndWhenTheLeaseIsOver(t *testing.T) {
 	})
 }
 
+// Other work of a busy machine must not delay the guard. The command keeps the priority of the
+// candidate.
+func TestGuardIsUrgent(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		runtime.LockOSThread()         // the guard inherits its priority
+		allowed := setUrgent(0) == nil // in many containers it is not
+		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: 5}, 0); err != nil {
+			t.Fatal(err)
+		}
+		c := newCandidate(t)
+		r := c.run(obedient, long, long)
+		threads, err := os.ReadDir("/proc/" + strconv.Itoa(c.guard.PID()) + "/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, thread := range threads {
+			tid, _ := strconv.Atoi(thread.Name())
+			if a, err := unix.SchedGetAttr(tid, 0); err != nil || (a.Policy == unix.SCHED_RR) != allowed {
+				t.Errorf("thread %d of the guard: %+v %v, allowed: %t", tid, a, err, allowed)
+			}
+		}
+		if a, err := unix.SchedGetAttr(c.pid(), 0); err != nil || a.Policy != unix.SCHED_NORMAL || a.Nice != 5 {
+			t.Errorf("the command: %+v %v", a, err)
+		}
+		c.guard.Kill()
+		c.ends(r, killed)
+	})
+}
+
 func TestGuardHasAName(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(obedient, long, long)

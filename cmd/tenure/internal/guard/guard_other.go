@@ -58,5 +58,10 @@ func (b *backstop) beginContained(*Command) (work, error) { return nil, nil }
 
 func beInit() error { return errAlone }
 
+// becomeUrgent does nothing here.
+func becomeUrgent() {}
+
+func asUsual(start func() error) error { return start() }
+
 // giveBackPages does nothing here.
 func giveBackPages() {}

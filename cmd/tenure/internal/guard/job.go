@@ -38,8 +38,11 @@ func (b *backstop) begin(c *Command) (work, error) {
 // execute starts the command with the standard files of this process.
 func (c *Command) execute(attr *syscall.SysProcAttr) (pid int, err error) {
 	path := string(c.Path)
-	pid, err = syscall.ForkExec(path, inText(c.Args), &syscall.ProcAttr{
-		Env: inText(c.Env), Files: []uintptr{0, 1, 2}, Sys: attr,
+	err = asUsual(func() (err error) {
+		pid, err = syscall.ForkExec(path, inText(c.Args), &syscall.ProcAttr{
+			Env: inText(c.Env), Files: []uintptr{0, 1, 2}, Sys: attr,
+		})
+		return err
 	})
 	if err != nil {
 		return 0, &os.PathError{Op: "execute", Path: path, Err: err}

@@ -117,9 +117,12 @@ func (n *namespace) startInit() error {
 		return err
 	}
 	defer func() { _ = said.Close() }()
-	n.init, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], os.Args[1], initArg}, &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{0, 1, 2, initUsed: used.Fd(), initSays: says.Fd()},
-		Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
+	err = asUsual(func() (err error) {
+		n.init, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], os.Args[1], initArg}, &syscall.ProcAttr{
+			Env: os.Environ(), Files: []uintptr{0, 1, 2, initUsed: used.Fd(), initSays: says.Fd()},
+			Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
+		})
+		return err
 	})
 	_ = says.Close()
 	if err != nil {
