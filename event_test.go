@@ -226,8 +226,8 @@ func TestLog(t *testing.T) {
 				s.Errorf("%d events in a minute", n)
 			}
 		},
-		// Alarms with one cause, such as a record that is malformed again and again, are limited like
-		// trouble.
+		// Alarms with one cause, such as a record that is malformed again and again, are limited
+		// like trouble.
 		"repeated alarms are logged less often": func(s *scene) {
 			var log logBuffer
 			a := s.run("a", log.in)
@@ -307,7 +307,8 @@ func TestWaitsAreExplained(t *testing.T) {
 			s.logsWaits(nil)
 			s.logsWaits(nil, func(c *tenure.Config) { c.ID = "b" })
 		},
-		// While nobody leads for a short time, as in a hand-over, it does not matter who is eligible.
+		// While nobody leads for a short time, as in a hand-over, it does not matter who is
+		// eligible.
 		"an ineligible candidate explains a long vacancy": func(s *scene) {
 			var log logBuffer
 			a := s.new("a", log.in)
@@ -331,7 +332,8 @@ func TestWaitsAreExplained(t *testing.T) {
 			synctest.Wait()
 			s.logsWaits([][]string{{"reason=same-id", "until="}, {"level=WARN", "reason=same-id", "give each its own"}})
 		},
-		// It is logged once for a leader, and again for the next one, whose first record is no renewal.
+		// It is logged once for a leader, and again for the next one, whose first record is no
+		// renewal.
 		"leaders with another lease": func(s *scene) {
 			go func() {
 				for seq, leader := range []string{"b", "b", "b", "c", "c", "c"} {

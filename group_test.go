@@ -235,14 +235,15 @@ func TestGroups(t *testing.T) {
 			}
 			term := s.over(link).leadAmongMany(lease/3 - time.Second)
 			fail.Store(true)
-			time.Sleep(slow + time.Millisecond) // the renewal waits for the first of the other reads
+			time.Sleep(slow + time.Millisecond) // the renewal waits for the first other reads
 			fail.Store(false)
 			time.Sleep(lease / 3)
 			if left := term.Remaining(); left < lease/2 {
 				s.Errorf("%v are left of the lease: the read waits", left)
 			}
 		},
-		// Claims do not wait behind the reads of other elections either, which could make them late.
+		// Claims do not wait behind the reads of other elections either, which could make them
+		// late.
 		"claims come before reads": func(s *scene) {
 			slow, _ := slowReads(s.store, 2*time.Second)
 			var work termCounter
@@ -275,8 +276,8 @@ func TestGroups(t *testing.T) {
 			}
 			end()
 		},
-		// Some elections with one context end before the context does. Others campaign again with it
-		// after it has ended.
+		// Some elections with one context end before the context does. Others campaign again with
+		// it after it has ended.
 		"elections end with their shared context": func(s *scene) {
 			ctx, stop := context.WithCancel(s.Context())
 			g := s.group("a")

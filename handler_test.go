@@ -133,10 +133,12 @@ func TestHandler(t *testing.T) {
 			a.stop()
 			s.ended(termOf(work.asked(s)), time.Minute, tenure.ErrOverdue)
 			a.state(tenure.StateOverdue)
+			s.is("Health", a.Status().Health(), tenure.ErrOverdue)
 			b.idles(0)
 			b.leads(3 * lease)
 			work.result <- nil
 			s.is("the end", a.result(), nil)
+			b.state(tenure.StateLeader)
 			a.reports(tenure.EventOverdue, tenure.ErrOverdue)
 			a.hides(tenure.EventReleased)
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 const (
@@ -106,6 +107,14 @@ func (s *scene) read() driver.Entry {
 	return e
 }
 
+// record returns the record of the election in the store.
+func (s *scene) record() record.Record {
+	s.Helper()
+	r, err := record.Decode(s.read().Value)
+	s.is("decoding", err, nil)
+	return r
+}
+
 // is fails the test unless an error is, or wraps, the wanted one.
 func (s *scene) is(what string, err, want error) {
 	s.Helper()
@@ -161,12 +170,6 @@ func settings(id string, change ...set) tenure.Config {
 	}
 	return cfg
 }
-
-// quick makes a candidate read often.
-func quick(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second }
-
-// patient makes a candidate slow to repeat a call.
-func patient(c *tenure.Config) { c.Tuning.Retry = []time.Duration{time.Second} }
 
 // patientAfterDecline makes a candidate that declined wait.
 func patientAfterDecline(c *tenure.Config) {

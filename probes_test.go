@@ -259,7 +259,8 @@ func TestShortLeases(t *testing.T) {
 			}
 		},
 	}
-	// An unreachable store is not called slow, not even if it was slow before. A follower only reads.
+	// An unreachable store is not called slow, not even if it was slow before. A follower only
+	// reads.
 	for _, follower := range []bool{false, true} {
 		for i := range 10 {
 			all[fmt.Sprintf("an outage is none: follower=%v, %d", follower, i)] = func(s *scene) {

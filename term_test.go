@@ -97,8 +97,8 @@ func TestRenewed(t *testing.T) {
 			compare(2 * lease)
 			s.holds(term)
 		},
-		// The shorter promise counts from when it is sent, whatever the outcome of the write. Renewed
-		// is closed at that moment.
+		// The shorter promise counts from when it is sent, whatever the outcome of the write.
+		// Renewed is closed at that moment.
 		"it signals a shorter lease when it is sent": func(s *scene) {
 			f, far := s.faulty(faults.Plan{MinDelay: time.Second, MaxDelay: time.Second})
 			a, term := far.elect("a")

@@ -1,9 +1,7 @@
 package tenure_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // pace describes how long a store takes to answer, and what its late answers show.
@@ -156,8 +155,8 @@ func severable(store *memory.Store) (link *hooked, sever func(on bool)) {
 
 func TestPushes(t *testing.T) {
 	scenes{
-		// The store says that it pushes no longer. The elections say so, and poll and hand over as on
-		// a store that never pushes. When pushes come again, they count again.
+		// The store says that it pushes no longer. The elections say so, and poll and hand over as
+		// on a store that never pushes. When pushes come again, they count again.
 		"lost ones are reported": func(s *scene) {
 			link, sever := severable(s.store.(*memory.Store))
 			s = s.over(link)
@@ -192,51 +191,7 @@ func TestPushes(t *testing.T) {
 				s.Error("they count")
 			}
 		},
-		// For 10 ms after a write, reads show the state before it, as the reads of a replica do. The
-		// leader must not take a stale read for the loss of its term.
-		"a watch that begins during a term does not end it": func(s *scene) {
-			for begins := range 10 {
-				former, _ := s.elect("z")
-				_ = former.end()
-				b, term := s.over(lagging(s, time.Duration(begins)*time.Millisecond)).elect("b")
-				time.Sleep(3 * lease)
-				if err := term.Err(); err != nil {
-					s.Errorf("the watch begins after %d ms: %v", begins, err)
-				}
-				_ = b.end()
-			}
-		},
 	}.play(t, watched)
-}
-
-// lagging returns a link whose watches begin late and whose reads are stale for 10 ms.
-func lagging(s *scene, begins time.Duration) *hooked {
-	var mu sync.Mutex
-	var former driver.Entry
-	var written time.Time
-	return &hooked{
-		Store: s.store,
-		before: func(_ context.Context, op faults.Op, _ string, _ []byte) error {
-			time.Sleep(time.Millisecond)
-			mu.Lock()
-			defer mu.Unlock()
-			if op == faults.Write {
-				former, written = s.read(), time.Now()
-			}
-			return nil
-		},
-		read: func(e *driver.Entry) {
-			mu.Lock()
-			defer mu.Unlock()
-			if time.Since(written) < 10*time.Millisecond {
-				*e = former
-			}
-		},
-		watch: func(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-			time.Sleep(begins)
-			return driver.AbilitiesOf(s.store).Watcher.Watch(ctx, key, see)
-		},
-	}
 }
 
 // gossip is a store whose pushes come from a peer. The test plays the peer.
@@ -267,34 +222,29 @@ func (g *gossip) see(e driver.Entry) {
 	see(e)
 }
 
-// push pushes the state of the store after a change of its fields.
-func (g *gossip) push(s *scene, change func(r map[string]any, e *driver.Entry)) {
+// push pushes the state of the store after a change.
+func (g *gossip) push(s *scene, change func(r *record.Record, e *driver.Entry)) {
 	s.Helper()
-	e := s.read()
-	var r map[string]any
-	d := json.NewDecoder(bytes.NewReader(e.Value))
-	d.UseNumber()
-	s.is("decoding", d.Decode(&r), nil)
-	change(r, &e)
+	e, r := s.read(), s.record()
+	change(&r, &e)
 	var err error
-	e.Value, err = json.Marshal(r)
+	e.Value, err = record.Encode(r)
 	s.is("encoding", err, nil)
 	g.see(e)
 }
 
 // lies are pushes that a leader may send with its own lease and term, although the store never had
 // that state.
-var lies = map[string]func(r map[string]any, e *driver.Entry){
-	"the last number": func(r map[string]any, _ *driver.Entry) { r["seq"], r["nonce"] = uint64(lastTerm), "forged" },
-	"the last number at another version": func(r map[string]any, e *driver.Entry) {
-		r["seq"], r["nonce"], e.Version = uint64(lastTerm), "forged", "forged"
+var lies = map[string]func(r *record.Record, e *driver.Entry){
+	"the last number": func(r *record.Record, _ *driver.Entry) { r.Seq, r.Nonce = lastTerm, "forged" },
+	"the last number at another version": func(r *record.Record, e *driver.Entry) {
+		r.Seq, r.Nonce, e.Version = lastTerm, "forged", "forged"
 	},
-	"a release": func(r map[string]any, e *driver.Entry) {
-		r["released"], r["nonce"], r["seq"], e.Version = true, "forged", uint64(lastTerm), "forged"
+	"a release": func(r *record.Record, e *driver.Entry) {
+		r.Released, r.Nonce, r.Seq, e.Version = true, "forged", lastTerm, "forged"
 	},
-	"the next number": func(r map[string]any, e *driver.Entry) {
-		n, _ := r["seq"].(json.Number).Int64()
-		r["seq"], r["nonce"], e.Version = n+1, "forged", "forged"
+	"the next number": func(r *record.Record, e *driver.Entry) {
+		r.Seq, r.Nonce, e.Version = r.Seq+1, "forged", "forged"
 	},
 }
 
