@@ -6,12 +6,10 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/faults"
-	"github.com/tenure-go/tenure/driver/memory"
 )
 
 // resource records the writes of leaders. It accepts all of them.
@@ -47,38 +45,35 @@ func TestNoTwoLeadersOverFailingStores(t *testing.T) {
 	}
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { chaos(t, seed) })
+			play(t, func(s *scene) { s.chaos(seed) }, []kind{watched, polled}[seed%2])
 		})
 	}
 }
 
 const chaosTime = time.Hour
 
-func chaos(t *testing.T, seed uint64) {
+func (s *scene) chaos(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	var shared operated = memory.New()
-	if seed%2 == 1 {
-		shared = memory.NewPolled()
-	}
 	r := &resource{}
 	ctx, stop := context.WithTimeout(context.Background(), chaosTime)
 	defer stop()
 	var members sync.WaitGroup
 	for i := range 3 {
-		store := faults.New(shared, seed*10+uint64(i), chaosPlan(rng))
-		members.Go(func() { member(ctx, t, store, fmt.Sprintf("m%d", i), r, rand.New(rand.NewPCG(seed, uint64(i)+2))) })
+		link := faults.New(s.store, seed*10+uint64(i), chaosPlan(rng))
+		id, rng := fmt.Sprintf("m%d", i), rand.New(rand.NewPCG(seed, uint64(i)+2))
+		members.Go(func() { s.over(link).member(ctx, link, id, r, rng) })
 	}
 	go func() {
 		for sleep(ctx, time.Duration(rng.Int64N(int64(10*lease)))) {
-			shared.Delete(key)
+			s.store.Delete(key)
 		}
 	}()
 	members.Wait()
 	for _, fault := range r.faults {
-		t.Error(fault)
+		s.Error(fault)
 	}
 	if r.acts < 5000 || r.terms < 10 {
-		t.Errorf("only %d acts in %d terms: this run proves nothing", r.acts, r.terms)
+		s.Errorf("only %d acts in %d terms: this run proves nothing", r.acts, r.terms)
 	}
 }
 
@@ -97,20 +92,18 @@ func chaosPlan(rng *rand.Rand) faults.Plan {
 }
 
 // member is one process. It is cut off and restarted at random.
-func member(ctx context.Context, t *testing.T, store faults.Store, id string, r *resource, rng *rand.Rand) {
+func (s *scene) member(ctx context.Context, link faults.Store, id string, r *resource, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		life, end := context.WithTimeout(ctx, time.Duration(rng.Int64N(int64(20*lease))))
-		e := mustNew(t, store, id, nil)
-		go cutAtRandom(life, store, rand.New(rand.NewPCG(rng.Uint64(), 0)))
-		go toggleEligibilityAtRandom(life, e, rand.New(rand.NewPCG(rng.Uint64(), 1)))
-		if err := e.Run(life, func(ctx context.Context, term *tenure.Term) error { return act(ctx, term, id, r) }); err != nil {
-			t.Errorf("%s: %v", id, err)
-		}
+		e := s.new(id)
+		go cutAtRandom(life, link, rand.New(rand.NewPCG(rng.Uint64(), 0)))
+		go toggleEligibilityAtRandom(life, e.Election, rand.New(rand.NewPCG(rng.Uint64(), 1)))
+		s.is("Run", e.Run(life, func(ctx context.Context, term *tenure.Term) error { return act(ctx, term, id, r) }), nil)
 		end()
 	}
-	store.SetPlan(faults.Plan{})
-	store.Heal()
-	store.Wait()
+	link.SetPlan(faults.Plan{})
+	link.Heal()
+	link.Wait()
 }
 
 func act(ctx context.Context, term *tenure.Term, id string, r *resource) error {

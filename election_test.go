@@ -3,7 +3,6 @@ package tenure_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -18,279 +17,299 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-func TestTermReturnsTheOpenTerm(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		e := mustNew(t, store, "a", nil)
-		is := func(want *tenure.Term, when string) {
-			t.Helper()
-			if got, ok := e.Term(); got != want || ok != (want != nil) {
-				t.Errorf("%s: the open term is %p, %v, want %p", when, got, ok, want)
-			}
-		}
-		is(nil, "before the first term")
-		term := campaign(t, e)
-		is(term, "in a term")
-		if err := term.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		is(nil, "after the term")
-	})
-}
-
-func TestCampaignAndResign(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		e := mustNew(t, store, "a", nil)
-		term := campaign(t, e)
-		time.Sleep(10 * lease)
-		if err := term.Err(); err != nil {
-			t.Errorf("after ten leases Err is %v", err)
-		}
-		if _, err := e.Campaign(t.Context()); !errors.Is(err, tenure.ErrTermOpen) {
-			t.Errorf("a second Campaign returned %v", err)
-		}
-		if got, ok := tenure.FromContext(term.Context()); got != term || !ok {
-			t.Error("the term is not in its own context")
-		}
-		for range 2 {
-			if err := term.Resign(t.Context()); err != nil {
-				t.Errorf("Resign returned %v", err)
-			}
-		}
-		again, err := e.Campaign(t.Context())
-		if err != nil || again.Token() <= term.Token() {
-			t.Fatalf("token %d after %d, %v", again.Token(), term.Token(), err)
-		}
-		if err := term.Resign(t.Context()); err != nil || again.Err() != nil {
-			t.Errorf("resigning an old term returned %v; the new one's Err is %v", err, again.Err())
-		}
-		_ = again.Resign(t.Context())
-	})
-}
-
-func TestTermOutlivesTheContextOfItsCampaign(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		term, err := mustNew(t, memory.New(), "a", nil).Campaign(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-		time.Sleep(3 * lease)
-		if term.Err() != nil || term.Soft().Err() != nil {
-			t.Errorf("Err %v, soft context %v", term.Err(), term.Soft().Err())
-		}
-		_ = term.Resign(context.Background())
-	})
-}
-
-func TestLostTermStaysOpenUntilResigned(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		e := mustNew(t, store, "a", nil)
-		term := campaign(t, e)
-		store.Delete(key)
-		within(t, 2*lease, term.Context().Done(), "loss")
-		if _, err := e.Campaign(t.Context()); !errors.Is(err, tenure.ErrTermOpen) {
-			t.Errorf("Campaign returned %v", err)
-		}
-		_ = term.Resign(t.Context())
-		again, err := e.Campaign(t.Context())
-		if err != nil || again.Token() <= term.Token() {
-			t.Errorf("token %d after %d, %v", again.Token(), term.Token(), err)
-		}
-		_ = again.Resign(t.Context())
-	})
-}
-
-func TestSecondRunIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, _ := elect(t, memory.New(), "a", nil)
-		if err := a.election.Run(t.Context(), holdOn); !errors.Is(err, tenure.ErrRunning) {
-			t.Errorf("Run returned %v", err)
-		}
-		if _, err := a.election.Campaign(t.Context()); !errors.Is(err, tenure.ErrRunning) {
-			t.Errorf("Campaign returned %v", err)
-		}
-	})
-}
-
-func TestCanceledCampaignReleasesAClaimWithALostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewPolled() // with pushes the claim would be seen at once
-		f := faulty(t, store)
-		f.Next(faults.Write, faults.LoseAnswer)
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			time.Sleep(time.Millisecond) // the claim is in the store, its answer has not arrived
-			cancel()
-		}()
-		patient := func(c *tenure.Config) { c.Tuning.Retry = []time.Duration{time.Second} }
-		term, err := mustNew(t, f, "a", patient).Campaign(ctx)
-		if term != nil || !errors.Is(err, context.Canceled) {
-			t.Fatalf("Campaign returned %v, %v", term, err)
-		}
-		began := time.Now()
-		elect(t, store, "b", nil)
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("b had to wait %v", took)
-		}
-	})
-}
-
-func TestOwnClaimIsRecognizedAfterALostAnswer(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		f := faulty(t, store)
-		f.Next(faults.Write, faults.LoseAnswer)
-		began := time.Now()
-		term := campaign(t, mustNew(t, f, "a", nil))
-		if took := time.Since(began); took > lease/2 {
-			t.Errorf("elected after %v", took)
-		}
-		// The lease counts from when the claim was sent, not from when a read found it.
-		if left, most := term.Remaining(), lease-time.Since(began); left > most {
-			t.Errorf("%v remain of a lease that has %v left", left, most)
-		}
-		_ = term.Resign(t.Context())
-	})
-}
-
-func TestDoRefusesWhenTooLittleOfTheLeaseIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := faulty(t, memory.New())
-		term := campaign(t, mustNew(t, f, "a", nil))
-		called := 0
-		work := func(ctx context.Context) error {
-			called++
-			<-ctx.Done()
-			return context.Cause(ctx)
-		}
-		if err := term.Do(t.Context(), lease, work); !errors.Is(err, tenure.ErrTooLate) {
-			t.Errorf("Do returned %v", err)
-		}
-		f.Partition()
-		if err := term.Do(t.Context(), lease/2, work); !errors.Is(err, tenure.ErrExpired) {
-			t.Errorf("Do returned %v", err)
-		}
-		if err := term.Do(t.Context(), 0, work); !errors.Is(err, tenure.ErrLost) {
-			t.Errorf("Do returned %v", err)
-		}
-		if called != 1 {
-			t.Errorf("the work was called %d times", called)
-		}
-		f.Heal()
-		_ = term.Resign(t.Context())
-	})
-}
-
-func TestLeadersReportsEachChangeAndVacancy(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		seen := make(chan string, 100)
-		ctx, stop := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			for l, err := range mustNew(t, store, "observer", nil).Leaders(ctx) {
-				if err != nil {
-					t.Error(err)
+func TestCampaign(t *testing.T) {
+	scenes{
+		"Term returns the open term": func(s *scene) {
+			e := s.new("a")
+			is := func(want *tenure.Term, when string) {
+				s.Helper()
+				if got, ok := e.Term(); got != want || ok != (want != nil) {
+					s.Errorf("%s: the open term is %p, %v, want %p", when, got, ok, want)
 				}
-				seen <- l.ID
 			}
-		}()
-		expect := func(want string) {
-			t.Helper()
-			if got := within(t, 3*lease, seen, "leader"); got != want {
-				t.Errorf("leader %q, want %q", got, want)
+			is(nil, "before the first term")
+			term := e.campaign()
+			is(term, "in a term")
+			s.resign(term)
+			is(nil, "after the term")
+		},
+		"terms are resigned, and only once": func(s *scene) {
+			e := s.new("a")
+			term := e.campaign()
+			time.Sleep(10 * lease)
+			s.holds(term)
+			_, err := e.Campaign(s.Context())
+			s.is("a second Campaign", err, tenure.ErrTermOpen)
+			if got, ok := tenure.FromContext(term.Context()); got != term || !ok {
+				s.Error("the term is not in its own context")
 			}
-		}
-		expect("")
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		expect("a")
-		time.Sleep(3 * lease)
-		_ = a.end(t)
-		expect("")
-		stop()
-		within(t, time.Minute, ended, "end of Leaders")
-	})
+			s.resign(term)
+			s.resign(term)
+			again := e.campaign()
+			s.follows(again, term)
+			s.resign(term)
+			s.holds(again)
+			s.resign(again)
+		},
+		"a term outlives the context of its campaign": func(s *scene) {
+			ctx, cancel := context.WithCancel(context.Background())
+			term, err := s.new("a").Campaign(ctx)
+			s.is("Campaign", err, nil)
+			cancel()
+			time.Sleep(3 * lease)
+			s.holds(term)
+			s.resign(term)
+		},
+		"a lost term stays open until it is resigned": func(s *scene) {
+			e := s.new("a")
+			term := e.campaign()
+			s.store.Delete(key)
+			s.ended(term, 2*lease, tenure.ErrVanished)
+			_, err := e.Campaign(s.Context())
+			s.is("Campaign", err, tenure.ErrTermOpen)
+			_ = term.Resign(s.Context())
+			again := e.campaign()
+			s.follows(again, term)
+			s.resign(again)
+		},
+		"a second Run is refused": func(s *scene) {
+			a, _ := s.elect("a")
+			s.is("Run", a.Run(s.Context(), holdOn), tenure.ErrRunning)
+			_, err := a.Campaign(s.Context())
+			s.is("Campaign", err, tenure.ErrRunning)
+		},
+		"Do refuses when too little of the lease is left": func(s *scene) {
+			f, far := s.faulty()
+			term := far.new("a").campaign()
+			called := 0
+			do := func(within time.Duration, want error) {
+				s.Helper()
+				s.is("Do", term.Do(s.Context(), within, func(ctx context.Context) error {
+					called++
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}), want)
+			}
+			do(lease, tenure.ErrTooLate)
+			f.Partition()
+			do(lease/2, tenure.ErrExpired)
+			do(0, tenure.ErrLost)
+			if called != 1 {
+				s.Errorf("the work was called %d times", called)
+			}
+			f.Heal()
+			_ = term.Resign(s.Context())
+		},
+		"grace delays the announcement and not the lease": func(s *scene) {
+			a := s.run("a", grace(10*time.Second))
+			synctest.Wait()
+			b := s.run("b")
+			a.leadsAfter(10*time.Second, time.Minute)
+			b.idles(0)
+		},
+		"metadata is copied in and out": func(s *scene) {
+			given := map[string]string{"zone": "1"}
+			e := s.new("a", func(c *tenure.Config) { c.Metadata = given })
+			term := e.campaign()
+			given["zone"] = "2"
+			e.Status().Leader.Metadata["zone"] = "3"
+			time.Sleep(lease) // with -race: renewals encode it during this time
+			if zone := e.Status().Leader.Metadata["zone"]; zone != "1" {
+				s.Errorf("zone %s", zone)
+			}
+			s.resign(term)
+		},
+		"Resign reports an earlier release with any context": func(s *scene) {
+			term := s.new("a").campaign()
+			s.resign(term)
+			ended, cancel := context.WithCancel(s.Context())
+			cancel()
+			for range 50 {
+				s.is("Resign", term.Resign(ended), nil)
+			}
+		},
+	}.play(t)
 }
 
-func TestObserverNoticesACrashedLeader(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		f := faulty(t, store)
-		elect(t, f, "a", nil)
-		o := mustNew(t, store, "observer", nil)
-		if _, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.ID == "a" }); err != nil {
-			t.Fatal(err)
-		}
-		f.Partition()
-		died := time.Now()
-		if _, err := o.Wait(t.Context(), func(s tenure.Status) bool { return s.Known && !s.Leader.Exists() }); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(died); took > 2*lease {
-			t.Errorf("it took %v", took)
-		}
-	})
+func TestObservers(t *testing.T) {
+	scenes{
+		"Leaders reports each change and vacancy": func(s *scene) {
+			seen := make(chan string, 100)
+			ctx, stop := context.WithCancel(context.Background())
+			ended := make(chan struct{})
+			observer := s.new("observer")
+			go func() {
+				defer close(ended)
+				for l, err := range observer.Leaders(ctx) {
+					s.is("Leaders", err, nil)
+					seen <- l.ID
+				}
+			}()
+			expect := func(want string) {
+				s.Helper()
+				if got := within(s.T, 3*lease, seen, "leader"); got != want {
+					s.Errorf("leader %q, want %q", got, want)
+				}
+			}
+			expect("")
+			a := s.run("a")
+			expect("a")
+			time.Sleep(3 * lease)
+			_ = a.end()
+			expect("")
+			stop()
+			within(s.T, time.Minute, ended, "end of Leaders")
+		},
+		"a crashed leader is noticed": func(s *scene) {
+			f, far := s.faulty()
+			far.elect("a")
+			o := s.new("observer")
+			o.sees("a")
+			f.Partition()
+			died := time.Now()
+			o.sees("")
+			if took := time.Since(died); took > 2*lease {
+				s.Errorf("it took %v", took)
+			}
+		},
+		"Wait ends with its context, even if a read hangs": func(s *scene) {
+			for _, fault := range []faults.Fault{faults.None, faults.HangBefore} {
+				f, far := s.faulty()
+				f.Next(faults.Read, fault)
+				ctx, cancel := context.WithTimeout(s.Context(), time.Hour)
+				_, err := far.new("a").Wait(ctx, func(tenure.Status) bool { return false })
+				cancel()
+				s.is("Wait", err, context.DeadlineExceeded)
+			}
+		},
+		"a slow observer continues after a refusal": func(s *scene) {
+			f, far := s.faulty(faults.Plan{Timeout: time.Second})
+			// Meanwhile the observer looks for the first time.
+			f.Next(faults.Read, faults.LoseRequest)
+			f.Next(faults.Read, faults.Deny)
+			e := far.new("a")
+			busy, got := make(chan struct{}), make(chan error, 1)
+			ctx, cancel := context.WithTimeout(s.Context(), time.Hour)
+			defer cancel()
+			go func() {
+				_, err := e.Wait(ctx, func(s tenure.Status) bool { <-busy; return s.Leader.ID == "b" })
+				got <- err
+			}()
+			time.Sleep(lease)
+			s.is("the observer's, which does not know yet", e.Status().Err, driver.ErrDenied)
+			e.start(holdOn).leads()
+			_ = e.end()
+			close(busy)
+			s.run("b")
+			s.is("Wait", within(s.T, 2*time.Hour, got, "answer"), nil)
+		},
+		"a new observer reads again after a refusal": func(s *scene) {
+			f, far := s.faulty()
+			f.Next(faults.Read, faults.Deny)
+			e := far.new("a")
+			for _, err := range e.Leaders(s.Context()) {
+				s.is("Leaders", err, driver.ErrDenied)
+				time.Sleep(time.Minute) // an operator acts, and this observer is still there
+				e.sees("")
+			}
+		},
+		"an idle observer reads again": func(s *scene) {
+			a, _ := s.elect("a")
+			o := s.new("o")
+			o.sees("a")
+			_ = a.end()
+			s.elect("b")
+			time.Sleep(time.Hour)
+			if got := o.waits(func(s tenure.Status) bool { return s.Leader.Exists() }); got.Leader.ID != "b" {
+				s.Errorf("b leads; Wait says %q", got.Leader.ID)
+			}
+		},
+		"an idle election reports no false vacancy": func(s *scene) {
+			s.elect("a")
+			o := s.new("o")
+			for range 3 {
+				o.sees("a")
+				time.Sleep(10 * lease)
+				if l := o.Status().Leader; l.ID != "a" {
+					s.Errorf("leader %q", l.ID)
+				}
+			}
+			if len(o.events) != 1 || o.events[0].Leader.ID != "a" {
+				s.Errorf("events %+v", o.events)
+			}
+		},
+		"it sees changed metadata": func(s *scene) { // the term and the address stay the same
+			zone := func(z string) set { return func(c *tenure.Config) { c.Metadata = map[string]string{"zone": z} } }
+			a, _ := s.elect("a", zone("east"))
+			o := s.new("o")
+			defer o.Observe()()
+			for _, z := range []string{"east", "west", "east"} {
+				a.reconfigure(zone(z))
+				time.Sleep(3 * lease)
+				if got := o.Status().Leader.Metadata["zone"]; got != z {
+					s.Errorf("the leader's zone is %q, want %q", got, z)
+				}
+			}
+		},
+		// The time of the last renewal is for people: a record that nobody holds has none.
+		"the record shows when it was renewed": func(s *scene) {
+			a, _ := s.elect("a")
+			won := time.Now()
+			o := s.new("o")
+			defer o.Observe()()
+			time.Sleep(2 * lease)
+			if got := o.Status().Record.Updated; got.Sub(won) < lease/2 || time.Since(got) > lease {
+				s.Errorf("elected at %v, renewed at %v, now it is %v", won, got, time.Now())
+			}
+			_ = a.end()
+			time.Sleep(2 * lease)
+			if r := o.Status().Record; !r.Updated.IsZero() {
+				s.Errorf("after the release: %+v", r)
+			}
+		},
+	}.play(t)
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		_, err := mustNew(t, memory.New(), "a", nil).Wait(ctx, func(tenure.Status) bool { return false })
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait returned %v", err)
-		}
-	})
-}
-
-func TestGraceDelaysTheAnnouncementAndNotTheLease(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		began := time.Now()
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Tuning.Grace = 10 * time.Second }), holdOn)
-		synctest.Wait()
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		within(t, time.Minute, a.won, "term")
-		if took := time.Since(began); took < 10*time.Second {
-			t.Errorf("reported after %v", took)
-		}
-		if len(b.won) > 0 {
-			t.Error("b was elected during that time")
-		}
-	})
-}
-
-func TestEventsComeInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var d diary
-		a, _ := elect(t, memory.New(), "a", func(c *tenure.Config) { c.OnEvent = d.note })
-		synctest.Wait()
-		_ = a.end(t)
-		var got []string
-		for _, e := range d.events {
-			got = append(got, string(e.Kind))
-		}
-		want := "candidate elected leader leaving released leader"
-		if s := strings.Join(got, " "); s != want && s != "candidate elected leader leaving leader released" {
-			t.Errorf("events %q, want %q", s, want)
-		}
-	})
+func TestEvents(t *testing.T) {
+	scenes{
+		"they come in order": func(s *scene) {
+			a, _ := s.elect("a")
+			synctest.Wait()
+			_ = a.end()
+			var got []string
+			for _, e := range a.events {
+				got = append(got, string(e.Kind))
+			}
+			want := "candidate elected leader leaving released leader"
+			if got := strings.Join(got, " "); got != want && got != "candidate elected leader leaving leader released" {
+				s.Errorf("events %q, want %q", got, want)
+			}
+		},
+		"Goexit in OnEvent costs one event": func(s *scene) {
+			var d diary
+			a, _ := s.elect("a", onEvent(func(e tenure.Event) {
+				if e.Kind == tenure.EventCandidate {
+					runtime.Goexit()
+				}
+				d.note(e)
+			}))
+			_ = a.end()
+			if d.find(tenure.EventElected) == nil || d.find(tenure.EventReleased) == nil {
+				s.Errorf("only these events were reported: %v", d.events)
+			}
+		},
+	}.play(t, watched)
 }
 
 func TestSlowOnEventCostsNoLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	play(t, func(s *scene) {
 		stuck := make(chan struct{})
-		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) {
-			c.OnEvent = func(tenure.Event) { <-stuck }
-		}), holdOn)
-		term := within(t, time.Minute, a.won, "term")
+		a, term := s.elect("a", onEvent(func(tenure.Event) { <-stuck }))
 		time.Sleep(10 * lease)
-		if err := term.Err(); err != nil {
-			t.Errorf("Err is %v", err)
-		}
-		if err := a.end(t); err != nil {
-			t.Errorf("Run returned %v", err)
-		}
+		s.holds(term)
+		s.is("Run", a.end(), nil)
 		close(stuck)
-	})
+	}, watched)
 }
 
 func TestEventAsJSON(t *testing.T) {
@@ -323,142 +342,25 @@ func (c *tripped) Now() clock.Reading {
 	return c.Clock.Now()
 }
 
-// arming arms the clock when a write is applied.
-type arming struct {
-	driver.Store
-	clock *tripped
-}
-
-func (s arming) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	defer s.clock.armed.Store(true)
-	return s.Store.CompareAndSwap(ctx, key, prev, value)
-}
-
 func TestContextThatEndsDuringAClaimDoesNotEndTheTerm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	play(t, func(s *scene) {
 		terms := 0
 		for range 100 {
 			ctx, cancel := context.WithCancel(context.Background())
 			clock := &tripped{Clock: clock.Standard{}, trip: cancel}
-			e := mustNew(t, arming{memory.NewPolled(), clock}, "a", func(c *tenure.Config) { c.Clock = clock })
-			term, err := e.Campaign(ctx)
+			armed := &hooked{Store: memory.NewPolled(), wrote: func(string) { clock.armed.Store(true) }}
+			term, err := s.over(armed).new("a", withClock(clock)).Campaign(ctx)
 			if err != nil {
 				continue // also correct
 			}
 			terms++
-			if cause := context.Cause(term.Soft()); cause != nil {
-				t.Fatalf("a term that Campaign returned is asked to leave: %v", cause)
-			}
-			_ = term.Resign(context.Background())
+			s.holds(term)
+			s.resign(term)
 		}
 		if terms == 0 {
-			t.Error("Campaign returned no term in any round")
+			s.Error("Campaign returned no term in any round")
 		}
-	})
-}
-
-func TestResignReportsAnEarlierReleaseWithAnyContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		term := campaign(t, mustNew(t, memory.New(), "a", nil))
-		_ = term.Resign(t.Context())
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		for range 50 {
-			if err := term.Resign(ended); err != nil {
-				t.Fatalf("Resign returned %v", err)
-			}
-		}
-	})
-}
-
-func TestSlowObserverContinuesAfterARefusal(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		f := faults.New(store, 1, faults.Plan{Timeout: time.Second})
-		f.Next(faults.Read, faults.LoseRequest) // meanwhile the observer looks for the first time
-		f.Next(faults.Read, faults.Deny)
-		e := mustNew(t, f, "a", nil)
-		busy, got := make(chan struct{}), make(chan error, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		go func() {
-			_, err := e.Wait(ctx, func(s tenure.Status) bool { <-busy; return s.Leader.ID == "b" })
-			got <- err
-		}()
-		time.Sleep(lease)
-		if err := e.Status().Err; !errors.Is(err, driver.ErrDenied) {
-			t.Fatalf("Err is %v; the observer, which does not know yet, is to be refused", err)
-		}
-		a := start(t, e, holdOn)
-		within(t, time.Minute, a.won, "term")
-		_ = a.end(t)
-		close(busy)
-		start(t, mustNew(t, store, "b", nil), holdOn)
-		if err := within(t, 2*time.Hour, got, "answer"); err != nil {
-			t.Errorf("Wait returned %v", err)
-		}
-	})
-}
-
-func TestNewObserverReadsAgainAfterARefusal(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		f := faults.New(store, 1, faults.Plan{})
-		f.Next(faults.Read, faults.Deny)
-		e := mustNew(t, f, "a", nil)
-		for _, err := range e.Leaders(t.Context()) {
-			if err == nil {
-				t.Fatal("not refused")
-			}
-			time.Sleep(time.Minute) // an operator acts, and this observer is still there
-			if _, err := e.Wait(t.Context(), func(s tenure.Status) bool { return s.Known }); err != nil {
-				t.Errorf("Wait returned %v", err)
-			}
-		}
-	})
-}
-
-func TestGoexitInOnEventCostsOneEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var d diary
-		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) {
-			c.OnEvent = func(e tenure.Event) {
-				if e.Kind == tenure.EventCandidate {
-					runtime.Goexit()
-				}
-				d.note(e)
-			}
-		}), holdOn)
-		within(t, time.Minute, a.won, "term")
-		_ = a.end(t)
-		if d.find(tenure.EventElected) == nil || d.find(tenure.EventReleased) == nil {
-			t.Errorf("only these events were reported: %v", d.events)
-		}
-	})
-}
-
-func TestHandOverNamesItsElectionOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := faults.New(memory.New(), 1, faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
-		err := mustNew(t, f, "a", nil).HandOver(t.Context(), "")
-		if !errors.Is(err, faults.ErrInjected) || strings.Count(err.Error(), "tenure:") != 1 {
-			t.Errorf("HandOver returned %v", err)
-		}
-	})
-}
-
-func TestMetadataIsCopiedInAndOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		given := map[string]string{"zone": "1"}
-		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Metadata = given })
-		term := campaign(t, e)
-		given["zone"] = "2"
-		s := e.Status()
-		s.Leader.Metadata["zone"] = "3"
-		time.Sleep(lease) // with -race: renewals encode it during this time
-		if s := e.Status(); s.Leader.Metadata["zone"] != "1" {
-			t.Errorf("zone %s", s.Leader.Metadata["zone"])
-		}
-		_ = term.Resign(t.Context())
-	})
+	}, polled)
 }
 
 // BenchmarkErr measures the check whether a term is still valid.

@@ -18,120 +18,107 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// A log line names the leader, or says that nobody leads. It has no empty leader.
-func TestLogSaysThatNobodyLeads(t *testing.T) {
-	for field, handler := range map[string]func(*logBuffer) slog.Handler{
-		`leader=`:   func(b *logBuffer) slog.Handler { return slog.NewTextHandler(b, nil) },
-		`"leader":`: func(b *logBuffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
-	} {
-		t.Run(field, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var log logBuffer
-				store := memory.New()
-				a := start(t, mustNew(t, store, "a", nil), holdOn)
-				standby := mustNew(t, store, "b", func(c *tenure.Config) { c.Logger = slog.New(handler(&log)) })
-				standby.SetEligible(false)
-				b := start(t, standby, holdOn)
-				within(t, 3*lease, a.won, "term")
-				time.Sleep(lease)
-				_ = a.end(t)
-				time.Sleep(lease)
-				_ = b.end(t)
-				synctest.Wait()
-				vacant, led := log.lines("tenure: nobody leads"), log.lines("tenure: leader")
-				if len(vacant) == 0 || len(led) != 1 || strings.Contains(strings.Join(vacant, ""), field) || !strings.Contains(led[0], field) {
-					t.Errorf("nobody leads:\n%s\na leads:\n%s", strings.Join(vacant, ""), strings.Join(led, ""))
-				}
-			})
-		})
-	}
-}
-
-// Trouble names the open term. It names none once this process campaigns again.
-func TestTroubleNamesTheOpenTerm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := faults.New(memory.NewPolled(), 1, faults.Plan{})
-		var events diary
-		r := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
-		token := within(t, 3*lease, r.won, "term").Token()
-		store.Next(faults.Write, faults.Fail)
-		time.Sleep(lease)
-		store.Partition()
-		time.Sleep(5 * lease)
-		_ = r.end(t)
-		synctest.Wait()
-		open, seen := uint64(0), make(map[uint64]int)
-		for _, e := range events.events {
-			switch e.Kind {
-			case tenure.EventElected:
-				open = token
-			case tenure.EventCandidate:
-				open = 0
-			case tenure.EventTrouble:
-				seen[open]++
-				if e.Term != open {
-					t.Errorf("trouble (%v) has term %d, want %d", e.Cause, e.Term, open)
+// Events name the term that they are about.
+func TestTermsOfEvents(t *testing.T) {
+	scenes{
+		// None, once this process campaigns again.
+		"trouble names the open term": func(s *scene) {
+			f, far := s.faulty()
+			a, term := far.elect("a")
+			f.Next(faults.Write, faults.Fail)
+			time.Sleep(lease)
+			f.Partition()
+			time.Sleep(5 * lease)
+			_ = a.end()
+			synctest.Wait()
+			open, seen := uint64(0), make(map[uint64]int)
+			for _, e := range a.events {
+				switch e.Kind {
+				case tenure.EventElected:
+					open = term.Token()
+				case tenure.EventCandidate:
+					open = 0
+				case tenure.EventTrouble:
+					seen[open]++
+					if e.Term != open {
+						s.Errorf("trouble (%v) has term %d, want %d", e.Cause, e.Term, open)
+					}
 				}
 			}
-		}
-		if seen[token] == 0 || seen[0] == 0 {
-			t.Errorf("trouble by open term: %v", seen)
-		}
-	})
-}
-
-// A watch that fails while this process leads is trouble of its term.
-func TestTroubleOfAWatchNamesTheOpenTerm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var events diary
-		r := start(t, mustNew(t, unwatchable{far(0)}, "a", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
-		token := within(t, 3*lease, r.won, "term").Token()
-		time.Sleep(lease)
-		_ = r.end(t)
-		synctest.Wait()
-		last := uint64(0)
-		for _, e := range events.events {
-			if e.Kind == tenure.EventTrouble {
-				last = e.Term
+			if seen[term.Token()] == 0 || seen[0] == 0 {
+				s.Errorf("trouble by open term: %v", seen)
 			}
-		}
-		if last != token {
-			t.Errorf("the last trouble has term %d, want %d", last, token)
-		}
-	})
-}
-
-// An alarm names the term that is open when it occurs, and which it may end.
-func TestAlarmNamesTheOpenTerm(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		var events diary
-		r := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
-		token := within(t, 3*lease, r.won, "term").Token()
-		store.Delete(key)
-		within(t, 3*lease, r.won, "second term")
-		if e := events.find(tenure.EventAlarm); e == nil || e.Term != token {
-			t.Errorf("alarm %+v, want term %d", e, token)
-		}
-	})
-}
-
-// An error of lead after a hand-over is about the term of that work.
-func TestFailureNamesItsTerm(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		var events diary
-		failure := errors.New("boom")
-		r := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = events.note }),
-			func(ctx context.Context, _ *tenure.Term) error {
+		},
+		"so does that of a watch that fails": func(s *scene) {
+			a, term := s.over(unwatchable(newRemote(0))).elect("a")
+			time.Sleep(lease)
+			_ = a.end()
+			synctest.Wait()
+			if all := a.all(tenure.EventTrouble); len(all) == 0 || all[len(all)-1].Term != term.Token() {
+				s.Errorf("the trouble of term %d is %+v", term.Token(), all)
+			}
+		},
+		"an alarm names the term that it may end": func(s *scene) {
+			a, term := s.elect("a")
+			s.store.Delete(key)
+			a.leads(3 * lease)
+			if e := a.reports(tenure.EventAlarm, tenure.ErrVanished); e.Term != term.Token() {
+				s.Errorf("alarm %+v, want term %d", e, term.Token())
+			}
+		},
+		"a failure names the term of its work": func(s *scene) {
+			a := s.new("a").start(func(ctx context.Context, _ *tenure.Term) error {
 				<-ctx.Done()
-				return failure
+				return errBroken
 			})
-		token := within(t, 3*lease, r.won, "term").Token()
-		handOver(t, r.election, "")
-		within(t, 3*lease, r.won, "second term")
-		if e := events.find(tenure.EventFailed); e == nil || e.Term != token || !errors.Is(e.Cause, failure) {
-			t.Errorf("failed %+v, want term %d", e, token)
+			term := a.leads()
+			a.handOver("")
+			a.leads(3 * lease)
+			if e := a.reports(tenure.EventFailed, errBroken); e.Term != term.Token() {
+				s.Errorf("failed %+v, want term %d", e, term.Token())
+			}
+		},
+	}.play(t)
+}
+
+// The work's own error is reported although its term was lost. The loss of the term is not an error
+// of the work.
+func TestErrorAfterALossIsReported(t *testing.T) {
+	full := errors.New("the disk is full")
+	all := scenes{}
+	for why, c := range map[string]struct {
+		err      func(ctx context.Context, t *tenure.Term) error
+		reported bool
+	}{
+		"an error of its own":    {func(context.Context, *tenure.Term) error { return full }, true},
+		"nothing":                {func(context.Context, *tenure.Term) error { return nil }, false},
+		"the end of the context": {func(ctx context.Context, _ *tenure.Term) error { return ctx.Err() }, false},
+		"its cause":              {func(ctx context.Context, _ *tenure.Term) error { return context.Cause(ctx) }, false},
+		"that the term is over":  {func(_ context.Context, t *tenure.Term) error { return fmt.Errorf("write: %w", t.Err()) }, false},
+		"it declines":            {func(context.Context, *tenure.Term) error { return tenure.ErrDecline }, false},
+	} {
+		all[why] = func(s *scene) {
+			f, far := s.faulty()
+			var log logBuffer
+			a := far.new("a", log.in).start(func(ctx context.Context, term *tenure.Term) error {
+				<-ctx.Done()
+				return c.err(ctx, term)
+			})
+			a.leads()
+			f.Partition()
+			time.Sleep(time.Minute)
+			lines := log.lines("tenure: failed")
+			if len(lines) > 0 != c.reported {
+				s.Errorf("the log says %q", lines)
+			}
+			if c.reported {
+				a.reports(tenure.EventFailed, full)
+			} else {
+				a.hides(tenure.EventFailed)
+			}
 		}
-	})
+	}
+	all.play(t, watched)
 }
 
 // logBuffer is a log that is safe for concurrent use.
@@ -158,16 +145,30 @@ func (p *logBuffer) lines(part string) (all []string) {
 	return all
 }
 
-func (p *logBuffer) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(p, nil))
-}
+// in makes an election write to this log.
+func (p *logBuffer) in(c *tenure.Config) { c.Logger = slog.New(slog.NewTextHandler(p, nil)) }
 
 // away is a store that cannot be reached at times. Each attempt uses another port.
 type away struct {
-	driver.Store
+	hooked
 	mu    sync.Mutex
 	cause error // nil: it can be reached
 	port  int
+}
+
+func newAway() *away {
+	a := &away{}
+	a.Store = memory.NewPolled()
+	a.before = func(_ context.Context, _ faults.Op, key string, _ []byte) error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.cause == nil {
+			return nil
+		}
+		a.port++
+		return fmt.Errorf("away: read %s: read tcp 127.0.0.1:%d->127.0.0.1:4222: %w", key, 50000+a.port, a.cause)
+	}
+	return a
 }
 
 func (a *away) be(cause error) {
@@ -176,183 +177,119 @@ func (a *away) be(cause error) {
 	a.cause = cause
 }
 
-func (a *away) fails(key string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.cause == nil {
-		return nil
-	}
-	a.port++
-	return fmt.Errorf("away: read %s: read tcp 127.0.0.1:%d->127.0.0.1:4222: %w", key, 50000+a.port, a.cause)
-}
-
-func (a *away) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if err := a.fails(key); err != nil {
-		return driver.Entry{}, err
-	}
-	return a.Store.Read(ctx, key)
-}
-
-func (a *away) CompareAndSwap(ctx context.Context, key string, v driver.Version, value []byte) (driver.Version, error) {
-	if err := a.fails(key); err != nil {
-		return "", err
-	}
-	return a.Store.CompareAndSwap(ctx, key, v, value)
-}
-
-// One cause is logged once, and then with a count at growing intervals, also for the elections of a
-// group. A new cause, or one that had ended, is logged at once.
-func TestRepeatedTroubleIsLoggedLessOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &away{Store: memory.NewPolled()}
-		var log logBuffer
-		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Logger = log.logger() })
-		a, b := start(t, g.election(), holdOn), start(t, g.election("other"), holdOn)
-		within(t, time.Minute, a.won, "term of one")
-		within(t, time.Minute, b.won, "term of the other")
-		const trouble = "tenure: trouble"
-		reset, refused := errors.New("connection reset"), errors.New("connection refused")
-
-		store.be(reset)
-		time.Sleep(time.Hour)
-		lines := log.lines(trouble)
-		// The log has lines at 0, 10, 30, 70, 150, 310, 630, 1270 and 2550 s or soon after, because
-		// reads and writes fail.
-		if n := len(lines); n < 9 || n > 20 {
-			t.Errorf("%d lines in an hour:\n%s", n, strings.Join(lines, ""))
-		}
-		if strings.Contains(lines[0], "times=") || !strings.Contains(lines[len(lines)-1], "times=") {
-			t.Errorf("the first and the last line are\n%s%s", lines[0], lines[len(lines)-1])
-		}
-		store.be(refused)
-		time.Sleep(time.Minute) // less than the time until the next line of the former cause
-		if len(log.lines("connection refused")) == 0 {
-			t.Error("another cause is not logged")
-		}
-		store.be(nil)
-		time.Sleep(5 * time.Minute)
-		const reads = ": read: "
-		before := len(log.lines(reads))
-		store.be(reset)
-		time.Sleep(time.Minute)
-		if len(log.lines(reads)) == before {
-			t.Error("the same cause is not logged when it comes back")
-		}
-	})
-}
-
-// OnEvent is called for each failure all the same.
-func TestEachTroubleIsAnEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &away{Store: memory.NewPolled(), cause: io.EOF}
-		events := 0
-		e := mustNew(t, store, "a", func(c *tenure.Config) {
-			c.OnEvent = func(e tenure.Event) {
-				if e.Kind == tenure.EventTrouble {
-					events++
-				}
+func TestLog(t *testing.T) {
+	const trouble = "tenure: trouble"
+	scenes{
+		// One cause is logged once, and then with a count at growing intervals, also for the
+		// elections of a group. A new cause, or one that had ended, is logged at once.
+		"repeated trouble is logged less often": func(s *scene) {
+			store := newAway()
+			var log logBuffer
+			for _, p := range s.over(store).group("a", log.in).many(2) {
+				p.start(holdOn).leads()
 			}
-		})
-		a := start(t, e, holdOn)
-		time.Sleep(time.Minute)
-		if _ = a.end(t); events < 10 {
-			t.Errorf("%d events in a minute", events)
-		}
-	})
-}
+			reset, refused := errors.New("connection reset"), errors.New("connection refused")
 
-// The work's own error is reported although its term was lost. The loss of the term is not an error
-// of the work.
-func TestErrorAfterALossIsReported(t *testing.T) {
-	full := errors.New("the disk is full")
-	for _, c := range []struct {
-		why      string
-		err      func(ctx context.Context, t *tenure.Term) error
-		reported bool
-	}{
-		{"an error of its own", func(context.Context, *tenure.Term) error { return full }, true},
-		{"nothing", func(context.Context, *tenure.Term) error { return nil }, false},
-		{"the end of the context", func(ctx context.Context, _ *tenure.Term) error { return ctx.Err() }, false},
-		{"its cause", func(ctx context.Context, _ *tenure.Term) error { return context.Cause(ctx) }, false},
-		{"that the term is over", func(_ context.Context, t *tenure.Term) error { return fmt.Errorf("write: %w", t.Err()) }, false},
-		{"it declines", func(context.Context, *tenure.Term) error { return tenure.ErrDecline }, false},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &away{Store: memory.NewPolled()}
-				var d diary
+			store.be(reset)
+			time.Sleep(time.Hour)
+			lines := log.lines(trouble)
+			// The log has lines at 0, 10, 30, 70, 150, 310, 630, 1270 and 2550 s or soon after,
+			// because reads and writes fail.
+			if n := len(lines); n < 9 || n > 20 {
+				s.Errorf("%d lines in an hour:\n%s", n, strings.Join(lines, ""))
+			}
+			if strings.Contains(lines[0], "times=") || !strings.Contains(lines[len(lines)-1], "times=") {
+				s.Errorf("the first and the last line are\n%s%s", lines[0], lines[len(lines)-1])
+			}
+			store.be(refused)
+			time.Sleep(time.Minute) // less than the time until the next line of the former cause
+			if len(log.lines("connection refused")) == 0 {
+				s.Error("another cause is not logged")
+			}
+			store.be(nil)
+			time.Sleep(5 * time.Minute)
+			const reads = ": read: "
+			before := len(log.lines(reads))
+			store.be(reset)
+			time.Sleep(time.Minute)
+			if len(log.lines(reads)) == before {
+				s.Error("the same cause is not logged when it comes back")
+			}
+		},
+		"each trouble is an event all the same": func(s *scene) {
+			store := newAway()
+			store.be(io.EOF)
+			a := s.over(store).run("a")
+			time.Sleep(time.Minute)
+			_ = a.end()
+			if n := len(a.all(tenure.EventTrouble)); n < 10 {
+				s.Errorf("%d events in a minute", n)
+			}
+		},
+		// Alarms with one cause, such as a record that is malformed again and again, are limited
+		// like trouble.
+		"repeated alarms are logged less often": func(s *scene) {
+			var log logBuffer
+			a := s.run("a", log.in)
+			for i := range 120 {
+				s.put(`{"incarnation":"x","leaseMillis":0,"nonce":"%d"}`, i)
+				time.Sleep(time.Second)
+			}
+			_ = a.end()
+			lines, alarms := log.lines("tenure: alarm"), len(a.all(tenure.EventAlarm))
+			if n := len(lines); alarms < 100 || n < 3 || n > 6 || !strings.Contains(lines[n-1], "times=") {
+				s.Errorf("%d alarms, and the log says\n%s", alarms, strings.Join(lines, ""))
+			}
+		},
+		// A line names the leader, or says that nobody leads. It has no empty leader.
+		"a line says that nobody leads": func(s *scene) {
+			for field, handler := range map[string]func(*logBuffer) slog.Handler{
+				`leader=`:   func(b *logBuffer) slog.Handler { return slog.NewTextHandler(b, nil) },
+				`"leader":`: func(b *logBuffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
+			} {
 				var log logBuffer
-				e := mustNew(t, store, "a", func(cfg *tenure.Config) { cfg.OnEvent, cfg.Logger = d.note, log.logger() })
-				a := start(t, e, func(ctx context.Context, term *tenure.Term) error {
-					<-ctx.Done()
-					return c.err(ctx, term)
-				})
-				within(t, time.Minute, a.won, "term")
-				store.be(io.EOF)
-				time.Sleep(time.Minute)
-				event, lines := d.find(tenure.EventFailed), log.lines("tenure: failed")
-				if reported := event != nil; reported != c.reported || len(lines) > 0 != c.reported {
-					t.Errorf("the event is %v, the log says %q", event, lines)
-				}
-				if c.reported && !errors.Is(event.Cause, full) {
-					t.Errorf("the cause is %v", event.Cause)
-				}
-			})
-		})
-	}
-}
-
-// Alarms with one cause, such as a record that is malformed again and again, are limited like
-// trouble.
-func TestRepeatedAlarmsAreLoggedLessOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		var log logBuffer
-		alarms := 0
-		e := mustNew(t, store, "a", func(c *tenure.Config) {
-			c.Logger = log.logger()
-			c.OnEvent = func(e tenure.Event) {
-				if e.Kind == tenure.EventAlarm {
-					alarms++
+				a, _ := s.elect("a")
+				b := s.new("b", func(c *tenure.Config) { c.Logger = slog.New(handler(&log)) })
+				b.SetEligible(false)
+				b.start(holdOn)
+				time.Sleep(lease)
+				_ = a.end()
+				time.Sleep(lease)
+				_ = b.end()
+				synctest.Wait()
+				vacant, led := log.lines("tenure: nobody leads"), log.lines("tenure: leader")
+				if len(vacant) == 0 || len(led) != 1 || strings.Contains(strings.Join(vacant, ""), field) || !strings.Contains(led[0], field) {
+					s.Errorf("nobody leads:\n%s\na leads:\n%s", strings.Join(vacant, ""), strings.Join(led, ""))
 				}
 			}
-		})
-		a := start(t, e, holdOn)
-		for i := range 120 {
-			store.Put(e.Name(), fmt.Appendf(nil, `{"incarnation":"x","leaseMillis":0,"nonce":"%d"}`, i))
-			time.Sleep(time.Second)
-		}
-		_ = a.end(t)
-		lines := log.lines("tenure: alarm")
-		if n := len(lines); alarms < 100 || n < 3 || n > 6 || !strings.Contains(lines[n-1], "times=") {
-			t.Errorf("%d alarms, and the log says\n%s", alarms, strings.Join(lines, ""))
-		}
-	})
+		},
+	}.play(t, watched)
 }
 
-// waits runs a candidate "a" on a store for a minute, and returns the lines in its log about waits.
-func waits(t *testing.T, store driver.Store, change func(*tenure.Config)) []string {
-	t.Helper()
+// logsWaits runs a candidate "a" for a minute, and checks the lines in its log about waits: one for
+// each of these lists of texts.
+func (s *scene) logsWaits(lines [][]string, change ...set) {
+	s.Helper()
 	var log logBuffer
-	start(t, mustNew(t, store, "a", func(c *tenure.Config) {
-		c.Logger = log.logger()
-		if change != nil {
-			change(c)
-		}
-	}), holdOn)
+	s.run("a", append([]set{log.in}, change...)...)
 	time.Sleep(time.Minute)
-	return log.lines("tenure: waiting")
+	log.hasWaits(s, lines...)
 }
 
-// mustBeOne checks that there is one line, with all of these texts.
-func mustBeOne(t *testing.T, lines []string, texts ...string) {
-	t.Helper()
-	if len(lines) != 1 {
-		t.Fatalf("%d lines, want 1:\n%s", len(lines), strings.Join(lines, ""))
+func (p *logBuffer) hasWaits(s *scene, lines ...[]string) {
+	s.Helper()
+	got := p.lines("tenure: waiting")
+	if len(got) != len(lines) {
+		s.Fatalf("%d lines, want %d:\n%s", len(got), len(lines), strings.Join(got, ""))
 	}
-	for _, text := range texts {
-		if !strings.Contains(lines[0], text) {
-			t.Errorf("the line does not have %q:\n%s", text, lines[0])
+	for i, texts := range lines {
+		for _, text := range texts {
+			if !strings.Contains(got[i], text) {
+				s.Errorf("the line does not have %q:\n%s", text, got[i])
+			}
+		}
+		if strings.Contains(got[i], "level=WARN") == strings.Contains(got[i], "until=") {
+			s.Errorf("only a wait without an end is a warning:\n%s", got[i])
 		}
 	}
 }
@@ -363,173 +300,119 @@ func until(lease time.Duration) string {
 }
 
 func TestWaitsAreExplained(t *testing.T) {
-	const released = `{"leaderID":"b","incarnation":"i","nonce":"n","term":3,"seq":4,"leaseMillis":20000,"released":true}`
-	for _, c := range []struct {
-		what   string
+	const held = `{"leaderID":%q,"incarnation":"i","nonce":"n","term":3,"seq":4,"leaseMillis":20000%s}`
+	released := fmt.Sprintf(held, "b", `,"released":true`)
+	all := scenes{
+		"none, if it leads or follows at once": func(s *scene) {
+			s.logsWaits(nil)
+			s.logsWaits(nil, func(c *tenure.Config) { c.ID = "b" })
+		},
+		// While nobody leads for a short time, as in a hand-over, it does not matter who is
+		// eligible.
+		"an ineligible candidate explains a long vacancy": func(s *scene) {
+			var log logBuffer
+			a := s.new("a", log.in)
+			a.SetEligible(false)
+			a.start(holdOn)
+			time.Sleep(lease - time.Second)
+			log.hasWaits(s)
+			time.Sleep(2 * lease)
+			log.hasWaits(s, []string{"level=WARN", "reason=ineligible"})
+		},
+		// A release that may not be the last record gives no right to claim.
+		"a release is unproven": func(s *scene) {
+			s.put("%s", released)
+			unproven := &hooked{Store: s.store, read: func(e *driver.Entry) {
+				e.Unproven = strings.Contains(string(e.Value), `"leaderID":"b"`)
+			}}
+			s.over(unproven).logsWaits([][]string{{"level=INFO", "reason=unproven", until(20 * time.Second)}})
+		},
+		"namesakes": func(s *scene) {
+			s.run("a")
+			synctest.Wait()
+			s.logsWaits([][]string{{"reason=same-id", "until="}, {"level=WARN", "reason=same-id", "give each its own"}})
+		},
+		// It is logged once for a leader, and again for the next one, whose first record is no
+		// renewal.
+		"leaders with another lease": func(s *scene) {
+			go func() {
+				for seq, leader := range []string{"b", "b", "b", "c", "c", "c"} {
+					term := 3 + strings.Index("bc", leader)
+					s.put(`{"leaderID":%q,"incarnation":%[1]q,"nonce":"%d","term":%d,"seq":%[2]d,"leaseMillis":3000}`, leader, seq+1, term)
+					time.Sleep(time.Second)
+				}
+			}()
+			const text = " has a lease of 3s, and this candidate one of 30s"
+			s.logsWaits([][]string{
+				{"level=WARN", "reason=other-lease", "the leader b" + text},
+				{"level=WARN", "reason=other-lease", "the leader c" + text},
+			}, leaseOf(30*time.Second))
+		},
+		"the elections of a group share the lines": func(s *scene) {
+			var log logBuffer
+			g := s.group("a", log.in)
+			all := g.many(20)
+			for _, e := range all {
+				s.store.Delete(e.Name())
+			}
+			end := g.joinAll(all, &termCounter{})
+			time.Sleep(lease / 2)
+			log.hasWaits(s, []string{"reason=vacant"})
+			end()
+		},
+	}
+	for what, c := range map[string]struct {
 		value  string
-		change func(*tenure.Config)
+		change []set
 		lease  time.Duration // of a wait that ends; 0: it does not end
 		texts  []string
 	}{
-		{"a vacant record may hide a leader", `{"term":3,"seq":1,"leaseMillis":20000,"nonce":"n"}`, nil,
-			20 * time.Second, []string{"level=INFO", "reason=vacant", "no record shows which candidate led last"}},
-		{"so may a malformed one", `{"leaderID":"b","term":7,"leaseMillis":20000,"incarnation":"i"}`, nil,
-			20 * time.Second, []string{"level=INFO", "reason=malformed", "the record is malformed"}},
-		{"an earlier run may have this ID", `{"leaderID":"a","incarnation":"i","nonce":"n","term":3,"seq":4,"leaseMillis":20000}`, nil,
-			20 * time.Second, []string{"level=INFO", "reason=same-id", "an earlier run of it"}},
-		{"foreign bytes are not overwritten", "hello", nil,
-			0, []string{"level=WARN", "reason=foreign", "until an operator removes them"}},
-		{"no nominee is there", released, func(c *tenure.Config) { c.Nominator, c.NomineeOnly = &manualNominator{}, true },
-			0, []string{"level=WARN", "reason=not-nominee", "not the nominee"}},
+		"a vacant record may hide a leader": {`{"term":3,"seq":1,"leaseMillis":20000,"nonce":"n"}`, nil,
+			20 * time.Second, []string{"reason=vacant", "no record shows which candidate led last"}},
+		"so may a malformed one": {`{"leaderID":"b","term":7,"leaseMillis":20000,"incarnation":"i"}`, nil,
+			20 * time.Second, []string{"reason=malformed", "the record is malformed"}},
+		"an earlier run may have this ID": {fmt.Sprintf(held, "a", ""), nil,
+			20 * time.Second, []string{"reason=same-id", "an earlier run of it"}},
+		"foreign bytes are not overwritten": {"hello", nil,
+			0, []string{"reason=foreign", "until an operator removes them"}},
+		"no nominee is there": {released, []set{nominated(&manualNominator{}), nomineeOnly},
+			0, []string{"reason=not-nominee", "not the nominee"}},
 	} {
-		t.Run(c.what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memory.New()
-				store.Put(key, []byte(c.value))
-				if c.lease > 0 {
-					c.texts = append(c.texts, until(c.lease))
-				}
-				lines := waits(t, store, c.change)
-				mustBeOne(t, lines, c.texts...)
-				if c.lease == 0 && strings.Contains(lines[0], "until=") {
-					t.Errorf("this wait has no end:\n%s", lines[0])
-				}
-			})
-		})
+		all[what] = func(s *scene) {
+			s.put("%s", c.value)
+			texts := append(c.texts, "level=WARN")
+			if c.lease > 0 {
+				texts = append(c.texts, "level=INFO", until(c.lease))
+			}
+			s.logsWaits([][]string{texts}, c.change...)
+		}
 	}
+	all.play(t, watched)
 }
 
 // An empty store gets a vacant record at once, and then the reason is logged.
 func TestWaitInAnEmptyStoreIsExplainedAtOnce(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		store.Delete(key)
+	play(t, func(s *scene) {
+		s.store.Delete(key)
 		var log logBuffer
-		var events diary
 		end := until(lease)
-		flaky := &away{Store: store}
-		start(t, mustNew(t, hinting{flaky, "be pristine"}, "a", func(c *tenure.Config) {
-			c.Logger, c.OnEvent = log.logger(), events.note
-		}), holdOn)
+		f, far := s.faulty()
+		hinting := &hooked{Store: f, able: func(a *driver.Abilities) { a.PristineHinter = hint("be pristine") }}
+		a := far.over(hinting).run("a", log.in)
 		synctest.Wait()
-		mustBeOne(t, log.lines("tenure: waiting"), end, "candidates wait one lease", "; be pristine\"")
+		log.hasWaits(s, []string{end, "candidates wait one lease", "; be pristine\""})
 		time.Sleep(lease / 2)
-		flaky.be(errors.New("i/o timeout"))
+		f.SetPlan(faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
 		time.Sleep(lease / 2)
-		flaky.be(nil)
+		f.SetPlan(faults.Plan{})
 		time.Sleep(time.Minute)
-		if n := events.count(tenure.EventWaiting); n != 1 {
-			t.Errorf("%d events, want 1", n)
+		if n := len(a.all(tenure.EventWaiting)); n != 1 {
+			s.Errorf("%d events, want 1", n)
 		}
 	})
 }
 
-func TestElectionWithoutAWaitExplainsNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		if lines := waits(t, store, nil); len(lines) > 0 {
-			t.Errorf("it leads at once and says\n%s", lines)
-		}
-		if lines := waits(t, store, func(c *tenure.Config) { c.ID = "b" }); len(lines) > 0 {
-			t.Errorf("another one leads and it says\n%s", lines)
-		}
-	})
-}
+// hint is a hint of a store.
+type hint string
 
-// While nobody leads for a short time, as in a hand-over, it does not matter who is eligible.
-func TestIneligibleCandidateExplainsALongVacancy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		var log logBuffer
-		e := mustNew(t, store, "a", func(c *tenure.Config) { c.Logger = log.logger() })
-		e.SetEligible(false)
-		start(t, e, holdOn)
-		time.Sleep(lease - time.Second)
-		if lines := log.lines("tenure: waiting"); len(lines) > 0 {
-			t.Errorf("it says at once\n%s", lines)
-		}
-		time.Sleep(2 * lease)
-		mustBeOne(t, log.lines("tenure: waiting"), "level=WARN", "reason=ineligible")
-	})
-}
-
-// A release that may not be the last record gives no right to claim.
-func TestUnprovenReleaseIsExplained(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := unproven{memory.New()}
-		store.Put(key, []byte(`{"leaderID":"b","incarnation":"i","nonce":"n","term":3,"seq":4,"leaseMillis":20000,"released":true}`))
-		end := until(20 * time.Second)
-		mustBeOne(t, waits(t, store, nil), "level=INFO", "reason=unproven", end)
-	})
-}
-
-func TestNamesakesAreReported(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		start(t, mustNew(t, store, "a", nil), holdOn)
-		synctest.Wait()
-		lines := waits(t, store, nil)
-		if len(lines) != 2 {
-			t.Fatalf("%d lines, want 2:\n%s", len(lines), strings.Join(lines, ""))
-		}
-		mustBeOne(t, lines[:1], "level=INFO", "reason=same-id", "until=")
-		mustBeOne(t, lines[1:], "level=WARN", "reason=same-id", "give each its own")
-	})
-}
-
-// It is logged once for a leader, and again for the next one, whose first record is no renewal.
-func TestLeadersWithAnotherLeaseAreReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		go func() {
-			for seq, leader := range []string{"b", "b", "b", "c", "c", "c"} {
-				term := 3 + strings.Index("bc", leader)
-				store.Put(key, fmt.Appendf(nil, `{"leaderID":%q,"incarnation":%[1]q,"nonce":"%d","term":%d,"seq":%[2]d,"leaseMillis":3000}`, leader, seq+1, term))
-				time.Sleep(time.Second)
-			}
-		}()
-		lines := waits(t, store, func(c *tenure.Config) { c.Lease = 30 * time.Second })
-		if len(lines) != 2 {
-			t.Fatalf("%d lines, want 2:\n%s", len(lines), strings.Join(lines, ""))
-		}
-		const text = " has a lease of 3s, and this candidate one of 30s"
-		mustBeOne(t, lines[:1], "level=WARN", "reason=other-lease", "the leader b"+text)
-		mustBeOne(t, lines[1:], "level=WARN", "reason=other-lease", "the leader c"+text)
-	})
-}
-
-// The elections of a group share the lines.
-func TestWaitsOfAGroupAreOneLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		var log logBuffer
-		g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Logger = log.logger() })
-		all := g.elections(20)
-		for _, e := range all {
-			store.Delete(e.Name())
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		ends := g.joinAll(ctx, all, &termCounter{})
-		time.Sleep(lease / 2)
-		mustBeOne(t, log.lines("tenure: waiting"), "reason=vacant")
-		stop()
-		for _, ended := range ends {
-			<-ended
-		}
-	})
-}
-
-// hinting is a store with a hint.
-type hinting struct {
-	driver.Store
-	hint string
-}
-
-func (h hinting) PristineHint() string { return h.hint }
-
-// unproven is a store that marks the states that an operator put there.
-type unproven struct{ *memory.Store }
-
-func (u unproven) Read(ctx context.Context, key string) (driver.Entry, error) {
-	e, err := u.Store.Read(ctx, key)
-	e.Unproven = strings.Contains(string(e.Value), `"leaderID":"b"`)
-	return e, err
-}
+func (h hint) PristineHint() string { return string(h) }

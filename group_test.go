@@ -14,89 +14,61 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-func TestGroupElectionsShareSettingsUntilReconfigured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		var events atomic.Int64
-		g := mustNewGroup(t, store, "a", func(c *tenure.Config) {
-			c.Metadata, c.OnEvent = map[string]string{"zone": "1"}, func(tenure.Event) { events.Add(1) }
-		})
-		first, second := g.election(), g.election("other")
-		reconfigure(t, first, func(c *tenure.Config) { c.Lease = time.Minute })
-		if c := configOf(t, second); second.Name() != "other" || second.ID() != "a" || c.Lease != lease || c.Metadata["zone"] != "1" {
-			t.Errorf("the other is %s of %s, with %+v", second.Name(), second.ID(), c)
-		}
-		a, b := start(t, first, holdOn), start(t, second, holdOn)
-		within(t, time.Minute, a.won, "term of one")
-		within(t, time.Minute, b.won, "term of the other")
-		one := first.Status()
-		other := second.Status()
-		if one.Leader.Incarnation == other.Leader.Incarnation || one.Record.Lease == other.Record.Lease {
-			t.Errorf("two elections hold the records %+v and %+v", one.Record, other.Record)
-		}
-		_, _ = a.end(t), b.end(t)
-		if events.Load() == 0 {
-			t.Error("no election had an event")
-		}
-	})
-}
-
 func TestGroupReportsInvalidUse(t *testing.T) {
-	g := mustNewGroup(t, memory.New(), "a", nil)
-	alone := mustNewGroup(t, memory.New(), "a", func(c *tenure.Config) { c.NomineeOnly = true })
-	_, atNew := tenure.NewGroup(memory.New(), tenure.Config{Nominator: &silentNominator{}})
-	_, noStore := tenure.NewGroup(nil, tenure.Config{})
-	_, noName := g.Election("", nil)
-	_, longName := g.Election(strings.Repeat("x", 513), nil)
-	_, noNominator := alone.Election("job", nil)
-	_, foreign := g.Join(t.Context(), mustNewGroup(t, memory.New(), "b", nil).election(), tenure.Lead(holdOn))
-	for why, err := range map[string]error{
-		"Nominator is set":        atNew,
-		"the store is nil":        noStore,
-		"the name is empty":       noName,
-		"longer than 512":         longName,
-		"NomineeOnly is true":     noNominator,
-		"it is not of this group": foreign,
-	} {
-		if err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("error %v, which does not say %q", err, why)
+	play(t, func(s *scene) {
+		g := s.group("a")
+		alone := s.group("a", nomineeOnly)
+		_, atNew := tenure.NewGroup(s.store, tenure.Config{Nominator: &manualNominator{}})
+		_, noStore := tenure.NewGroup(nil, tenure.Config{})
+		_, noName := g.Election("", nil)
+		_, longName := g.Election(strings.Repeat("x", 513), nil)
+		_, noNominator := alone.Election("job", nil)
+		_, foreign := g.Join(s.Context(), s.group("b").new().Election, tenure.Lead(holdOn))
+		for why, err := range map[string]error{
+			"Nominator is set":        atNew,
+			"the store is nil":        noStore,
+			"the name is empty":       noName,
+			"longer than 512":         longName,
+			"NomineeOnly is true":     noNominator,
+			"it is not of this group": foreign,
+		} {
+			if err == nil || !strings.Contains(err.Error(), why) {
+				s.Errorf("error %v, which does not say %q", err, why)
+			}
 		}
-	}
-	mine := &silentNominator{}
-	e, err := alone.Election("its own", mine)
-	if err != nil || configOf(t, e).Nominator != mine {
-		t.Errorf("the Nominator is %v, error %v", configOf(t, e).Nominator, err)
-	}
+		mine := &manualNominator{}
+		e, err := alone.Election("its own", mine)
+		s.is("Election", err, nil)
+		if by := (&process{Election: e, s: s}).config().Nominator; by != mine {
+			s.Errorf("the Nominator is %v", by)
+		}
+	}, watched)
 }
-
-// silentNominator nominates no candidate.
-type silentNominator struct{ _ int }
-
-func (*silentNominator) Nominate(func(bool)) func() { return func() {} }
 
 // TestManyElectionsAreSmall checks the memory of one election among many in a process, at the mean
 // of a follower and a leader: at most 2.5 KB of heap in a bubble, which itself uses 400 bytes of
 // it, and no goroutine. A leader has renewed once by then. The test subtracts the memory of the
 // store in this process. Its maps grow by chance while one or the other is measured, so only the
-// mean is sure.
+// mean is sure. No call is in progress during the measurement.
 func TestManyElectionsAreSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	synctest.Test(t, manyElectionsAreSmall) // with no call in progress during the measurement
+	play(t, manyElectionsAreSmall, watched)
 }
 
-func manyElectionsAreSmall(t *testing.T) {
+func manyElectionsAreSmall(s *scene) {
 	const many = 3000
 	names := make([]string, many)
 	for i := range names {
 		names[i] = fmt.Sprintf("%s-%04d", key, i)
 	}
-	store, spare := memory.New(), memory.New()
-	ctx, stop := context.WithCancel(t.Context())
+	spare := memory.New()
+	ctx, stop := context.WithCancel(s.Context())
 	defer stop()
 	crowd(2 * many)
 	var ends []<-chan error
@@ -105,30 +77,49 @@ func manyElectionsAreSmall(t *testing.T) {
 		before := heap()
 		for _, name := range names {
 			spare.Put(name, make([]byte, 200)) // the size of a record
-			if _, err := spare.Watch(ctx, name, func(driver.Entry) {}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := spare.Announce(ctx, name, func() []byte { return nil }); err != nil {
-				t.Fatal(err)
-			}
+			_, err := spare.Watch(ctx, name, func(driver.Entry) {})
+			s.is("Watch", err, nil)
+			_, err = spare.Announce(ctx, name, func() []byte { return nil })
+			s.is("Announce", err, nil)
 		}
 		part := heap() - before
 		before, goroutines := heap(), runtime.NumGoroutine()
-		ends = append(ends, startAll(ctx, t, store, id, names)...)
+		ends = append(ends, startAll(ctx, s, id, names)...)
 		synctest.Wait()
 		all += heap() - before - part
 		if n := runtime.NumGoroutine() - goroutines; n > 0 {
-			t.Errorf("%s: %d goroutines", id, n)
+			s.Errorf("%s: %d goroutines", id, n)
 		}
 	}
 	if each := all / (2 * many); each > 2500 || each < 1000 { // the bubble uses 400 of them
-		t.Errorf("%d bytes each", each)
+		s.Errorf("%d bytes each", each)
 	}
 	runtime.KeepAlive(spare)
 	stop()
 	for _, end := range ends {
 		<-end
 	}
+}
+
+// startAll starts elections with these names and returns when each has a leader. Leads, too, need
+// no goroutine while they follow.
+func startAll(ctx context.Context, s *scene, id string, names []string) (ends []<-chan error) {
+	s.Helper()
+	g := s.group(id, leaseOf(tenure.MaxLease), withClock(nil))
+	work := map[string]tenure.Handler{"leader": &termCounter{}, "follower": tenure.Lead(holdOn)}[id]
+	all := make([]*tenure.Election, 0, len(names))
+	for _, name := range names {
+		e, err := g.Election(name, nil)
+		s.is("Election", err, nil)
+		end, err := g.Join(ctx, e, work)
+		s.is("Join", err, nil)
+		all, ends = append(all, e), append(ends, end)
+	}
+	for _, e := range all {
+		_, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Leader.Exists() })
+		s.is("Wait", err, nil)
+	}
+	return ends
 }
 
 // crowd lets the runtime create goroutines, which it keeps for reuse when they have ended.
@@ -143,23 +134,6 @@ func crowd(n int) {
 	all.Wait()
 }
 
-// startAll starts elections with these names and returns when each has a leader.
-func startAll(ctx context.Context, t *testing.T, store driver.Store, id string, names []string) []<-chan error {
-	t.Helper()
-	g := mustNewGroup(t, store, id, func(c *tenure.Config) { c.Lease, c.Clock = tenure.MaxLease, nil })
-	all := make([]*tenure.Election, 0, len(names))
-	for _, name := range names {
-		all = append(all, g.election(name))
-	}
-	ends := g.joinAll(ctx, all, &termCounter{})
-	for _, e := range all {
-		if _, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Leader.Exists() }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return ends
-}
-
 // heap returns the heap in use after a collection. A second collection frees the objects that
 // finalizers released in the first.
 func heap() int {
@@ -170,234 +144,185 @@ func heap() int {
 	return int(s.HeapAlloc)
 }
 
-// concurrency records the largest number of concurrent reads.
-type concurrency struct {
-	driver.Store
-	slow      time.Duration
-	now, most atomic.Int64
-}
-
-func (w *concurrency) Read(ctx context.Context, key string) (driver.Entry, error) {
-	for n := w.now.Add(1); ; {
-		if most := w.most.Load(); n <= most || w.most.CompareAndSwap(most, n) {
-			break
+// slowReads returns a link whose reads take some time, and a function that returns the largest
+// number of concurrent ones.
+func slowReads(link driver.Store, slow time.Duration) (*hooked, func() int64) {
+	var now, most atomic.Int64
+	before := func(ctx context.Context, op faults.Op, _ string, _ []byte) error {
+		if op != faults.Read {
+			return nil
 		}
+		most.Store(max(most.Load(), now.Add(1)))
+		defer now.Add(-1)
+		select {
+		case <-time.After(slow):
+		case <-ctx.Done():
+		}
+		return nil
 	}
-	defer w.now.Add(-1)
-	select {
-	case <-time.After(w.slow):
-	case <-ctx.Done():
-	}
-	return w.Store.Read(ctx, key)
-}
-
-func TestGroupLimitsConcurrentStoreCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const many = 1000
-		store := &concurrency{Store: memory.NewPolled(), slow: 10 * time.Millisecond}
-		ctx, stop := context.WithCancel(t.Context())
-		work := &termCounter{}
-		g := mustNewGroup(t, store, "a", nil)
-		ends := g.joinAll(ctx, g.elections(many), work)
-		time.Sleep(lease)
-		if most := store.most.Load(); most > 256 || most < 100 || work.led.Load() != many {
-			t.Errorf("%d calls at once, and %d of %d elections led", most, work.led.Load(), many)
-		}
-		stop()
-		for _, done := range ends {
-			if err := within(t, time.Minute, done, "end"); err != nil {
-				t.Errorf("it ended with %v", err)
-			}
-		}
-	})
+	return &hooked{Store: link, before: before}, most.Load
 }
 
 // leadAmongMany starts a leader and, after a pause, so many elections of its group that reading for
 // all of them takes longer than the lease.
-func leadAmongMany(t *testing.T, store driver.Store, pause time.Duration) (term *tenure.Term, end func()) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	g := mustNewGroup(t, store, "a", nil)
-	all := g.elections(3_000)
-	leader := start(t, all[0], holdOn)
-	term = within(t, time.Minute, leader.won, "term")
+func (s *scene) leadAmongMany(pause time.Duration) (term *tenure.Term) {
+	s.Helper()
+	g := s.group("a")
+	all := g.many(3_000)
+	term = all[0].start(holdOn).leads()
 	time.Sleep(pause)
-	ends := g.joinAll(ctx, all[1:], tenure.Lead(holdOn))
-	return term, func() {
-		stop()
-		for _, done := range ends {
-			<-done
-		}
-		_ = leader.end(t)
-	}
+	s.Cleanup(g.joinAll(all[1:], tenure.Lead(holdOn)))
+	return term
 }
 
-// Leaders are renewed in time while many other elections start: their calls have priority.
-func TestGroupCallsTheStoreForLeadersFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		term, end := leadAmongMany(t, &concurrency{Store: memory.NewPolled(), slow: 2 * time.Second}, 0)
-		for range 60 {
-			time.Sleep(lease / 30)
-			if left := term.Remaining(); left < lease/2 {
-				t.Fatalf("%v are left of the lease: its renewal waits", left)
+func TestGroups(t *testing.T) {
+	scenes{
+		"elections share settings until they are reconfigured": func(s *scene) {
+			var events atomic.Int64
+			g := s.group("a", func(c *tenure.Config) {
+				c.Metadata, c.OnEvent = map[string]string{"zone": "1"}, func(tenure.Event) { events.Add(1) }
+			})
+			first, second := g.new(), g.new("other")
+			first.reconfigure(leaseOf(time.Minute))
+			if c := second.config(); second.Name() != "other" || second.ID() != "a" || c.Lease != lease || c.Metadata["zone"] != "1" {
+				s.Errorf("the other is %s of %s, with %+v", second.Name(), second.ID(), c)
 			}
-		}
-		end()
-	})
-}
-
-// After a failed renewal the leader reads. This read has priority, too.
-func TestGroupReadsForLeadersFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const slow = 2 * time.Second
-		writes := &failing{Store: memory.NewPolled()}
-		term, end := leadAmongMany(t, &concurrency{Store: writes, slow: slow}, lease/3-time.Second)
-		noAnswer := errors.New("no answer")
-		writes.err.Store(&noAnswer)
-		time.Sleep(slow + time.Millisecond) // the renewal waits for the first of the other reads
-		writes.err.Store(nil)
-		time.Sleep(lease / 3)
-		if left := term.Remaining(); left < lease/2 {
-			t.Errorf("%v are left of the lease: the read waits", left)
-		}
-		end()
-	})
-}
-
-// Claims do not wait behind the reads of other elections either, which could make them too late.
-func TestGroupClaimsBeforeItReads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const many = 1000
-		store := &concurrency{Store: memory.NewPolled(), slow: 2 * time.Second}
-		ctx, stop := context.WithCancel(t.Context())
-		work := &termCounter{}
-		g := mustNewGroup(t, store, "a", nil)
-		ends := g.joinAll(ctx, g.elections(many), work)
-		time.Sleep(3 * time.Second)
-		if n := work.led.Load(); n < 200 {
-			t.Errorf("%d elections led when 256 had been read", n)
-		}
-		stop()
-		for _, done := range ends {
-			<-done
-		}
-	})
-}
-
-// hanging hangs until the context of the call ends.
-type hanging struct {
-	driver.Store
-	hangs atomic.Bool
-}
-
-func (s *hanging) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if s.hangs.Load() {
-		<-ctx.Done()
-		return driver.Entry{}, ctx.Err()
-	}
-	return s.Store.Read(ctx, key)
-}
-
-func (s *hanging) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	if s.hangs.Load() {
-		<-ctx.Done()
-		return "", ctx.Err()
-	}
-	return s.Store.CompareAndSwap(ctx, key, prev, value)
-}
-
-// A store that hangs for almost the longest time of a call costs no term, not even for elections
-// that wait for each other.
-func TestGroupKeepsItsTermsWhileTheStoreHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const many = 600
-		store := &hanging{Store: memory.NewPolled()}
-		ctx, stop := context.WithCancel(t.Context())
-		var lost atomic.Int64
-		g := mustNewGroup(t, store, "a", func(c *tenure.Config) {
-			c.OnEvent = func(e tenure.Event) {
+			first.start(holdOn).leads()
+			second.start(holdOn).leads()
+			one, other := first.Status(), second.Status()
+			if one.Leader.Incarnation == other.Leader.Incarnation || one.Record.Lease == other.Record.Lease {
+				s.Errorf("two elections hold the records %+v and %+v", one.Record, other.Record)
+			}
+			_, _ = first.end(), second.end()
+			if events.Load() == 0 {
+				s.Error("no election had an event")
+			}
+		},
+		"concurrent calls of the store are limited": func(s *scene) {
+			const many = 1000
+			slow, most := slowReads(s.store, 10*time.Millisecond)
+			var work termCounter
+			g := s.over(slow).group("a")
+			end := g.joinAll(g.many(many), &work)
+			time.Sleep(lease)
+			if most() > 256 || most() < 100 || work.led.Load() != many {
+				s.Errorf("%d calls at once, and %d of %d elections led", most(), work.led.Load(), many)
+			}
+			end()
+		},
+		// Leaders are renewed in time while many other elections start: their calls have priority.
+		"leaders call the store first": func(s *scene) {
+			slow, _ := slowReads(s.store, 2*time.Second)
+			term := s.over(slow).leadAmongMany(0)
+			for range 60 {
+				time.Sleep(lease / 30)
+				if left := term.Remaining(); left < lease/2 {
+					s.Fatalf("%v are left of the lease: its renewal waits", left)
+				}
+			}
+		},
+		// After a failed renewal the leader reads. This read has priority, too.
+		"leaders read first": func(s *scene) {
+			const slow = 2 * time.Second
+			var fail atomic.Bool
+			link, _ := slowReads(s.store, slow)
+			reads := link.before
+			link.before = func(ctx context.Context, op faults.Op, key string, value []byte) error {
+				if op == faults.Write && fail.Load() {
+					return errors.New("no answer")
+				}
+				return reads(ctx, op, key, value)
+			}
+			term := s.over(link).leadAmongMany(lease/3 - time.Second)
+			fail.Store(true)
+			time.Sleep(slow + time.Millisecond) // the renewal waits for the first other reads
+			fail.Store(false)
+			time.Sleep(lease / 3)
+			if left := term.Remaining(); left < lease/2 {
+				s.Errorf("%v are left of the lease: the read waits", left)
+			}
+		},
+		// Claims do not wait behind the reads of other elections either, which could make them
+		// late.
+		"claims come before reads": func(s *scene) {
+			slow, _ := slowReads(s.store, 2*time.Second)
+			var work termCounter
+			g := s.over(slow).group("a")
+			end := g.joinAll(g.many(1000), &work)
+			time.Sleep(3 * time.Second)
+			if n := work.led.Load(); n < 200 {
+				s.Errorf("%d elections led when 256 had been read", n)
+			}
+			end()
+		},
+		// For almost the longest time of a call, also for elections that wait for each other.
+		"a store that hangs costs no term": func(s *scene) {
+			const many = 600
+			f, far := s.faulty()
+			var lost atomic.Int64
+			g := far.group("a", onEvent(func(e tenure.Event) {
 				if e.Kind == tenure.EventLost {
 					lost.Add(1)
 				}
+			}))
+			end := g.joinAll(g.many(many), &termCounter{})
+			time.Sleep(2 * lease)
+			f.Partition()
+			time.Sleep(lease / 4)
+			f.Heal()
+			time.Sleep(2 * lease)
+			if n := lost.Load(); n > 0 {
+				s.Errorf("%d of %d terms were lost", n, many)
 			}
-		})
-		ends := g.joinAll(ctx, g.elections(many), &termCounter{})
-		time.Sleep(2 * lease)
-		store.hangs.Store(true)
-		time.Sleep(lease / 4)
-		store.hangs.Store(false)
-		time.Sleep(2 * lease)
-		if n := lost.Load(); n > 0 {
-			t.Errorf("%d of %d terms were lost", n, many)
-		}
-		stop()
-		for _, done := range ends {
-			if err := within(t, time.Minute, done, "end"); err != nil {
-				t.Errorf("it ended with %v", err)
-			}
-		}
-	})
-}
-
-// Some elections with one context end before the context does. Others campaign again with it after
-// it has ended.
-func TestGroupElectionsEndWithTheirSharedContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		ctx, stop := context.WithCancel(t.Context())
-		g := mustNewGroup(t, store, "a", nil)
-		all := g.elections(20)
-		var ends []<-chan error
-		for i, e := range all {
-			work := func(soft context.Context, _ *tenure.Term) error {
+			end()
+		},
+		// Some elections with one context end before the context does. Others campaign again with
+		// it after it has ended.
+		"elections end with their shared context": func(s *scene) {
+			ctx, stop := context.WithCancel(s.Context())
+			g := s.group("a")
+			all := g.many(20)
+			for i, p := range all {
+				work := holdOn
 				if i%2 == 0 {
-					return errors.New("by itself")
+					work = returns(errBroken)
 				}
-				<-soft.Done()
-				return context.Cause(soft)
+				g.joinIn(context.WithValue(ctx, &all[i], i), p, tenure.Lead(work))
 			}
-			ends = append(ends, g.join(context.WithValue(ctx, &all[i], i), e, tenure.Lead(work)))
-		}
-		time.Sleep(lease)
-		for i, done := range ends {
-			if ended := len(done) > 0; ended != (i%2 == 0) {
-				t.Errorf("election %d has ended: %v", i, ended)
+			time.Sleep(lease)
+			for i, p := range all {
+				if ended := len(p.done) > 0; ended != (i%2 == 0) {
+					s.Errorf("election %d has ended: %v", i, ended)
+				}
 			}
-		}
-		stop()
-		synctest.Wait()
-		for i, done := range ends {
-			if err := within(t, time.Minute, done, "end"); (err != nil) != (i%2 == 0) {
-				t.Errorf("election %d ended with %v", i, err)
+			stop()
+			synctest.Wait()
+			for i, p := range all {
+				if err := p.result(); (err != nil) != (i%2 == 0) {
+					s.Errorf("election %d ended with %v", i, err)
+				}
+				s.is("Run with a context that had ended", p.Run(ctx, holdOn), nil)
 			}
-			if err := all[i].Run(ctx, holdOn); err != nil {
-				t.Errorf("with a context that had ended, Run returned %v", err)
-			}
-		}
-	})
-}
-
-// Some leave while others campaign again with the same context, which has ended.
-func TestGroupElectionsJoinWithAnEndedContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		all := mustNewGroup(t, memory.New(), "a", nil).elections(50)
-		var group sync.WaitGroup
-		for i, e := range all {
-			group.Go(func() {
-				for range 20 {
-					if err := e.Run(ctx, holdOn); err != nil {
-						t.Error(err)
+		},
+		// Some leave while others campaign again with the same context, which has ended.
+		"elections join with an ended context": func(s *scene) {
+			ctx, stop := context.WithCancel(s.Context())
+			defer stop()
+			all := s.group("a").many(50)
+			var group sync.WaitGroup
+			for i, e := range all {
+				group.Go(func() {
+					for range 20 {
+						s.is("Run", e.Run(ctx, holdOn), nil)
 					}
+				})
+				if i == len(all)/2 {
+					stop()
 				}
-			})
-			if i == len(all)/2 {
-				stop()
 			}
-		}
-		group.Wait()
-	})
+			group.Wait()
+		},
+	}.play(t, polled)
 }
 
 // longContext is a context that counts the waits for its end.
@@ -416,37 +341,30 @@ func (c *longContext) AfterFunc(func()) (stop func() bool) {
 
 // In whatever order elections end, nothing of them waits for the end of a context that goes on.
 func TestGroupElectionsThatEndForgetTheirContext(t *testing.T) {
-	for name, order := range map[string][]int{
-		"the first first": {0, 1, 2},
-		"the last first":  {2, 1, 0},
-		"the middle last": {0, 2, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx := &longContext{Context: context.Background(), done: make(chan struct{})}
-				g := mustNewGroup(t, memory.New(), "a", nil)
-				var ends []<-chan error
-				var finish []chan struct{}
-				for _, e := range g.elections(3) {
-					work := make(chan struct{})
-					finish = append(finish, work)
-					ends = append(ends, g.join(ctx, e, tenure.Lead(func(context.Context, *tenure.Term) error {
-						<-work
-						return errors.New("by itself")
-					})))
-				}
-				time.Sleep(lease)
-				if n := ctx.waits.Load(); n != 1 {
-					t.Errorf("%d waits for one context", n)
-				}
-				for _, i := range order {
-					close(finish[i])
-					<-ends[i]
-				}
-				if n := ctx.waits.Load(); n != 0 {
-					t.Errorf("%d waits are left", n)
-				}
-			})
-		})
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {0, 2, 1}} {
+		play(t, func(s *scene) {
+			ctx := &longContext{Context: context.Background(), done: make(chan struct{})}
+			g := s.group("a")
+			all := g.many(3)
+			var finish [3]chan struct{}
+			for i, p := range all {
+				finish[i] = make(chan struct{})
+				g.joinIn(ctx, p, tenure.Lead(func(context.Context, *tenure.Term) error {
+					<-finish[i]
+					return errBroken
+				}))
+			}
+			time.Sleep(lease)
+			if n := ctx.waits.Load(); n != 1 {
+				s.Errorf("%d waits for one context", n)
+			}
+			for _, i := range order {
+				close(finish[i])
+				_ = all[i].result()
+			}
+			if n := ctx.waits.Load(); n != 0 {
+				s.Errorf("ended in the order %v: %d waits are left", order, n)
+			}
+		}, watched)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
-	"slices"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,168 +14,143 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/memory"
 )
 
 // present returns the answers of the candidates, by ID.
-func present(t *testing.T, store driver.Presence) map[string]tenure.Member {
-	t.Helper()
-	all, err := store.Candidates(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+func (s *scene) present() map[string]tenure.Member {
+	s.Helper()
+	all, err := driver.AbilitiesOf(s.store).Presence.Candidates(s.Context(), key)
+	s.is("Candidates", err, nil)
 	answers := map[string]tenure.Member{}
 	for _, text := range all {
 		var m tenure.Member
 		if err := json.Unmarshal(text, &m); err != nil || len(text) > driver.MaxPresence || bytes.Contains(text, []byte("\n")) {
-			t.Errorf("the answer of %d bytes is no Member: %v, %s", len(text), err, text)
+			s.Errorf("the answer of %d bytes is no Member: %v, %s", len(text), err, text)
 		}
 		answers[m.ID] = m
 	}
 	return answers
 }
 
-// A candidate answers while it campaigns or leads. An observer does not.
-func TestCandidatesAnswerWhileTheyTakePart(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		there := store.(driver.Presence)
-		observer := mustNew(t, store, "observer", nil)
-		defer observer.Observe()()
-		a, _ := elect(t, store, "a", func(c *tenure.Config) { c.Address = "10.0.0.1:80" })
-		b := start(t, mustNew(t, store, "b", func(c *tenure.Config) { c.Priority = -5 }), holdOn)
-		b.election.SetEligible(false)
-		time.Sleep(lease + lease/7) // between two renewals
-		all := present(t, there)
-		if len(all) != 2 {
-			t.Fatalf("the candidates are %+v", all)
-		}
-		if m := all["a"]; m.Election != key || m.State != tenure.StateLeader || m.Address != "10.0.0.1:80" || !m.Eligible || m.LeaseMillis != lease.Milliseconds() {
-			t.Errorf("the leader answers %+v", m)
-		}
-		m, own := all["b"], b.election.Member()
-		own.LastContact = own.LastContact.UTC()
-		if m.State != tenure.StateCandidate || m.Eligible || m.Priority != -5 || m.Problem != "" || time.Since(m.LastContact) > lease || m != own {
-			t.Errorf("the standby answers %+v", m)
-		}
-		if m.Incarnation == all["a"].Incarnation || a.election.Status().Leader.Incarnation != all["a"].Incarnation {
-			t.Errorf("the incarnations are %q and %q", all["a"].Incarnation, m.Incarnation)
-		}
-		a.stop()
-		time.Sleep(lease)
-		if all := present(t, there); len(all) != 1 {
-			t.Errorf("after a has left: %+v", all)
-		}
-		b.stop()
-		time.Sleep(lease)
-		if all := present(t, there); len(all) != 0 {
-			t.Errorf("after all have left: %+v", all)
-		}
-	})
+func TestAnswersOfCandidates(t *testing.T) {
+	scenes{
+		"a candidate answers while it takes part, an observer does not": func(s *scene) {
+			defer s.new("observer").Observe()()
+			a, _ := s.elect("a", func(c *tenure.Config) { c.Address = "10.0.0.1:80" })
+			b := s.run("b", priority(-5))
+			b.SetEligible(false)
+			time.Sleep(lease + lease/7) // between two renewals
+			all := s.present()
+			if len(all) != 2 {
+				s.Fatalf("the candidates are %+v", all)
+			}
+			if m := all["a"]; m.Election != key || m.State != tenure.StateLeader || m.Address != "10.0.0.1:80" || !m.Eligible || m.LeaseMillis != lease.Milliseconds() {
+				s.Errorf("the leader answers %+v", m)
+			}
+			m, own := all["b"], b.Member()
+			own.LastContact = own.LastContact.UTC()
+			if m.State != tenure.StateCandidate || m.Eligible || m.Priority != -5 || m.Problem != "" || time.Since(m.LastContact) > lease || m != own {
+				s.Errorf("the standby answers %+v", m)
+			}
+			if m.Incarnation == all["a"].Incarnation || a.Status().Leader.Incarnation != all["a"].Incarnation {
+				s.Errorf("the incarnations are %q and %q", all["a"].Incarnation, m.Incarnation)
+			}
+			for left, p := range []*process{b, a} {
+				_ = p.end()
+				if all := s.present(); len(all) != 1-left {
+					s.Errorf("after %s has left: %+v", p.ID(), all)
+				}
+			}
+		},
+		"a long answer loses its problem and its address first": func(s *scene) {
+			s.elect("leader")
+			s = s.over(newReadable(s.store, errUnfit))
+			s.run(strings.Repeat("<", 100), func(c *tenure.Config) { c.Address = strings.Repeat("x", 256) })
+			s.run(strings.Repeat("<", 256))
+			time.Sleep(2 * lease)
+			all := s.present()
+			m := all[strings.Repeat("<", 100)]
+			if len(all) != 2 || m.State != tenure.StateCandidate || m.Address != "" || m.Problem != "" {
+				s.Errorf("got %d answers, with %+v", len(all), m)
+			}
+		},
+		// A campaign that begins while the announcement of the last one is given up is announced.
+		"an announcement that was given up": func(s *scene) {
+			link := announced(s.store, func(ctx context.Context, nth int64) (error, bool) {
+				if nth > 1 {
+					return nil, false
+				}
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				return context.Cause(ctx), true
+			})
+			a := s.over(link).run("a")
+			synctest.Wait()
+			_ = a.end()
+			a.start(holdOn)
+			time.Sleep(lease)
+			if all := s.present(); len(all) != 1 {
+				s.Errorf("the candidates are %+v after %d calls", all, link.calls.Load())
+			}
+		},
+	}.play(t, watched)
 }
 
-// A long answer loses its problem and its address first.
-func TestAnswersFit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &readable{Store: memory.New()}
-		elect(t, store.Store, "leader", nil)
-		store.unfit = true
-		store.forbidden.Store(true)
-		start(t, mustNew(t, store, strings.Repeat("<", 100), func(c *tenure.Config) { c.Address = strings.Repeat("x", 256) }), holdOn)
-		start(t, mustNew(t, store, strings.Repeat("<", 256), nil), holdOn)
-		time.Sleep(2 * lease)
-		all := present(t, store)
-		m := all[strings.Repeat("<", 100)]
-		if len(all) != 2 || m.State != tenure.StateCandidate || m.Address != "" || m.Problem != "" {
-			t.Errorf("got %d answers, with %+v", len(all), m)
-		}
-	})
+// announcer is a link whose announcements the test answers.
+type announcer struct {
+	hooked
+	driver.Presence
+	answer func(ctx context.Context, nth int64) (err error, ok bool)
+	calls  atomic.Int64
 }
 
-// unannounced is a store whose candidates cannot answer.
-type unannounced struct {
-	*memory.Store
-	err    error
-	hangs  bool
-	called atomic.Int64
+func announced(store driver.Store, answer func(ctx context.Context, nth int64) (err error, ok bool)) *announcer {
+	a := &announcer{Presence: driver.AbilitiesOf(store).Presence, answer: answer}
+	a.Store = store
+	a.able = func(all *driver.Abilities) { all.Presence = a }
+	return a
 }
 
-func (s *unannounced) Announce(ctx context.Context, _ string, _ func() []byte) (func(), error) {
-	s.called.Add(1)
-	if s.hangs {
-		<-ctx.Done()
+func (a *announcer) Announce(ctx context.Context, key string, who func() []byte) (func(), error) {
+	if err, ok := a.answer(ctx, a.calls.Add(1)); ok {
+		return nil, err
 	}
-	return nil, s.err
+	return a.Presence.Announce(ctx, key, who)
 }
 
 // A candidate that cannot be announced takes part all the same, and one line of the log says so.
 func TestFailedAnnouncementDisturbsNothing(t *testing.T) {
+	all := scenes{}
 	for why, c := range map[string]struct {
 		err   error
 		lines int
 	}{"denied": {driver.ErrDenied, 1}, "silent": {context.DeadlineExceeded, 1}, "not supported": {errors.ErrUnsupported, 0}} {
-		t.Run(why, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var log bytes.Buffer
-				store := &unannounced{Store: memory.New(), err: c.err, hangs: why == "silent"}
-				g := mustNewGroup(t, store, "a", func(c *tenure.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-				first := start(t, g.election(), holdOn)
-				began := time.Now()
-				within(t, 2*lease, first.won, "the term")
-				if took := time.Since(began); took > lease {
-					t.Errorf("it took %v", took)
+		all[why] = func(s *scene) {
+			var log logBuffer
+			link := announced(s.store, func(ctx context.Context, _ int64) (error, bool) {
+				if why == "silent" {
+					<-ctx.Done()
 				}
-				for _, name := range slices.Repeat([]string{"other"}, 3) {
-					one := start(t, g.election(name+t.Name()), holdOn)
-					within(t, 2*lease, one.won, "another term")
-					one.stop()
-				}
-				time.Sleep(lease)
-				first.stop()
-				synctest.Wait()
-				if n := strings.Count(log.String(), "observers cannot see this candidate"); n != c.lines {
-					t.Errorf("%d lines; want %d:\n%s", n, c.lines, log.String())
-				}
-				if n := store.called.Load(); n != 4 {
-					t.Errorf("it was called %d times for 4 campaigns", n)
-				}
+				return c.err, true
 			})
-		})
-	}
-}
-
-// slowAnnouncer takes a second to give up its first announcement.
-type slowAnnouncer struct {
-	*memory.Store
-	calls atomic.Int32
-}
-
-func (s *slowAnnouncer) Announce(ctx context.Context, k string, who func() []byte) (func(), error) {
-	if s.calls.Add(1) > 1 {
-		return s.Store.Announce(ctx, k, who)
-	}
-	<-ctx.Done()
-	time.Sleep(time.Second)
-	return nil, context.Cause(ctx)
-}
-
-// A campaign that begins while the announcement of the last one is given up is announced.
-func TestCampaignAfterAnAnnouncementThatWasGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowAnnouncer{Store: memory.New()}
-		e := mustNew(t, store, "a", nil)
-		ctx, stop := context.WithCancel(t.Context())
-		first := make(chan error)
-		go func() { first <- e.Run(ctx, holdOn) }()
-		synctest.Wait()
-		stop()
-		<-first
-		again, stop := context.WithCancel(t.Context())
-		go func() { first <- e.Run(again, holdOn) }()
-		time.Sleep(lease)
-		if all := present(t, store); len(all) != 1 {
-			t.Errorf("the candidates are %+v after %d calls", all, store.calls.Load())
+			g := s.over(link).group("a", log.in)
+			first := g.new().start(holdOn)
+			first.leads(lease)
+			for i := range 3 {
+				one := g.new(fmt.Sprint("other", i)).start(holdOn)
+				one.leads(2 * lease)
+				one.stop()
+			}
+			time.Sleep(lease)
+			first.stop()
+			synctest.Wait()
+			if lines := log.lines("observers cannot see this candidate"); len(lines) != c.lines {
+				s.Errorf("%d lines; want %d:\n%s", len(lines), c.lines, lines)
+			}
+			if n := link.calls.Load(); n != 4 {
+				s.Errorf("it was called %d times for 4 campaigns", n)
+			}
 		}
-		stop()
-		<-first
-	})
+	}
+	all.play(t, watched)
 }

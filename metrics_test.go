@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -52,7 +51,10 @@ func (b board) want(t *testing.T, when string, wanted map[string]float64) {
 
 func TestMetricsExistBeforeTheFirstEvent(t *testing.T) {
 	b := newBoard()
-	e := mustNew(t, memory.New(), "a", b.in)
+	e, err := tenure.New(memory.New(), key, settings("a", b.in))
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := b.all()
 	for name, number := range all {
 		switch name {
@@ -78,182 +80,182 @@ func TestMetricsExistBeforeTheFirstEvent(t *testing.T) {
 	runtime.KeepAlive(e)
 }
 
-// A term is won, renewed, and released.
-func TestMetricsOfATerm(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		b, other := newBoard(), newBoard()
-		a, term := elect(t, store, "a", b.in)
-		f := start(t, mustNew(t, store, "f", other.in), holdOn)
-		time.Sleep(10*lease + lease/6)
-		b.want(t, "leading", map[string]float64{
-			"tenure_leading job": 1, "leader_election_master_status job": 1, "tenure_term job": float64(term.Token()),
-			"tenure_renewals_total job half": 30, "tenure_renewals_total job quarter": 0, "tenure_renewals_total job less": 0,
-			"tenure_elections leading": 1, "tenure_elections idle": 0, "tenure_lease_seconds job": 15,
-			"tenure_leaderless_seconds_total job": 0, "tenure_unhealthy job": 0,
-		})
-		other.want(t, "following", map[string]float64{
-			"tenure_leading job": 0, "tenure_term job": float64(term.Token()), "tenure_elections following": 1,
-			"tenure_leaderless_seconds_total job": 0,
-		})
-		if err := a.end(t); err != nil {
-			t.Fatal(err)
-		}
-		next := within(t, time.Minute, f.won, "term of the follower")
-		b.want(t, "after the release", map[string]float64{
-			"tenure_leading job": 0, "tenure_terms_ended_total job released": 1, "tenure_elections idle": 1, "tenure_overdue job": 0,
-		})
-		other.want(t, "elected", map[string]float64{"tenure_leading job": 1, "tenure_term job": float64(next.Token())})
-	})
-}
-
-// A term that ends because a member asked for it counts by itself.
-func TestMetricsOfAHandOver(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		b := newBoard()
-		elect(t, store, "a", b.in)
-		f := mustNew(t, store, "f", func(*tenure.Config) {})
-		next := start(t, f, holdOn)
-		time.Sleep(lease)
-		handOver(t, f, "")
-		within(t, time.Minute, next.won, "term of the follower")
-		b.want(t, "after the hand-over", map[string]float64{
-			"tenure_terms_ended_total job handed-over": 1, "tenure_terms_ended_total job released": 0,
-		})
-	})
-}
-
-// If the gauge fell during a vacancy, it would look like two changes of leader.
-func TestMetricsKeepTheTermDuringAVacancy(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		b := newBoard()
-		o := mustNew(t, store, "observer", b.in)
-		defer o.Observe()()
-		a, term := elect(t, store, "a", nil)
-		time.Sleep(2 * lease)
-		_ = a.end(t)
-		time.Sleep(2 * lease)
-		b.want(t, "after the only leader", map[string]float64{"tenure_term job": float64(term.Token()), "tenure_elections leaderless": 1})
-	})
-}
-
-func TestMetricsOfAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, store := newBoard(), &away{Store: memory.New()}
-		a, _ := elect(t, store, "a", b.in)
-		store.be(errors.New("out of order"))
-		time.Sleep(9 * time.Second) // it missed the renewals from 5 s on
-		store.be(nil)
-		time.Sleep(4 * time.Second)
-		b.want(t, "after a short outage", map[string]float64{
-			"tenure_leading job": 1, "tenure_renewals_total job half": 0, "tenure_renewals_total job quarter": 1,
-			"tenure_leaderless_seconds_total job": 0,
-		})
-		failed := b.all()["tenure_store_calls_total write failed"]
-		if failed == 0 {
-			t.Error("no write has failed")
-		}
-		store.be(errors.New("out of order"))
-		time.Sleep(2 * lease)
-		all := b.all()
-		if all["tenure_leaderless_seconds_total job"] < lease.Seconds()/2 || all["tenure_elections leaderless"] != 1 {
-			t.Errorf("in an outage: %v s without a leader", all["tenure_leaderless_seconds_total job"])
-		}
-		b.want(t, "in an outage", map[string]float64{
-			"tenure_leading job": 0, "tenure_terms_ended_total job expired": 1, "tenure_unhealthy job": 1,
-		})
-		store.be(nil)
-		within(t, 3*lease, a.won, "second term")
-		before := b.all()["tenure_leaderless_seconds_total job"]
-		time.Sleep(lease)
-		b.want(t, "after it", map[string]float64{
-			"tenure_leading job": 1, "tenure_unhealthy job": 0, "tenure_leaderless_seconds_total job": before,
-		})
-		if n := b.all()["tenure_store_call_duration_seconds write"]; n <= failed {
-			t.Errorf("the time of %v writes is known", n)
-		}
-	})
-}
-
-func TestMetricsOfAlarmsAndOverdueWork(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		b := newBoard()
-		stuck := make(chan struct{})
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { b.in(c); c.FinishWithin = time.Second }),
-			func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); <-stuck; return nil })
-		within(t, time.Minute, a.won, "term")
-		store.Delete(key)
-		time.Sleep(lease)
-		b.want(t, "after a deletion", map[string]float64{
-			"tenure_alarms_total job history": 1, "tenure_alarms_total job record": 0, "tenure_terms_ended_total job deposed": 1,
-			"tenure_overdue job": 1, "tenure_leading job": 0,
-		})
-		close(stuck)
-		within(t, 3*lease, a.won, "second term")
-		b.want(t, "afterwards", map[string]float64{"tenure_overdue job": 0, "tenure_leading job": 1})
-		store.Put(key, []byte("not ours"))
-		time.Sleep(lease)
-		b.want(t, "after other bytes", map[string]float64{
-			"tenure_alarms_total job record": 1, "tenure_terms_ended_total job deposed": 2, "tenure_elections leaderless": 1,
-		})
-	})
-}
-
-func TestMetricsOfWorkThatOverruns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, stuck := newBoard(), make(chan struct{})
-		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { b.in(c); c.FinishWithin = time.Second }),
-			func(context.Context, *tenure.Term) error { <-stuck; return nil })
-		within(t, time.Minute, a.won, "term")
-		a.stop()
-		time.Sleep(2 * time.Second)
-		b.want(t, "overrun", map[string]float64{"tenure_terms_ended_total job overrun": 1, "tenure_overdue job": 1, "tenure_unhealthy job": 1})
-		close(stuck)
-		within(t, time.Minute, a.done, "end")
-		b.want(t, "at last", map[string]float64{"tenure_terms_ended_total job overrun": 1, "tenure_terms_ended_total job released": 0, "tenure_overdue job": 0})
-	})
-}
-
-func TestMetricsOfDroppedEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, slow := newBoard(), make(chan struct{})
-		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { b.in(c); c.OnEvent = func(tenure.Event) { <-slow } })
-		for range 600 { // each causes at least two events
-			term := campaign(t, e)
-			_ = term.Resign(t.Context())
-		}
-		close(slow)
-		if n := b.all()["tenure_events_dropped_total"]; n == 0 {
-			t.Error("no event was dropped")
-		}
-		b.want(t, "after many terms", map[string]float64{"tenure_terms_ended_total job released": 600})
-	})
+func TestMetrics(t *testing.T) {
+	scenes{
+		"a term is won, renewed and released": func(s *scene) {
+			b, other := newBoard(), newBoard()
+			a, term := s.elect("a", b.in)
+			f := s.run("f", other.in)
+			time.Sleep(10*lease + lease/6)
+			b.want(s.T, "leading", map[string]float64{
+				"tenure_leading job": 1, "leader_election_master_status job": 1, "tenure_term job": float64(term.Token()),
+				"tenure_renewals_total job half": 30, "tenure_renewals_total job quarter": 0, "tenure_renewals_total job less": 0,
+				"tenure_elections leading": 1, "tenure_elections idle": 0, "tenure_lease_seconds job": 15,
+				"tenure_leaderless_seconds_total job": 0, "tenure_unhealthy job": 0,
+			})
+			other.want(s.T, "following", map[string]float64{
+				"tenure_leading job": 0, "tenure_term job": float64(term.Token()), "tenure_elections following": 1,
+				"tenure_leaderless_seconds_total job": 0,
+			})
+			s.is("Run", a.end(), nil)
+			next := f.leads()
+			b.want(s.T, "after the release", map[string]float64{
+				"tenure_leading job": 0, "tenure_terms_ended_total job released": 1, "tenure_elections idle": 1, "tenure_overdue job": 0,
+			})
+			other.want(s.T, "elected", map[string]float64{"tenure_leading job": 1, "tenure_term job": float64(next.Token())})
+		},
+		// A term that ends because a member asked for it counts by itself.
+		"a hand-over": func(s *scene) {
+			b := newBoard()
+			s.elect("a", b.in)
+			f := s.run("f")
+			time.Sleep(lease)
+			f.handOver("")
+			f.leads()
+			b.want(s.T, "after the hand-over", map[string]float64{
+				"tenure_terms_ended_total job handed-over": 1, "tenure_terms_ended_total job released": 0,
+			})
+		},
+		// If the gauge fell during a vacancy, it would look like two changes of leader.
+		"the term is kept during a vacancy": func(s *scene) {
+			b := newBoard()
+			defer s.new("observer", b.in).Observe()()
+			a, term := s.elect("a")
+			time.Sleep(2 * lease)
+			_ = a.end()
+			time.Sleep(2 * lease)
+			b.want(s.T, "after the only leader", map[string]float64{"tenure_term job": float64(term.Token()), "tenure_elections leaderless": 1})
+		},
+		"an outage": func(s *scene) {
+			b, store := newBoard(), newAway()
+			a, _ := s.over(store).elect("a", b.in)
+			store.be(errors.New("out of order"))
+			time.Sleep(9 * time.Second) // it missed the renewals from 5 s on
+			store.be(nil)
+			time.Sleep(4 * time.Second)
+			b.want(s.T, "after a short outage", map[string]float64{
+				"tenure_leading job": 1, "tenure_renewals_total job half": 0, "tenure_renewals_total job quarter": 1,
+				"tenure_leaderless_seconds_total job": 0,
+			})
+			failed := b.all()["tenure_store_calls_total write failed"]
+			if failed == 0 {
+				s.Error("no write has failed")
+			}
+			store.be(errors.New("out of order"))
+			time.Sleep(2 * lease)
+			all := b.all()
+			if all["tenure_leaderless_seconds_total job"] < lease.Seconds()/2 || all["tenure_elections leaderless"] != 1 {
+				s.Errorf("in an outage: %v s without a leader", all["tenure_leaderless_seconds_total job"])
+			}
+			b.want(s.T, "in an outage", map[string]float64{
+				"tenure_leading job": 0, "tenure_terms_ended_total job expired": 1, "tenure_unhealthy job": 1,
+			})
+			store.be(nil)
+			a.leads(3 * lease)
+			before := b.all()["tenure_leaderless_seconds_total job"]
+			time.Sleep(lease)
+			b.want(s.T, "after it", map[string]float64{
+				"tenure_leading job": 1, "tenure_unhealthy job": 0, "tenure_leaderless_seconds_total job": before,
+			})
+			if n := b.all()["tenure_store_call_duration_seconds write"]; n <= failed {
+				s.Errorf("the time of %v writes is known", n)
+			}
+		},
+		"alarms and overdue work": func(s *scene) {
+			b, stuck := newBoard(), make(chan struct{})
+			a := s.new("a", b.in, finishWithin(time.Second)).start(func(context.Context, *tenure.Term) error { <-stuck; return nil })
+			a.leads()
+			s.store.Delete(key)
+			time.Sleep(lease)
+			b.want(s.T, "after a deletion", map[string]float64{
+				"tenure_alarms_total job history": 1, "tenure_alarms_total job record": 0, "tenure_terms_ended_total job deposed": 1,
+				"tenure_overdue job": 1, "tenure_leading job": 0,
+			})
+			stuck <- struct{}{}
+			a.leads(3 * lease)
+			b.want(s.T, "afterwards", map[string]float64{"tenure_overdue job": 0, "tenure_leading job": 1})
+			s.put("not ours")
+			time.Sleep(lease)
+			b.want(s.T, "after other bytes", map[string]float64{
+				"tenure_alarms_total job record": 1, "tenure_terms_ended_total job deposed": 2, "tenure_elections leaderless": 1,
+			})
+			close(stuck)
+		},
+		"work that overruns": func(s *scene) {
+			b, stuck := newBoard(), make(chan struct{})
+			a := s.new("a", b.in, finishWithin(time.Second)).start(func(context.Context, *tenure.Term) error { <-stuck; return nil })
+			a.leads()
+			a.stop()
+			time.Sleep(2 * time.Second)
+			b.want(s.T, "overrun", map[string]float64{
+				"tenure_terms_ended_total job overrun": 1, "tenure_overdue job": 1, "tenure_unhealthy job": 1,
+			})
+			close(stuck)
+			s.is("Run", a.result(), nil)
+			b.want(s.T, "at last", map[string]float64{
+				"tenure_terms_ended_total job overrun": 1, "tenure_terms_ended_total job released": 0, "tenure_overdue job": 0,
+			})
+		},
+		"dropped events": func(s *scene) {
+			b, slow := newBoard(), make(chan struct{})
+			e := s.new("a", b.in, onEvent(func(tenure.Event) { <-slow }))
+			for range 600 { // each causes at least two events
+				s.resign(e.campaign())
+			}
+			close(slow)
+			if n := b.all()["tenure_events_dropped_total"]; n == 0 {
+				s.Error("no event was dropped")
+			}
+			b.want(s.T, "after many terms", map[string]float64{"tenure_terms_ended_total job released": 600})
+		},
+		"a summary": func(s *scene) {
+			b := board{metrics.NewSummary()}
+			g := s.group("a", b.in)
+			all := g.many(1000)
+			end := g.joinAll(all[:900], &termCounter{})
+			time.Sleep(lease)
+			b.want(s.T, "900 of 1,000", map[string]float64{
+				"tenure_leading": 900, "tenure_elections leading": 900, "tenure_elections idle": 100, "tenure_terms_ended_total released": 0,
+			})
+			if n := len(b.all()); n > 50 {
+				s.Errorf("%d series", n)
+			}
+			end()
+			b.want(s.T, "after the end", map[string]float64{"tenure_leading": 0, "tenure_terms_ended_total released": 900})
+			runtime.KeepAlive(all)
+		},
+	}.play(t)
 }
 
 func TestMetricsOfAStandbyWithoutRights(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	play(t, func(s *scene) {
 		b := newBoard()
-		store, _ := led(t)
-		standby := &readable{Store: store}
-		standby.forbidden.Store(true)
-		start(t, mustNew(t, standby, "f", b.in), holdOn)
+		s.elect("leader")
+		s.over(newReadable(s.store, errNoRight)).run("f", b.in)
 		time.Sleep(2 * lease)
-		b.want(t, "without the right to write", map[string]float64{"tenure_unhealthy job": 1, "tenure_elections following": 1})
-	})
+		b.want(s.T, "without the right to write", map[string]float64{"tenure_unhealthy job": 1, "tenure_elections following": 1})
+	}, watched)
 }
 
 // Elections with one name count together. An election that was garbage collected has no series.
 func TestMetricsOfElectionsThatComeAndGo(t *testing.T) {
 	b, store := newBoard(), memory.New()
-	kept := mustNew(t, store, "a", b.in)
-	func() {
-		other := mustNew(t, store, "a", b.in)
-		another, err := tenure.New(store, "gone", settings("a", b.in))
+	open := func(name string) *tenure.Election {
+		e, err := tenure.New(store, name, settings("a", b.in))
 		if err != nil {
 			t.Fatal(err)
 		}
+		return e
+	}
+	kept := open(key)
+	func() {
+		other, another := open(key), open("gone")
 		b.want(t, "both", map[string]float64{"tenure_elections idle": 3, "tenure_leading gone": 0})
 		for _, e := range []*tenure.Election{other, another} {
-			term := campaign(t, e)
+			term, err := e.Campaign(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
 			_ = term.Resign(t.Context())
 		}
 	}()
@@ -265,29 +267,6 @@ func TestMetricsOfElectionsThatComeAndGo(t *testing.T) {
 	}
 	b.want(t, "the other is gone", map[string]float64{"tenure_terms_ended_total job released": 1})
 	runtime.KeepAlive(kept)
-}
-
-func TestMetricsInSummary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := board{metrics.NewSummary()}
-		g := mustNewGroup(t, memory.New(), "a", b.in)
-		ctx, stop := context.WithCancel(t.Context())
-		all := g.elections(1000)
-		ends := g.joinAll(ctx, all[:900], &termCounter{})
-		time.Sleep(lease)
-		b.want(t, "900 of 1,000", map[string]float64{
-			"tenure_leading": 900, "tenure_elections leading": 900, "tenure_elections idle": 100, "tenure_terms_ended_total released": 0,
-		})
-		if n := len(b.all()); n > 50 {
-			t.Errorf("%d series", n)
-		}
-		stop()
-		for _, ended := range ends {
-			within(t, time.Minute, ended, "end")
-		}
-		b.want(t, "after the end", map[string]float64{"tenure_leading": 0, "tenure_terms_ended_total released": 900})
-		runtime.KeepAlive(all)
-	})
 }
 
 // BenchmarkScrape measures reading and writing all metrics, without an adapter.

@@ -13,17 +13,50 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// readable is a store that every client can read. Only clients with the right can write.
+// readable is a link that every client can read. Only clients with the right can write.
 type readable struct {
-	*memory.Store
-	forbidden atomic.Bool
-	unfit     bool // this is the reason, not a missing right
+	hooked
+	forbidden atomic.Pointer[error] // why it must not write; nil: it may
 	checks    atomic.Int64
-	writes    atomic.Int64
 	hangs     bool
+}
+
+var (
+	errNoRight = fmt.Errorf("%w: no right to write", driver.ErrDenied)
+	errUnfit   = fmt.Errorf("%w: it ignores conditions", driver.ErrUnfit)
+)
+
+// newReadable returns a link that must not write for a reason, or may if that is nil.
+func newReadable(store driver.Store, forbidden error) *readable {
+	r := &readable{}
+	r.Store = store
+	r.allow(forbidden)
+	r.before = func(_ context.Context, op faults.Op, _ string, _ []byte) error {
+		if op == faults.Write {
+			return r.may()
+		}
+		return nil
+	}
+	r.watch = driver.AbilitiesOf(store).Watcher.Watch
+	r.able = func(a *driver.Abilities) { a.RightsChecker = r }
+	return r
+}
+
+func (r *readable) allow(forbidden error) {
+	if r.forbidden.Store(nil); forbidden != nil {
+		r.forbidden.Store(&forbidden)
+	}
+}
+
+func (r *readable) may() error {
+	if err := r.forbidden.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (r *readable) CheckRights(ctx context.Context, _ string) error {
@@ -35,337 +68,233 @@ func (r *readable) CheckRights(ctx context.Context, _ string) error {
 	return r.may()
 }
 
-func (r *readable) may() error {
-	switch {
-	case !r.forbidden.Load():
-		return nil
-	case r.unfit:
-		return fmt.Errorf("%w: it ignores conditions", driver.ErrUnfit)
-	}
-	return fmt.Errorf("%w: no right to write", driver.ErrDenied)
-}
-
-func (r *readable) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	r.writes.Add(1)
-	if err := r.may(); err != nil {
-		return "", err
-	}
-	return r.Store.CompareAndSwap(ctx, key, prev, value)
-}
-
-// led returns a store and its leader.
-func led(t *testing.T) (*memory.Store, *running) {
-	store := memory.New()
-	leader, _ := elect(t, store, "leader", nil)
-	return store, leader
-}
-
 // Without this check, a standby without the right to write, or over an unfit store, looks healthy
 // until it is needed.
 func TestStandbyReportsThatItMayNotWrite(t *testing.T) {
-	for name, c := range map[string]struct {
-		unfit bool
-		want  error
-	}{"no right": {false, driver.ErrDenied}, "unfit store": {true, tenure.ErrUnfit}} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { mayNotWrite(t, c.unfit, c.want) }) })
+	all := scenes{}
+	for name, why := range map[string]error{"no right": errNoRight, "unfit store": errUnfit} {
+		all[name] = func(s *scene) {
+			leader, _ := s.elect("leader")
+			mine := newReadable(s.store, why)
+			b := s.over(mine).run("b")
+			began := time.Now()
+			got := b.waits(func(s tenure.Status) bool { return s.WriteErr != nil })
+			s.is("WriteErr", got.WriteErr, why)
+			s.is("Health", got.Health(), why)
+			if took := time.Since(began); took > time.Second {
+				s.Errorf("found out after %v", took)
+			}
+			b.reports(tenure.EventTrouble, why)
+			time.Sleep(10 * lease)
+			if n := len(b.all(tenure.EventTrouble)); n != 1 {
+				s.Errorf("%d events report it", n)
+			}
+			s.is("HandOver", b.HandOver(s.Context(), ""), why)
+			if n := mine.writes.Load(); n != 1 {
+				s.Errorf("a hand-over is requested by %d writes", n)
+			}
+			mine.allow(nil)
+			b.waits(func(s tenure.Status) bool { return s.Health() == nil })
+			_ = leader.end()
+			b.leads(lease)
+		}
 	}
+	all.play(t, watched)
 }
 
-func mayNotWrite(t *testing.T, unfit bool, want error) {
-	store, leader := led(t)
-	mine := &readable{Store: store, unfit: unfit}
-	mine.forbidden.Store(true)
-	var events diary
-	b := start(t, mustNew(t, mine, "b", func(c *tenure.Config) { c.OnEvent = events.note }), holdOn)
-	began := time.Now()
-	s, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.WriteErr != nil })
-	if err != nil || !errors.Is(s.WriteErr, want) || !errors.Is(s.Health(), want) {
-		t.Errorf("Wait returned %v, %v; health: %v", s.WriteErr, err, s.Health())
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("found out after %v", took)
-	}
-	synctest.Wait()
-	if e := events.find(tenure.EventTrouble); e == nil || !errors.Is(e.Cause, want) {
-		t.Errorf("the event of it: %+v", e)
-	}
-	time.Sleep(10 * lease)
-	if n := events.count(tenure.EventTrouble); n != 1 {
-		t.Errorf("%d events report it", n)
-	}
-	if err := b.election.HandOver(t.Context(), ""); !errors.Is(err, want) || mine.writes.Load() != 1 {
-		t.Errorf("a hand-over is requested by %d writes: %v", mine.writes.Load(), err)
-	}
-	mine.forbidden.Store(false)
-	if _, err := b.election.Wait(t.Context(), func(s tenure.Status) bool { return s.Health() == nil }); err != nil {
-		t.Error(err)
-	}
-	_ = leader.end(t)
-	within(t, lease, b.won, "term of b")
-}
-
-func TestRightsCheckCostsOneRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, _ := led(t)
-		mine := &readable{Store: store}
-		g := mustNewGroup(t, mine, "b", nil)
-		_, c := start(t, g.election(), holdOn), start(t, g.election("other"), holdOn)
-		within(t, 3*lease, c.won, "term of the other election")
-		time.Sleep(20 * lease)
-		if n := mine.checks.Load(); n > 1 {
-			t.Errorf("checked its rights %d times", n)
-		}
-	})
-}
-
-// A candidate that writes at once needs no check. A check that gets no answer ends with the
-// election.
-func TestRightsCheckCostsALeaderNothingAndEndsWithTheElection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first := &readable{Store: memory.New()}
-		elect(t, first, "a", nil)
-		time.Sleep(5 * lease)
-		if n := first.checks.Load(); n != 0 {
-			t.Errorf("a leader checked its rights %d times", n)
-		}
-		second := &readable{Store: first.Store, hangs: true}
-		b := start(t, mustNew(t, second, "b", nil), holdOn)
-		time.Sleep(time.Second)
-		if second.checks.Load() != 1 {
-			t.Error("b did not check its rights")
-		}
-		_ = b.end(t)
-		ended := time.Now()
-		synctest.Wait()
-		if took := time.Since(ended); took != 0 {
-			t.Errorf("ended after %v", took)
-		}
-	})
-}
-
-// A write that was allowed makes checks needless. One that was denied does not.
-func TestWritesShowTheRightToWrite(t *testing.T) {
-	for name, allowed := range map[string]bool{"allowed": true, "denied": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				mine := &readable{Store: memory.New()}
-				mine.forbidden.Store(!allowed)
-				g := mustNewGroup(t, mine, "b", nil)
-				first := start(t, g.election("other"), holdOn)
+func TestRightsChecks(t *testing.T) {
+	scenes{
+		"they cost one request": func(s *scene) {
+			s.elect("leader")
+			mine := newReadable(s.store, nil)
+			g := s.over(mine).group("b")
+			g.new().start(holdOn)
+			g.new("other").start(holdOn).leads(3 * lease)
+			time.Sleep(20 * lease)
+			if n := mine.checks.Load(); n > 1 {
+				s.Errorf("checked its rights %d times", n)
+			}
+		},
+		// A candidate that writes at once needs no check. A check that gets no answer ends with the
+		// election.
+		"they cost a leader nothing and end with the election": func(s *scene) {
+			first, second := newReadable(s.store, nil), newReadable(s.store, nil)
+			s.over(first).elect("a")
+			time.Sleep(5 * lease)
+			if n := first.checks.Load(); n != 0 {
+				s.Errorf("a leader checked its rights %d times", n)
+			}
+			second.hangs = true
+			b := s.over(second).run("b")
+			time.Sleep(time.Second)
+			if second.checks.Load() != 1 {
+				s.Error("b did not check its rights")
+			}
+			_ = b.end()
+			ended := time.Now()
+			synctest.Wait()
+			if took := time.Since(ended); took != 0 {
+				s.Errorf("ended after %v", took)
+			}
+		},
+		// A write that was allowed makes checks needless. One that was denied does not.
+		"writes show the right to write": func(s *scene) {
+			for _, denied := range []error{nil, errNoRight} {
+				mine := newReadable(memory.New(), denied)
+				g := s.over(mine).group("b")
+				g.new("other").start(holdOn)
 				time.Sleep(lease)
-				leader, _ := elect(t, mine.Store, "leader", nil)
-				b := start(t, g.election(), holdOn)
+				s.over(mine.Store).elect("leader")
+				b := g.new().start(holdOn)
 				time.Sleep(lease)
-				if checked := mine.checks.Load() > 0; checked == allowed {
-					t.Errorf("checked its rights: %v", checked)
+				if checked := mine.checks.Load() > 0; checked != (denied != nil) {
+					s.Errorf("%v: checked its rights: %v", denied, checked)
 				}
-				if err := b.election.Status().WriteErr; (err == nil) != allowed {
-					t.Errorf("the right to write: %v", err)
-				}
-				_, _, _ = first.end(t), b.end(t), leader.end(t)
-			})
-		})
-	}
+				s.is("WriteErr", b.Status().WriteErr, denied)
+			}
+		},
+	}.play(t, watched)
 }
 
 // remote is a store with a long round trip.
 type remote struct {
-	*memory.Polled
+	hooked
 	delay atomic.Int64 // the round trip
-	reads atomic.Int64
 }
 
-func (r *remote) travel(ctx context.Context) error {
-	select {
-	case <-time.After(time.Duration(r.delay.Load())):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+func newRemote(delay time.Duration) *remote {
+	r := &remote{}
+	r.Store = memory.NewPolled()
+	r.takes(delay)
+	r.before = func(ctx context.Context, _ faults.Op, _ string, _ []byte) error {
+		select {
+		case <-time.After(time.Duration(r.delay.Load())):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-}
-
-func (r *remote) Read(ctx context.Context, key string) (driver.Entry, error) {
-	r.reads.Add(1)
-	if err := r.travel(ctx); err != nil {
-		return driver.Entry{}, err
-	}
-	return r.Polled.Read(ctx, key)
-}
-
-func (r *remote) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	if err := r.travel(ctx); err != nil {
-		return "", err
-	}
-	return r.Polled.CompareAndSwap(ctx, key, prev, value)
-}
-
-func far(delay time.Duration) *remote {
-	r := &remote{Polled: memory.NewPolled()}
-	r.delay.Store(int64(delay))
 	return r
 }
 
-func tight(lease time.Duration, onEvent func(tenure.Event)) func(*tenure.Config) {
-	return func(c *tenure.Config) {
-		c.Lease, c.StopWithin, c.Tuning.Drift, c.OnEvent = lease, 400*time.Millisecond, 0.01, onEvent
+func (r *remote) takes(delay time.Duration) { r.delay.Store(int64(delay)) }
+
+// unwatchable makes a link one whose watches do not begin in time.
+func unwatchable(r *remote) *remote {
+	r.watch = func(ctx context.Context, _ string, _ func(driver.Entry)) (stop func(), err error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
+	return r
 }
 
-// shortLease returns the latest ShortLeaseError among the events, or nil.
-func (d *diary) shortLease() *tenure.ShortLeaseError {
+// tight is a lease of which a slow link leaves too little.
+func tight(lease time.Duration) set {
+	return func(c *tenure.Config) { c.Lease, c.StopWithin, c.Tuning.Drift = lease, 400*time.Millisecond, 0.01 }
+}
+
+// shortLease returns the latest ShortLeaseError among the events since a time, or nil.
+func (d *diary) shortLease(since time.Time) *tenure.ShortLeaseError {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var short *tenure.ShortLeaseError
 	for _, e := range d.events {
-		_ = errors.As(e.Cause, &short)
+		if e.Time.After(since) {
+			_ = errors.As(e.Cause, &short)
+		}
 	}
 	return short
 }
 
-// With a round trip of half a second and a lease of 2 s no candidate is ever elected. The reason is
-// reported, and the remedy works.
-func TestTooShortLeaseForTheLinkIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := far(510 * time.Millisecond)
-		var events diary
-		a := start(t, mustNew(t, store, "a", tight(2*time.Second, events.note)), holdOn)
-		time.Sleep(time.Minute)
-		if len(a.won) > 0 {
-			t.Fatal("elected")
-		}
-		_ = a.end(t)
-		short := events.shortLease()
-		if short == nil {
-			t.Fatal("no line has the reason")
-		}
-		const want = "no answer within 427ms, which is all that a lease of 2s leaves; answers took 510ms; " +
-			"use a lease of at least 5s"
-		if short.Error() != want || short.Err == nil {
-			t.Errorf("got %v (%v)\nwant %s", short, short.Err, want)
-		}
-		elect(t, store, "b", tight(short.Least, nil))
-	})
-}
-
-// unwatchable is a store whose watches do not begin in time.
-type unwatchable struct{ *remote }
-
-func (unwatchable) Watch(ctx context.Context, _ string, _ func(driver.Entry)) (stop func(), err error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-// Other late answers are counted with the lease that is too short. They are no further cause in the
-// log.
-func TestTooShortLeaseExplainsAllLateAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log logBuffer
-		a := start(t, mustNew(t, unwatchable{far(510 * time.Millisecond)}, "a", func(c *tenure.Config) {
-			tight(2*time.Second, nil)(c)
-			c.Logger = log.logger()
-		}), holdOn)
-		time.Sleep(5 * time.Minute)
-		_ = a.end(t)
-		lines := log.lines("tenure: trouble")
-		first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "which is all that a lease") })
-		if first < 0 {
-			t.Fatalf("no line has the reason:\n%s", strings.Join(lines, ""))
-		}
-		for _, l := range lines[first:] {
-			if !strings.Contains(l, "which is all that a lease") {
-				t.Errorf("another cause: %s", l)
+func TestShortLeases(t *testing.T) {
+	all := scenes{
+		// With a round trip of half a second and a lease of 2 s no candidate is ever elected. The
+		// reason is reported, and the remedy works.
+		"one that is too short for the link is reported": func(s *scene) {
+			s = s.over(newRemote(510 * time.Millisecond))
+			a := s.run("a", tight(2*time.Second))
+			a.idles(time.Minute)
+			_ = a.end()
+			short := a.shortLease(time.Time{})
+			if short == nil {
+				s.Fatal("no line has the reason")
+			}
+			const want = "no answer within 427ms, which is all that a lease of 2s leaves; answers took 510ms; " +
+				"use a lease of at least 5s"
+			if short.Error() != want || short.Err == nil {
+				s.Errorf("got %v (%v)\nwant %s", short, short.Err, want)
+			}
+			s.elect("b", tight(short.Least))
+		},
+		// Other late answers are counted with it. They are no further cause in the log.
+		"it explains all late answers": func(s *scene) {
+			var log logBuffer
+			a := s.over(unwatchable(newRemote(510*time.Millisecond))).run("a", tight(2*time.Second), log.in)
+			time.Sleep(5 * time.Minute)
+			_ = a.end()
+			lines := log.lines("tenure: trouble")
+			first := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "which is all that a lease") })
+			if first < 0 {
+				s.Fatalf("no line has the reason:\n%s", strings.Join(lines, ""))
+			}
+			for _, l := range lines[first:] {
+				if !strings.Contains(l, "which is all that a lease") {
+					s.Errorf("another cause: %s", l)
+				}
+			}
+		},
+		// The store gets one read more than usual, not one for each election.
+		"measuring a slow link costs little": func(s *scene) {
+			link := newRemote(time.Hour)
+			all := s.over(link).group("a", tight(2*time.Second)).many(10)
+			for _, p := range all {
+				p.start(holdOn)
+			}
+			time.Sleep(time.Minute)
+			reads := link.reads.Load()
+			// One attempt and one pause.
+			usual := int64(len(all)) * int64(time.Minute/(1020*time.Millisecond))
+			if reads > usual+usual/10+20 {
+				s.Errorf("%d reads, usually about %d", reads, usual)
+			}
+		},
+	}
+	// An unreachable store is not called slow, not even if it was slow before. A follower only
+	// reads.
+	for _, follower := range []bool{false, true} {
+		for i := range 10 {
+			all[fmt.Sprintf("an outage is none: follower=%v, %d", follower, i)] = func(s *scene) {
+				link := newRemote(3 * time.Second)
+				s = s.over(link)
+				a := s.new("a", tight(2*time.Second))
+				if follower {
+					s.over(link.Store).run("leader", tight(2*time.Second))
+					s.Cleanup(a.Observe())
+				} else {
+					a.start(holdOn)
+				}
+				time.Sleep(time.Minute + time.Duration(i)*400*time.Millisecond)
+				link.takes(atOnce)
+				time.Sleep(time.Minute)
+				if a.shortLease(time.Time{}) == nil {
+					s.Error("3 s are not too slow")
+				}
+				away := time.Now()
+				link.takes(time.Hour)
+				time.Sleep(10 * time.Minute)
+				link.takes(atOnce)
+				time.Sleep(time.Minute)
+				if short := a.shortLease(away); short != nil {
+					s.Errorf("got %v", short)
+				}
+				if trouble := a.all(tenure.EventTrouble); len(trouble) == 0 || !trouble[len(trouble)-1].Time.After(away) {
+					s.Error("no trouble")
+				}
+				if !follower && len(a.won) < 2 {
+					s.Errorf("%d terms", len(a.won))
+				}
 			}
 		}
-	})
-}
-
-// An unreachable store is not called slow, not even if it was slow before.
-func TestOutageIsNotReportedAsAShortLease(t *testing.T) {
-	for i := range 10 {
-		synctest.Test(t, func(t *testing.T) { slowAndThenAway(t, time.Minute+time.Duration(i)*400*time.Millisecond) })
 	}
-}
-
-func slowAndThenAway(t *testing.T, slow time.Duration) {
-	store := far(3 * time.Second)
-	var early, late diary
-	var away atomic.Bool
-	a := start(t, mustNew(t, store, "a", tight(2*time.Second, splitAt(&away, &early, &late))), holdOn)
-	time.Sleep(slow)
-	store.delay.Store(int64(10 * time.Millisecond))
-	within(t, time.Minute, a.won, "term of a")
-	away.Store(true)
-	store.delay.Store(int64(time.Hour))
-	time.Sleep(10 * time.Minute)
-	store.delay.Store(int64(10 * time.Millisecond))
-	within(t, time.Minute, a.won, "another term of a")
-	_ = a.end(t)
-	t.Logf("early %v late %v %+v", early.shortLease(), late.shortLease(), late.events)
-	if early.shortLease() == nil {
-		t.Error("3 s are not too slow")
-	}
-	if short := late.shortLease(); short != nil {
-		t.Errorf("got %v", short)
-	}
-	if late.find(tenure.EventTrouble) == nil {
-		t.Error("no trouble")
-	}
-}
-
-// The same for a follower, which only reads.
-func TestOutageOfAFollowerIsNotReportedAsAShortLease(t *testing.T) {
-	for i := range 10 {
-		synctest.Test(t, func(t *testing.T) { slowAndThenAwayFromAFollower(t, time.Minute+time.Duration(i)*400*time.Millisecond) })
-	}
-}
-
-func slowAndThenAwayFromAFollower(t *testing.T, slow time.Duration) {
-	store := far(3 * time.Second)
-	leader := start(t, mustNew(t, store.Polled, "leader", tight(2*time.Second, nil)), holdOn)
-	var early, late diary
-	var away atomic.Bool
-	o := mustNew(t, store, "o", tight(2*time.Second, splitAt(&away, &early, &late)))
-	defer o.Observe()()
-	time.Sleep(slow)
-	store.delay.Store(int64(10 * time.Millisecond))
-	time.Sleep(time.Minute)
-	away.Store(true)
-	store.delay.Store(int64(time.Hour))
-	time.Sleep(time.Minute)
-	if early.shortLease() == nil || late.shortLease() != nil || late.find(tenure.EventTrouble) == nil {
-		t.Errorf("when the store was slow: %v; when it was away: %v", early.shortLease(), late.shortLease())
-	}
-	_ = leader.end(t)
-}
-
-// splitAt notes events in early, and in late once it is away.
-func splitAt(away *atomic.Bool, early, late *diary) func(tenure.Event) {
-	return func(e tenure.Event) {
-		if away.Load() {
-			late.note(e)
-		} else {
-			early.note(e)
-		}
-	}
-}
-
-// The store gets one read more than usual, not one for each election.
-func TestMeasuringASlowLinkCostsLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := far(time.Hour)
-		var all []*running
-		for _, e := range mustNewGroup(t, store, "a", tight(2*time.Second, nil)).elections(10) {
-			all = append(all, start(t, e, holdOn))
-		}
-		time.Sleep(time.Minute)
-		reads := store.reads.Load()
-		// One attempt and one pause.
-		usual := int64(len(all)) * int64(time.Minute/(1020*time.Millisecond))
-		if reads > usual+usual/10+20 {
-			t.Errorf("%d reads, usually about %d", reads, usual)
-		}
-		for _, r := range all {
-			_ = r.end(t)
-		}
-	})
+	all.play(t, polled)
 }

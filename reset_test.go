@@ -2,18 +2,14 @@ package tenure_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
-	"github.com/tenure-go/tenure/driver/memory"
 )
 
 // damaged are cells from which no election continues, with the wait that Reset returns.
@@ -32,141 +28,84 @@ var damaged = map[string]struct {
 	"no term and no name":         {`{"incarnation":"i","leaseMillis":2000}`, lease, 0},
 }
 
-// vacantInStore returns the record that a reset wrote.
-func vacantInStore(t *testing.T, store driver.Store) (term uint64, wait time.Duration) {
-	t.Helper()
-	entry, err := store.Read(context.Background(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r struct {
-		LeaderID          string
-		Term, LeaseMillis uint64
-	}
-	if err := json.Unmarshal(entry.Value, &r); err != nil || r.LeaderID != "" {
-		t.Fatalf("the store holds %q, %v", entry.Value, err)
-	}
-	return r.Term, time.Duration(r.LeaseMillis) * time.Millisecond
+// tooHigh is a record with a lease of 15 s and a term that no candidate can have reached.
+const tooHigh = `{"leaderID":"x","incarnation":"i","term":%d,"leaseMillis":15000,"seq":1,"nonce":"n%d"}`
+
+// lastTerm is the highest term that a record can show.
+const lastTerm = 1<<53 - 1
+
+// reset resets the election over a link.
+func (s *scene) reset() (time.Duration, error) {
+	return admin.Reset(s.Context(), s.link, key, lease)
 }
 
 func TestElectionContinuesAfterAResetAndNotTooSoon(t *testing.T) {
+	all := scenes{}
 	for name, d := range damaged {
-		t.Run(name, func(t *testing.T) {
-			bubbles(t, func(t *testing.T, store operated) {
-				for range 20 {
-					// So that the store has a floor.
-					store.Put("another election", []byte("x"))
-				}
-				store.Put(key, []byte(d.bytes))
-				a := start(t, mustNew(t, store, "a", nil), holdOn)
-				time.Sleep(time.Second)
-				began := time.Now()
-				wait, err := admin.Reset(t.Context(), store, key, lease)
-				if err != nil || wait != d.wait {
-					t.Fatalf("Reset returned %v, %v; want %v", wait, err, d.wait)
-				}
-				if term, lease := vacantInStore(t, store); lease != wait || term < max(21, d.term) {
-					t.Errorf("the vacant record is of term %d and %v", term, lease)
-				}
-				term := within(t, time.Hour/2, a.won, "term of a")
-				// Without pushes the candidate must first find the record, and a poll later find
-				// that it has expired.
-				if took := time.Since(began); took < wait || took > wait+2*lease {
-					t.Errorf("elected after %v; Reset promised %v", took, wait)
-				}
-				if term.Token() <= max(21, d.term) {
-					t.Errorf("token %d", term.Token())
-				}
-			})
-		})
-	}
-}
-
-// A member that has seen a record with an unreadable lease must not wait for the longest possible
-// lease after the record is gone.
-func TestUnreadableLeaseIsForgottenWithItsRecord(t *testing.T) {
-	forgotten := func(t *testing.T, store operated) {
-		store.Put(key, []byte(damaged["an unreadable lease"].bytes))
-		a := start(t, mustNew(t, store, "a", nil), holdOn)
-		time.Sleep(time.Minute)
-		if len(a.won) > 0 {
-			t.Fatal("elected over a record whose lease may be running yet")
+		all[name] = func(s *scene) {
+			for range 20 {
+				s.store.Put("another election", []byte("x")) // so that the store has a floor
+			}
+			s.put("%s", d.bytes)
+			a := s.run("a")
+			time.Sleep(time.Second)
+			wait, err := s.reset()
+			if err != nil || wait != d.wait {
+				s.Fatalf("Reset returned %v, %v; want %v", wait, err, d.wait)
+			}
+			if r := s.record(); r.LeaderID != "" || r.Lease != wait || r.Term < max(21, d.term) {
+				s.Errorf("the vacant record is %+v", r)
+			}
+			// Without pushes the candidate must first find the record, and a poll later find that
+			// it has expired.
+			term := a.leadsAfter(wait, wait+2*lease)
+			if term.Token() <= max(21, d.term) {
+				s.Errorf("token %d", term.Token())
+			}
 		}
-		store.Purge(key)
-		within(t, 4*lease, a.won, "term of a")
-		_ = a.end(t)
 	}
-	bubbles(t, forgotten)
-	t.Run("without pushes", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { forgotten(t, silent{memory.NewPolled()}) })
-	})
+	all.play(t)
 }
 
 func TestResetRefusesASoundRecord(t *testing.T) {
-	put := func(t *testing.T, store operated, r string) { store.Put(key, []byte(r)) }
-	for name, prepare := range map[string]func(*testing.T, operated){
-		"nothing ever": func(*testing.T, operated) {},
-		"deleted":      func(t *testing.T, store operated) { put(t, store, "x"); store.Delete(key) },
-		"purged":       func(t *testing.T, store operated) { put(t, store, "x"); store.Purge(key) },
-		"held": func(t *testing.T, store operated) {
-			put(t, store, `{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n"}`)
+	all := scenes{}
+	for name, prepare := range map[string]func(*scene){
+		"nothing ever": func(*scene) {},
+		"deleted":      func(s *scene) { s.put("x"); s.store.Delete(key) },
+		"purged":       func(s *scene) { s.put("x"); s.store.Purge(key) },
+		"held": func(s *scene) {
+			s.put(`{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n"}`)
 		},
-		"released": func(t *testing.T, store operated) {
-			put(t, store, `{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n","released":true}`)
+		"released": func(s *scene) {
+			s.put(`{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n","released":true}`)
 		},
-		"vacant": func(t *testing.T, store operated) { put(t, store, `{"term":7,"leaseMillis":9000,"nonce":"n"}`) },
-		"of a later version": func(t *testing.T, store operated) {
-			put(t, store, `{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n","mood":"good"}`)
+		"vacant": func(s *scene) { s.put(`{"term":7,"leaseMillis":9000,"nonce":"n"}`) },
+		"of a later version": func(s *scene) {
+			s.put(`{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n","mood":"good"}`)
 		},
-		"reset before": func(t *testing.T, store operated) {
-			put(t, store, "x")
-			if _, err := admin.Reset(t.Context(), store, key, lease); err != nil {
-				t.Error(err)
-			}
+		"reset before": func(s *scene) {
+			s.put("x")
+			_, err := s.reset()
+			s.is("the first Reset", err, nil)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubbles(t, func(t *testing.T, store operated) {
-				prepare(t, store)
-				before, _ := store.Read(t.Context(), key)
-				wait, err := admin.Reset(t.Context(), store, key, lease)
-				if !errors.Is(err, admin.ErrSound) || wait != 0 {
-					t.Errorf("Reset returned %v, %v", wait, err)
-				}
-				if after, _ := store.Read(t.Context(), key); after.Version != before.Version {
-					t.Errorf("version %q became %q", before.Version, after.Version)
-				}
-			})
-		})
+		all[name] = func(s *scene) {
+			prepare(s)
+			before := s.read()
+			wait, err := s.reset()
+			if s.is("Reset", err, admin.ErrSound); wait != 0 {
+				s.Errorf("it returned %v", wait)
+			}
+			if after := s.read(); after.Version != before.Version {
+				s.Errorf("version %q became %q", before.Version, after.Version)
+			}
+		}
 	}
-}
-
-// between is a store in which something happens between a read and the next write.
-type between struct {
-	operated
-	happens func()
-}
-
-func (b between) Read(ctx context.Context, key string) (driver.Entry, error) {
-	defer b.happens()
-	return b.operated.Read(ctx, key)
-}
-
-func TestResetDoesNotOverwriteANewRecord(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		store.Put(key, []byte("mine"))
-		b := between{store, func() { store.Put(key, []byte("mended")) }}
-		_, err := admin.Reset(t.Context(), b, key, lease)
-		if !errors.Is(err, driver.ErrConflict) {
-			t.Errorf("Reset returned %v", err)
-		}
-		if e, _ := store.Read(t.Context(), key); string(e.Value) != "mended" {
-			t.Errorf("the store holds %q", e.Value)
-		}
-	})
+	all.play(t)
 }
 
 func TestResetReportsStoreErrors(t *testing.T) {
+	all := scenes{}
 	for name, c := range map[string]struct {
 		op    faults.Op
 		fault faults.Fault
@@ -178,189 +117,85 @@ func TestResetReportsStoreErrors(t *testing.T) {
 		"lost request":      {faults.Write, faults.LoseRequest, faults.ErrInjected, false},
 		"lost answer":       {faults.Write, faults.LoseAnswer, faults.ErrInjected, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubbles(t, func(t *testing.T, store operated) {
-				store.Put(key, []byte("mine"))
-				f := faults.New(store, 1, faults.Plan{Timeout: time.Second})
-				f.Next(c.op, c.fault)
-				if _, err := admin.Reset(t.Context(), f, key, lease); !errors.Is(err, c.want) {
-					t.Errorf("Reset returned %v, want %v", err, c.want)
-				}
-				_, again := admin.Reset(t.Context(), f, key, lease)
-				if errors.Is(again, admin.ErrSound) != c.reset || !c.reset && again != nil {
-					t.Errorf("Reset once more: %v", again)
-				}
-				f.Wait()
-			})
-		})
-	}
-}
-
-func TestResetEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := faults.New(memory.New(), 1, faults.Plan{})
-		f.Next(faults.Read, faults.HangBefore)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := admin.Reset(ctx, f, key, lease); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Reset returned %v", err)
-		}
-	})
-}
-
-// A leader that cannot learn of the reset leads until its deadline. No other candidate leads before
-// that.
-func TestResetWaitsForALeaderThatIsCutOff(t *testing.T) {
-	for name, d := range damaged {
-		for early := range 4 {
-			t.Run(name, func(t *testing.T) {
-				bubbles(t, func(t *testing.T, store operated) {
-					f := faults.New(store, 1, faults.Plan{})
-					a, old := elect(t, f, "a", nil)
-					b := start(t, mustNew(t, store, "b", nil), holdOn)
-					time.Sleep(lease/3 + time.Duration(early)*time.Second)
-					f.Partition()
-					store.Put(key, []byte(d.bytes))
-					if _, err := admin.Reset(t.Context(), store, key, lease); err != nil {
-						t.Fatal(err)
-					}
-					if err := old.Err(); err != nil {
-						t.Fatalf("a does not lead any more: %v", err)
-					}
-					next := within(t, time.Hour/2, b.won, "term of b")
-					if old.Err() == nil {
-						t.Errorf("b leads, and %v are left to a", old.Remaining())
-					}
-					if next.Token() <= old.Token() {
-						t.Errorf("token %d after %d", next.Token(), old.Token())
-					}
-					f.Heal()
-					_ = a.end(t)
-					_ = b.end(t)
-					f.Wait()
-				})
-			})
-		}
-	}
-}
-
-// A leader that reads the vacant record steps down, and then waits like the others.
-func TestLeaderStepsDownAfterAReset(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		a, old := elect(t, store, "a", nil)
-		time.Sleep(time.Second)
-		store.Put(key, []byte("mine"))
-		if _, err := admin.Reset(t.Context(), store, key, lease); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		within(t, lease/2, old.Context().Done(), "end of a's term")
-		next := within(t, 5*lease, a.won, "another term of a")
-		if took := time.Since(began); took < lease || next.Token() <= old.Token() {
-			t.Errorf("token %d, %v after the reset; before it was %d", next.Token(), took, old.Token())
-		}
-	})
-}
-
-// TestEndLeaseEndsLongWaits: members remember the longest lease that they have seen, and wait for
-// it when the record of its leader is deleted. An operator who knows that the leader is gone ends
-// that.
-func TestEndLeaseEndsLongWaits(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		const long = 50 * time.Minute
-		f := faulty(t, store)
-		gone, old := elect(t, f, "gone", func(c *tenure.Config) { c.Lease = long })
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.Lease = 2 * time.Second }), holdOn)
-		time.Sleep(time.Minute)
-		f.Partition()
-		_ = gone.end(t) // its process is stopped
-		store.Delete(key)
-		time.Sleep(10 * time.Minute)
-		if len(a.won) > 0 {
-			t.Fatal("a lease that was seen is not waited out")
-		}
-		term, err := admin.EndLease(t.Context(), store, key, "operator", time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := within(t, 10*time.Second, a.won, "term of a")
-		if next.Token() <= term || term <= old.Token() {
-			t.Errorf("tokens: %d, then the operator's %d, then %d", old.Token(), term, next.Token())
-		}
-		_ = a.end(t)
-		f.Heal()
-	})
-}
-
-// tooHigh is a record with a lease of 15 s and a term that no candidate can have reached.
-const tooHigh = `{"leaderID":"x","incarnation":"i","term":%d,"leaseMillis":15000,"seq":1,"nonce":"n%d"}`
-
-// lastTerm is the highest term that a record can show.
-const lastTerm = 1<<53 - 1
-
-// Earlier versions stopped an election forever after one record with the last term: no candidate
-// could claim above it, and every candidate remembered it after the key was deleted.
-func TestTermAboveTheLimitIsWaitedOut(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		var events diary
-		a, old := elect(t, store, "a", func(c *tenure.Config) { c.OnEvent = events.note })
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		time.Sleep(lease)
-		store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 1))
-		put := time.Now()
-		within(t, lease, old.Context().Done(), "end of a's term")
-		var next *tenure.Term
-		select {
-		case next = <-a.won:
-		case next = <-b.won:
-		}
-		if took := time.Since(put); took < lease || took > 3*lease {
-			t.Errorf("elected after %v; the record shows a lease of %v", took, lease)
-		}
-		if next.Token() <= old.Token() || next.Token() > old.Token()+100 {
-			t.Errorf("token %d after token %d", next.Token(), old.Token())
-		}
-		if alarm := events.find(tenure.EventAlarm); alarm == nil || !errors.Is(alarm.Cause, tenure.ErrMalformed) {
-			t.Errorf("alarm of a: %+v", alarm)
-		}
-	})
-}
-
-func TestStatusShowsATermAboveTheLimitAsMalformed(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 1))
-		s, err := mustNew(t, store, "a", nil).Wait(t.Context(), func(s tenure.Status) bool { return s.Known })
-		if err != nil || s.Leader.Exists() || s.Record.Kind != admin.Malformed || s.Record.Lease != lease ||
-			!errors.Is(s.Record.Problem, tenure.ErrMalformed) {
-			t.Errorf("Wait returned %+v, %v", s, err)
-		}
-	})
-}
-
-// If the store has no floor, a term from another handle's clock is credible, and the next term is
-// above it.
-func TestStoreWithoutAFloorLosesNoCredibleTerm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := withoutFloor{memory.NewPolled()}
-		now := uint64(time.Now().UnixMicro())
-		for i, made := range []uint64{1 << 41, now, 2 * now} {
-			store.Put(key, fmt.Appendf(nil, tooHigh, made, i))
-			a := start(t, mustNew(t, store, "a", nil), holdOn)
-			if term := within(t, 3*lease, a.won, "term of a"); term.Token() != made+1 {
-				t.Errorf("token %d after term %d", term.Token(), made)
+		all[name] = func(s *scene) {
+			s.put("mine")
+			f, far := s.faulty(faults.Plan{Timeout: time.Second})
+			f.Next(c.op, c.fault)
+			_, err := far.reset()
+			s.is("Reset", err, c.want)
+			_, again := far.reset()
+			if errors.Is(again, admin.ErrSound) != c.reset || !c.reset && again != nil {
+				s.Errorf("Reset once more: %v", again)
 			}
-			_ = a.end(t)
 		}
-		store.Put(key, fmt.Appendf(nil, tooHigh, uint64(lastTerm), 4))
-		elect(t, store, "a", nil)
-	})
+	}
+	all.play(t)
 }
 
-// withoutFloor is a store without a floor.
-type withoutFloor struct{ *memory.Polled }
+func TestReset(t *testing.T) {
+	scenes{
+		"it does not overwrite a new record": func(s *scene) {
+			s.put("mine")
+			_, err := s.over(&hooked{Store: s.store, read: func(*driver.Entry) { s.put("mended") }}).reset()
+			s.is("Reset", err, driver.ErrConflict)
+			if e := s.read(); string(e.Value) != "mended" {
+				s.Errorf("the store holds %q", e.Value)
+			}
+		},
+		"it ends with its context": func(s *scene) {
+			f, _ := s.faulty()
+			f.Partition()
+			ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+			defer cancel()
+			_, err := admin.Reset(ctx, f, key, lease)
+			s.is("Reset", err, context.DeadlineExceeded)
+		},
+		// Members remember the longest lease that they have seen, and wait for it when the record
+		// of its leader is deleted. An operator who knows that the leader is gone ends that.
+		"EndLease ends long waits": func(s *scene) {
+			f, far := s.faulty()
+			gone, old := far.elect("gone", leaseOf(50*time.Minute))
+			a := s.run("a", leaseOf(2*time.Second))
+			time.Sleep(time.Minute)
+			f.Partition()
+			_ = gone.end() // its process is stopped
+			s.store.Delete(key)
+			a.idles(10 * time.Minute)
+			term, err := admin.EndLease(s.Context(), s.store, key, "operator", time.Second)
+			s.is("EndLease", err, nil)
+			next := a.leads(10 * time.Second)
+			if next.Token() <= term || term <= old.Token() {
+				s.Errorf("tokens: %d, then the operator's %d, then %d", old.Token(), term, next.Token())
+			}
+		},
+	}.play(t)
+}
 
-func (g withoutFloor) Read(ctx context.Context, key string) (driver.Entry, error) {
-	e, err := g.Polled.Read(ctx, key)
-	e.Floor, e.Pristine = 0, false
-	return e, err
+func TestTermsThatAreNotCredible(t *testing.T) {
+	scenes{
+		"Status shows a malformed record": func(s *scene) {
+			s.put(tooHigh, uint64(lastTerm), 1)
+			got := s.new("a").sees("")
+			if got.Record.Kind != admin.Malformed || got.Record.Lease != lease {
+				s.Errorf("status %+v", got)
+			}
+			s.is("the problem", got.Record.Problem, tenure.ErrMalformed)
+		},
+		// If the store has no floor, a term from another handle's clock is credible, and the next
+		// term is above it.
+		"without a floor no credible term is lost": func(s *scene) {
+			s = s.over(&hooked{Store: s.store, read: func(e *driver.Entry) { e.Floor, e.Pristine = 0, false }})
+			now := uint64(time.Now().UnixMicro())
+			for i, made := range []uint64{1 << 41, now, 2 * now} {
+				s.put(tooHigh, made, i)
+				a := s.run("a")
+				if term := a.leads(3 * lease); term.Token() != made+1 {
+					s.Errorf("token %d after term %d", term.Token(), made)
+				}
+				_ = a.end()
+			}
+			s.put(tooHigh, uint64(lastTerm), 4)
+			s.elect("a")
+		},
+	}.play(t)
 }

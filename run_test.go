@@ -14,364 +14,220 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-func TestFirstOfAFreshStoreLeadsAtOnce(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		began := time.Now()
-		a, term := elect(t, store, "a", nil)
-		if took := time.Since(began); took > time.Millisecond {
-			t.Errorf("elected after %v", took)
-		}
-		if term.Token() == 0 || term.Err() != nil || term.Remaining() <= 0 {
-			t.Errorf("token %d, err %v, remaining %v", term.Token(), term.Err(), term.Remaining())
-		}
-		if err := a.end(t); err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-		if err := term.Err(); !errors.Is(err, tenure.ErrLost) || !errors.Is(err, tenure.ErrReleased) {
-			t.Errorf("after the end Err is %v", err)
-		}
-	})
-}
+var errBroken = errors.New("broken work")
 
-func TestSuccessorStartsAtOnceWhenTheLeaderStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		a, first := elect(t, store, "a", nil)
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		time.Sleep(3 * lease)
-		stopped := time.Now()
-		a.stop()
-		second := within(t, time.Minute, b.won, "second term")
-		if took := time.Since(stopped); took > 10*time.Millisecond {
-			t.Errorf("hand-over took %v", took)
-		}
-		if second.Token() <= first.Token() {
-			t.Errorf("token %d after %d", second.Token(), first.Token())
-		}
-	})
-}
-
-func TestCrashedLeaderIsReplacedAfterItsLeaseAndNotBefore(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		cut := faulty(t, store)
-		_, first := elect(t, cut, "a", nil)
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		time.Sleep(2 * lease)
-		cut.Partition()
-		died := time.Now()
-		lost := within(t, lease, first.Context().Done(), "end of the hard context")
-		_ = lost
-		if err := context.Cause(first.Context()); !errors.Is(err, tenure.ErrExpired) {
-			t.Errorf("the hard context ended with %v", err)
-		}
-		ended := time.Now()
-		second := within(t, 3*lease, b.won, "second term")
-		if time.Since(ended) <= 0 || first.Err() == nil {
-			t.Errorf("the second term began %v after the first one's end; Err is %v", time.Since(ended), first.Err())
-		}
-		if took := time.Since(died); took > 2*lease+time.Second {
-			t.Errorf("fail-over took %v", took)
-		}
-		if second.Token() <= first.Token() {
-			t.Errorf("token %d after %d", second.Token(), first.Token())
-		}
-		cut.Heal()
-	})
-}
-
-func TestLeadThatReturnsEndsRun(t *testing.T) {
-	failure := errors.New("broken work")
-	for _, want := range []error{nil, failure} {
-		bubbles(t, func(t *testing.T, store operated) {
-			e := mustNew(t, store, "a", nil)
-			err := e.Run(t.Context(), func(context.Context, *tenure.Term) error { return want })
-			if !errors.Is(err, want) || (want == nil) != (err == nil) {
-				t.Errorf("Run returned %v, want %v", err, want)
+func TestRun(t *testing.T) {
+	scenes{
+		"the first of a fresh store leads at once": func(s *scene) {
+			a := s.run("a")
+			term := a.leads(time.Millisecond)
+			s.holds(term)
+			if term.Token() == 0 || term.Remaining() <= 0 {
+				s.Errorf("token %d, remaining %v", term.Token(), term.Remaining())
 			}
-			s := e.Status()
-			if s.State != tenure.StateIdle {
-				t.Errorf("state %s", s.State)
+			s.is("Run", a.end(), nil)
+			s.ended(term, atOnce, tenure.ErrReleased)
+		},
+		"lead that returns ends Run": func(s *scene) {
+			for _, want := range []error{nil, errBroken} {
+				e := s.new("a")
+				s.is("Run", e.Run(s.Context(), returns(want)), want)
+				e.state(tenure.StateIdle)
 			}
-		})
-	}
-}
-
-func TestDecliningReleasesBacksOffAndCampaignsAgain(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		var at []time.Time
-		e := mustNew(t, store, "a", func(c *tenure.Config) {
-			c.Tuning.Backoff = func(n int) time.Duration { return time.Duration(n) * time.Hour }
-		})
-		err := e.Run(t.Context(), func(context.Context, *tenure.Term) error {
-			if at = append(at, time.Now()); len(at) < 4 {
-				return tenure.ErrDecline
+		},
+		"declining releases, backs off and campaigns again": func(s *scene) {
+			var at []time.Time
+			err := s.new("a", patientAfterDecline).Run(s.Context(), func(context.Context, *tenure.Term) error {
+				if at = append(at, time.Now()); len(at) < 4 {
+					return tenure.ErrDecline
+				}
+				return nil
+			})
+			if err != nil || len(at) != 4 {
+				s.Fatalf("Run returned %v after %d terms", err, len(at))
 			}
-			return nil
-		})
-		if err != nil || len(at) != 4 {
-			t.Fatalf("Run returned %v after %d terms", err, len(at))
-		}
-		for n := 1; n < 4; n++ {
-			if gap := at[n].Sub(at[n-1]); gap < time.Duration(n)*time.Hour {
-				t.Errorf("back-off %d was %v", n, gap)
+			for n := 1; n < 4; n++ {
+				if gap := at[n].Sub(at[n-1]); gap < time.Duration(n)*time.Hour {
+					s.Errorf("back-off %d was %v", n, gap)
+				}
 			}
-		}
-	})
-}
-
-func TestHandOverGoesToTheNamedSuccessor(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		a, _ := elect(t, store, "a", nil)
-		others := map[string]*running{}
-		for _, id := range []string{"b", "c", "d", "e"} {
-			others[id] = start(t, mustNew(t, store, id, nil), holdOn)
-		}
-		time.Sleep(2 * lease)
-		handOver(t, others["b"].election, "d")
-		within(t, 2*lease, others["d"].won, "term of d")
-		s, err := a.election.Wait(t.Context(), func(s tenure.Status) bool { return s.Leader.ID == "d" })
-		if err != nil || s.State != tenure.StateCandidate {
-			t.Errorf("a is %s, %v", s.State, err)
-		}
-		for _, r := range others {
-			r.stop()
-		}
-	})
-}
-
-func TestHandOverByTheLeaderItselfNamesItsCause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		cause := make(chan error, 2)
-		a := start(t, mustNew(t, store, "a", nil), func(ctx context.Context, _ *tenure.Term) error {
-			<-ctx.Done()
-			cause <- context.Cause(ctx)
-			return nil
-		})
-		within(t, time.Minute, a.won, "term")
-		handOver(t, a.election, "")
-		if err := within(t, time.Minute, cause, "cause"); !errors.Is(err, tenure.ErrHandOver) {
-			t.Errorf("cause %v", err)
-		}
-		within(t, time.Minute, a.won, "another term: there is no other candidate")
-		_ = a.end(t)
-		if err := <-cause; !errors.Is(err, tenure.ErrShutdown) {
-			t.Errorf("cause %v", err)
-		}
-	})
-}
-
-func TestHandOverWithoutALeader(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		if err := mustNew(t, store, "a", nil).HandOver(t.Context(), ""); !errors.Is(err, tenure.ErrNoLeader) {
-			t.Errorf("HandOver returned %v", err)
-		}
-	})
-}
-
-func TestLeaseIsRenewedWhileTheWorkFinishes(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		finish := make(chan struct{})
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.FinishWithin = 10 * lease }),
-			func(ctx context.Context, term *tenure.Term) error {
+		},
+		"the lease is renewed while the work finishes": func(s *scene) {
+			a := s.new("a", finishWithin(10*lease)).start(s.takes(5 * lease))
+			a.leads()
+			b := s.run("b")
+			a.stop()
+			b.idles(5*lease - 1)
+			b.leads(lease)
+			s.is("Run", a.result(), nil)
+		},
+		"foreign bytes are reported": func(s *scene) {
+			s.put("mine")
+			a := s.run("a")
+			a.idles(10 * lease)
+			a.reports(tenure.EventAlarm, tenure.ErrForeign)
+			s.is("Run", a.end(), nil)
+		},
+		"denied reading ends it": func(s *scene) {
+			_, far := s.faulty(faults.Plan{Chances: faults.Chances{faults.Deny: 1}})
+			e := far.new("a")
+			s.is("Run", e.Run(s.Context(), holdOn), driver.ErrDenied)
+			for _, err := range e.Leaders(s.Context()) {
+				s.is("Leaders", err, driver.ErrDenied)
+			}
+			_, err := e.Wait(s.Context(), func(tenure.Status) bool { return false })
+			s.is("Wait", err, driver.ErrDenied)
+		},
+		"an ended context ends it": func(s *scene) {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			e := s.new("a")
+			s.is("Run", e.Run(ctx, holdOn), nil)
+			_, err := e.Campaign(ctx)
+			s.is("Campaign", err, context.Canceled)
+		},
+		"work that resigns ends its Run only when it returns": func(s *scene) {
+			finish := make(chan struct{})
+			g := s.group("a")
+			a := g.join(g.new(), tenure.Lead(func(_ context.Context, term *tenure.Term) error {
+				err := term.Resign(context.Background())
+				<-finish
+				return errors.Join(err, errBroken)
+			}))
+			synctest.Wait() // it has resigned
+			s.elect("b")
+			s.is("another Run", a.Run(s.Context(), holdOn), tenure.ErrRunning)
+			if len(a.done) > 0 {
+				s.Error("a result was sent while the work runs")
+			}
+			close(finish)
+			s.is("the end", a.result(), errBroken)
+		},
+		"the error of work that resigned is returned and no event": func(s *scene) {
+			a := s.new("a").start(func(_ context.Context, term *tenure.Term) error {
+				_ = term.Resign(s.Context())
+				return errBroken
+			})
+			s.is("Run", a.result(), errBroken)
+			a.hides(tenure.EventFailed)
+		},
+		"returning the cause of the context is no error": func(s *scene) {
+			finish := make(chan struct{}, 1)
+			a := s.new("a").start(func(ctx context.Context, _ *tenure.Term) error {
 				<-ctx.Done()
 				<-finish
-				return term.Err()
+				return context.Cause(ctx)
 			})
-		within(t, time.Minute, a.won, "term")
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		a.stop()
-		select {
-		case <-b.won:
-			t.Fatal("b leads while a's work still runs")
-		case <-time.After(5 * lease):
-		}
-		close(finish)
-		within(t, lease, b.won, "term of b")
-		if err := within(t, time.Minute, a.done, "end of a"); err != nil {
-			t.Errorf("Run returned %v: the lease was not held to the end", err)
-		}
-	})
+			for range 2 {
+				a.leads()
+				a.handOver("")
+				finish <- struct{}{}
+			}
+			a.stop() // the work was asked to hand over before
+			s.is("Run", a.result(), nil)
+			a.hides(tenure.EventFailed)
+		},
+		"the set-up of a watch ends with its election": func(s *scene) {
+			f, far := s.faulty()
+			f.Next(faults.Watch, faults.HangBefore)
+			a, _ := far.elect("a", leaseOf(time.Hour))
+			_ = a.end()
+			// The bubble fails the test if a goroutine still hangs for a renewal interval.
+		},
+		"a push after Run is ignored": func(s *scene) {
+			var see func(driver.Entry)
+			a, _ := s.over(&hooked{Store: s.store, watch: func(_ context.Context, _ string, to func(driver.Entry)) (func(), error) {
+				see = to
+				return func() {}, nil
+			}}).elect("a")
+			synctest.Wait()
+			_ = a.end()
+			before := len(a.events)
+			s.elect("b")
+			see(s.read())
+			synctest.Wait()
+			if len(a.events) > before {
+				s.Errorf("events after the end: %v", a.events[before:])
+			}
+		},
+	}.play(t)
 }
 
-func TestOverdueWorkLosesTheLeaseAndIsReported(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		var d diary
-		finish := make(chan struct{})
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.FinishWithin, c.OnEvent = time.Second, d.note }),
-			func(context.Context, *tenure.Term) error { <-finish; return nil })
-		term := within(t, time.Minute, a.won, "term")
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		a.stop()
-		within(t, time.Minute, term.Context().Done(), "end of the hard context")
-		if s := a.election.Status(); s.State != tenure.StateOverdue || !errors.Is(s.Health(), tenure.ErrOverdue) {
-			t.Errorf("state %s, health %v", s.State, s.Health())
-		}
-		within(t, 3*lease, b.won, "term of b")
-		close(finish)
-		if err := within(t, time.Minute, a.done, "end of a"); err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-		if d.find(tenure.EventOverdue) == nil {
-			t.Error("no overdue event")
-		}
-		if s := b.election.Status(); s.State != tenure.StateLeader {
-			t.Errorf("b is %s after a's work came to its end", s.State)
-		}
-	})
-}
-
-func TestPanicEndsTheTermAndReleasesNothing(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		e := mustNew(t, store, "a", nil)
-		var term *tenure.Term
-		func() {
-			defer func() {
-				if recover() != "oh" {
-					t.Error("the panic did not go on")
-				}
-			}()
-			_ = e.Run(t.Context(), func(_ context.Context, t *tenure.Term) error { term = t; panic("oh") })
+// Work that ends by a panic or Goexit may still run in other goroutines, so nothing is released.
+func TestAbandonedWork(t *testing.T) {
+	lead := func(e *process, lead tenure.Lead) (term *tenure.Term) {
+		defer func() {
+			if p := recover(); p != nil && p != "oh" {
+				panic(p)
+			}
 		}()
-		if err := term.Err(); !errors.Is(err, tenure.ErrAbandoned) {
-			t.Errorf("Err is %v", err)
-		}
-		b := start(t, mustNew(t, store, "b", nil), holdOn)
-		select {
-		case <-b.won:
-			t.Fatal("b leads though nothing was released")
-		case <-time.After(lease - time.Second):
-		}
-		within(t, 2*lease, b.won, "term of b")
-		if err := e.Run(t.Context(), holdOn); !errors.Is(err, tenure.ErrTermOpen) {
-			t.Errorf("Run returned %v while the work may still run", err)
-		}
-	})
-}
-
-func TestGoexitEndsTheTerm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := mustNew(t, memory.New(), "a", nil)
-		terms := make(chan *tenure.Term, 1)
-		go func() {
-			_ = e.Run(t.Context(), func(_ context.Context, term *tenure.Term) error {
+		_ = e.Run(e.s.Context(), func(ctx context.Context, t *tenure.Term) error {
+			term = t
+			return lead(ctx, t)
+		})
+		panic("Run returned")
+	}
+	scenes{
+		"a panic goes on, and ends the term": func(s *scene) {
+			e := s.new("a")
+			term := lead(e, func(context.Context, *tenure.Term) error { panic("oh") })
+			s.ended(term, atOnce, tenure.ErrAbandoned)
+			b := s.run("b")
+			b.idles(lease - time.Second)
+			b.leads(2 * lease)
+			s.is("Run while the work may run", e.Run(s.Context(), holdOn), tenure.ErrTermOpen)
+		},
+		"so does one in Backoff": func(s *scene) {
+			e := s.new("a", func(c *tenure.Config) { c.Tuning.Backoff = func(int) time.Duration { panic("oh") } })
+			term := lead(e, returns(tenure.ErrDecline))
+			s.ended(term, atOnce, tenure.ErrAbandoned)
+			_ = term.Resign(s.Context())
+			s.is("another Run", e.Run(s.Context(), returns(nil)), nil)
+		},
+		"Goexit ends the term": func(s *scene) {
+			terms := make(chan *tenure.Term, 1)
+			go lead(s.new("a"), func(_ context.Context, term *tenure.Term) error {
 				terms <- term
 				runtime.Goexit()
 				return nil
 			})
-		}()
-		term := <-terms
-		within(t, time.Minute, term.Context().Done(), "end of the term")
-		if err := term.Err(); !errors.Is(err, tenure.ErrAbandoned) {
-			t.Errorf("Err is %v", err)
-		}
-		synctest.Wait()
-		_ = term.Resign(t.Context())
-	})
+			s.ended(<-terms, time.Minute, tenure.ErrAbandoned)
+		},
+		"Goexit is the result of Join": func(s *scene) {
+			g := s.group("a")
+			a := g.join(g.new(), tenure.Lead(func(context.Context, *tenure.Term) error {
+				runtime.Goexit()
+				return nil
+			}))
+			s.is("the end", a.result(), tenure.ErrAbandoned)
+			term, _ := a.Term()
+			_ = term.Resign(s.Context())
+		},
+		"Goexit in Stop releases nothing": func(s *scene) {
+			g := s.group("a")
+			a := g.join(g.new(), &exiting{})
+			time.Sleep(lease)
+			s.is("the end", a.end(), tenure.ErrAbandoned)
+			b := s.run("b")
+			b.idles(lease - time.Second)
+			b.leads(2 * lease)
+		},
+	}.play(t)
 }
 
-func TestLostTermIsFollowedByANewOne(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		a := start(t, mustNew(t, store, "a", nil), func(ctx context.Context, _ *tenure.Term) error {
-			<-ctx.Done()
-			return errors.New("whatever it says")
-		})
-		first := within(t, time.Minute, a.won, "term")
-		store.Delete(key)
-		within(t, lease, first.Context().Done(), "loss")
-		if err := first.Err(); !errors.Is(err, tenure.ErrVanished) {
-			t.Errorf("lost because %v", err)
-		}
-		second := within(t, 3*lease, a.won, "second term")
-		if second.Token() <= first.Token() {
-			t.Errorf("token %d after %d", second.Token(), first.Token())
-		}
-		if err := first.Err(); !errors.Is(err, tenure.ErrVanished) {
-			t.Errorf("the first term's Err changed to %v", err)
-		}
-	})
-}
+// exiting is work whose Stop ends its goroutine.
+type exiting struct{ termCounter }
 
-func TestForeignBytesAreReportedAndNeverOverwritten(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		var d diary
-		store.Put(key, []byte("mine"))
-		a := start(t, mustNew(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note }), holdOn)
-		time.Sleep(10 * lease)
-		if e := d.find(tenure.EventAlarm); e == nil || !errors.Is(e.Cause, tenure.ErrForeign) {
-			t.Errorf("alarm %v", e)
-		}
-		if err := a.end(t); err != nil || len(a.won) > 0 {
-			t.Errorf("Run returned %v, %d terms", err, len(a.won))
-		}
-		entry, _ := store.Read(t.Context(), key)
-		if string(entry.Value) != "mine" {
-			t.Errorf("the key holds %q", entry.Value)
-		}
-	})
-}
+func (*exiting) Stop(context.Context, *tenure.Term) error { runtime.Goexit(); return nil }
 
-func TestDeniedReadingEndsTheCampaign(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		f := faults.New(store, 1, faults.Plan{Chances: faults.Chances{faults.Deny: 1}})
-		e := mustNew(t, f, "a", nil)
-		if err := e.Run(t.Context(), holdOn); !errors.Is(err, driver.ErrDenied) {
-			t.Errorf("Run returned %v", err)
-		}
-		for _, err := range e.Leaders(t.Context()) {
-			if !errors.Is(err, driver.ErrDenied) {
-				t.Errorf("Leaders yielded %v", err)
-			}
-		}
-		if _, err := e.Wait(t.Context(), func(tenure.Status) bool { return false }); !errors.Is(err, driver.ErrDenied) {
-			t.Errorf("Wait returned %v", err)
-		}
-		f.Wait()
-	})
-}
-
-func TestJoinNeedsNoGoroutineWhileFollowing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		ctx, stop := context.WithCancel(context.Background())
-		elect(t, store, "a", nil)
-		const many = 1000 // the runtime counts goroutines that have just ended, in dozens
-		var ends []<-chan error
-		before := runtime.NumGoroutine()
-		for range many {
-			g := mustNewGroup(t, store, "b", nil)
-			ends = append(ends, g.join(ctx, g.election(), tenure.Lead(holdOn)))
-		}
-		time.Sleep(2 * lease)
-		synctest.Wait()
-		if more := runtime.NumGoroutine() - before; more > many/10 {
-			t.Errorf("%d elections cost %d goroutines", many, more)
-		}
-		stop()
-		for _, done := range ends {
-			if err := within(t, time.Minute, done, "end"); err != nil {
-				t.Errorf("it ended with %v", err)
-			}
-		}
-	})
-}
-
-func TestRunWithAnEndedContextReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		a := start(t, mustNew(t, memory.New(), "a", nil), holdOn)
+func TestSuccessorStartsAtOnceWhenTheLeaderStops(t *testing.T) {
+	play(t, func(s *scene) {
+		a, first := s.elect("a")
+		b := s.run("b")
+		time.Sleep(3 * lease)
 		a.stop()
-		_ = a.end(t)
-		done := make(chan error, 1)
-		go func() { done <- a.election.Run(ctx, holdOn) }()
-		if err := within(t, time.Minute, done, "end of Run"); err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-		if _, err := a.election.Campaign(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("Campaign returned %v", err)
-		}
-	})
+		s.follows(b.leads(10*time.Millisecond), first)
+	}, watched)
 }
 
 // A free lease is not claimed for a context that has ended, even if the candidate notices the end
@@ -409,151 +265,4 @@ func TestEndOfAnOldContextAffectsNoLaterCampaign(t *testing.T) {
 			t.Fatal("Campaign returned neither a term nor an error")
 		}
 	}
-}
-
-func TestWorkThatResignsEndsItsRunOnlyWhenItReturns(t *testing.T) {
-	bubbles(t, func(t *testing.T, store operated) {
-		ctx, cancel := context.WithCancel(context.Background())
-		g := mustNewGroup(t, store, "a", nil)
-		e := g.election()
-		failure := errors.New("broken work")
-		finish := make(chan struct{})
-		done := g.join(ctx, e, tenure.Lead(func(_ context.Context, term *tenure.Term) error {
-			err := term.Resign(context.Background())
-			<-finish
-			return errors.Join(err, failure)
-		}))
-		synctest.Wait() // it has resigned
-		elect(t, store, "b", nil)
-		if err := e.Run(ctx, holdOn); !errors.Is(err, tenure.ErrRunning) || len(done) > 0 {
-			t.Errorf("while the work runs another Run returned %v, and %d results were sent", err, len(done))
-		}
-		close(finish)
-		if err := within(t, time.Minute, done, "end"); !errors.Is(err, failure) {
-			t.Errorf("it ended with %v", err)
-		}
-		cancel()
-	})
-}
-
-func TestReturningTheCauseOfTheContextIsNoError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var d diary
-		finish := make(chan struct{}, 1)
-		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.OnEvent = d.note }),
-			func(ctx context.Context, _ *tenure.Term) error {
-				<-ctx.Done()
-				<-finish
-				return context.Cause(ctx)
-			})
-		handOver := func() {
-			within(t, time.Minute, a.won, "term")
-			handOver(t, a.election, "")
-		}
-		handOver()
-		finish <- struct{}{}
-		handOver()
-		a.stop() // the work was asked to hand over before
-		finish <- struct{}{}
-		if err := a.end(t); err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-		if e := d.find(tenure.EventFailed); e != nil {
-			t.Errorf("reported as a failure: %v", e.Cause)
-		}
-	})
-}
-
-func TestErrorOfResignedWorkIsReturnedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var d diary
-		failure := errors.New("boom")
-		a := start(t, mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.OnEvent = d.note }),
-			func(_ context.Context, term *tenure.Term) error {
-				_ = term.Resign(t.Context())
-				return failure
-			})
-		if err := within(t, time.Minute, a.done, "end"); !errors.Is(err, failure) {
-			t.Errorf("Run returned %v", err)
-		}
-		if e := d.find(tenure.EventFailed); e != nil {
-			t.Errorf("an event reports it, too: %v", e.Cause)
-		}
-	})
-}
-
-func TestPanicInBackoffEndsTheTerm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := mustNew(t, memory.New(), "a", func(c *tenure.Config) { c.Tuning.Backoff = func(int) time.Duration { panic("oh") } })
-		var term *tenure.Term
-		func() {
-			defer func() { _ = recover() }()
-			_ = e.Run(t.Context(), func(_ context.Context, t *tenure.Term) error { term = t; return tenure.ErrDecline })
-		}()
-		if err := term.Err(); !errors.Is(err, tenure.ErrAbandoned) {
-			t.Errorf("Err is %v", err)
-		}
-		_ = term.Resign(t.Context())
-		if err := e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil }); err != nil {
-			t.Errorf("another Run returned %v", err)
-		}
-	})
-}
-
-func TestJoinReportsGoexit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		terms := make(chan *tenure.Term, 1)
-		g := mustNewGroup(t, memory.New(), "a", nil)
-		done := g.join(t.Context(), g.election(), tenure.Lead(func(_ context.Context, term *tenure.Term) error {
-			terms <- term
-			runtime.Goexit()
-			return nil
-		}))
-		if err := within(t, time.Minute, done, "end"); !errors.Is(err, tenure.ErrAbandoned) {
-			t.Errorf("it ended with %v", err)
-		}
-		_ = (<-terms).Resign(t.Context())
-	})
-}
-
-func TestWatchSetUpEndsWithItsElection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := faults.New(memory.New(), 1, faults.Plan{})
-		f.Next(faults.Watch, faults.HangBefore)
-		a, _ := elect(t, f, "a", func(c *tenure.Config) { c.Lease = time.Hour })
-		_ = a.end(t)
-		// The bubble fails the test if a goroutine still hangs for a renewal interval.
-	})
-}
-
-// leaky goes on pushing after a watch was stopped.
-type leaky struct {
-	*memory.Polled
-	see func(driver.Entry)
-}
-
-func (l *leaky) Watch(_ context.Context, _ string, see func(driver.Entry)) (func(), error) {
-	l.see = see
-	return func() {}, nil
-}
-
-func TestPushAfterRunIsIgnored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var d diary
-		store := &leaky{Polled: memory.NewPolled()}
-		a, _ := elect(t, store, "a", func(c *tenure.Config) { c.OnEvent = d.note })
-		synctest.Wait()
-		_ = a.end(t)
-		before := len(d.events)
-		elect(t, store.Polled, "b", nil)
-		entry, err := store.Read(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		store.see(entry)
-		synctest.Wait()
-		if len(d.events) > before {
-			t.Errorf("events after the end: %v", d.events[before:])
-		}
-	})
 }

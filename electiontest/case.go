@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/internal/test/kit"
 )
@@ -133,15 +134,15 @@ func foreignStays(c *contest) {
 		c.Fatalf("write to %q: %v", c.election, err)
 	}
 	c.awaitCell("written", func(e driver.Entry) bool { return e.Version == v })
-	l := &line{Store: c.Store}
+	l := newLine(c.Store)
 	won := c.campaign(c.candidate("a", l))
-	c.until("eight reads, in two leases and more", func() bool { return l.reads() >= 8 })
+	c.until("eight reads, in two leases and more", func() bool { return l.passed().reads >= 8 })
 	select {
 	case term := <-won:
 		c.Errorf("term %d began", term.Token())
 	default:
 	}
-	if n := l.written(); n > 0 {
+	if n := l.passed().writes; n > 0 {
 		c.Errorf("%d writes", n)
 	}
 	if e := c.read(); !bytes.Equal(e.Value, mine) {
@@ -151,13 +152,13 @@ func foreignStays(c *contest) {
 
 // ownClaim harms a claim, which comes after a first term, as the first write of all may be no
 // claim.
-func ownClaim(h harm) func(*contest) {
+func ownClaim(harm faults.Fault) func(*contest) {
 	return func(c *contest) {
 		c.resign(c.elect(c.candidate("a", c.Store)))
-		l := &line{Store: c.Store, harm: h}
+		l := newLine(c.Store, harm)
 		began := time.Now()
 		term := c.elect(c.candidate("b", l))
-		claim, err := record.Decode(l.harmed())
+		claim, err := record.Decode(l.passed().first)
 		if err != nil || claim.Term != term.Token() {
 			c.Errorf("term %d is of another claim than that of term %d (%v)", term.Token(), claim.Term, err)
 			if time.Since(began) > c.lease/2 { // its lease may have run out before it was looked at
@@ -176,14 +177,14 @@ func silentIsReplaced(c *contest) {
 // elected.
 func (c *contest) crash(survivor *tenure.Election) time.Duration {
 	c.Helper()
-	l := &line{Store: c.Store}
+	l := newLine(c.Store)
 	lost := c.elect(c.candidate("a", l))
 	won := c.campaign(survivor)
 	c.sees(survivor, lost)
 	c.dooms(lost)
-	l.silence(true)
+	l.Partition()
 	term := c.elected(survivor, won)
-	late := time.Since(l.lastSent().Add(c.lease))
+	late := time.Since(l.passed().sent.Add(c.lease))
 	switch err := lost.Err(); {
 	case err == nil || late < 0:
 		c.breach("elected %v after the end of a lease whose holder says: %v", late, err)
@@ -192,7 +193,7 @@ func (c *contest) crash(survivor *tenure.Election) time.Duration {
 	}
 	c.after(term, lost)
 	c.resign(term)
-	l.silence(false)
+	l.Heal()
 	_ = lost.Resign(c.ctx) // it is over
 	return late
 }

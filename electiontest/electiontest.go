@@ -18,6 +18,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/internal/test/kit"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -74,9 +75,9 @@ func cases() []testCase {
 		{"a removed record ends the term", "deleting it is how operators force a new leader", holding(removalEndsTerm)},
 		{"foreign bytes are not overwritten", "by mistake, another program may use the key", holding(foreignStays)},
 		{"a claim whose answer was lost is recognized",
-			"a candidate that does not know its own claim locks itself out", holding(ownClaim(loseAnswer))},
+			"a candidate that does not know its own claim locks itself out", holding(ownClaim(faults.LoseAnswer))},
 		{"a claim that was delivered twice is recognized",
-			"a proxy may repeat a request, and then the second answer is a conflict", holding(ownClaim(deliverTwice))},
+			"a proxy may repeat a request, and then the second answer is a conflict", holding(ownClaim(faults.Replay))},
 		{"a silent leader is replaced, and not too soon",
 			"no process reports this failure", holding(silentIsReplaced)},
 	}

@@ -1,17 +1,16 @@
 package fleet_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/fleet"
 )
 
@@ -26,17 +25,6 @@ const many = 40
 
 // few is enough elections for tests in which none may move.
 const few = 15
-
-func TestLeadershipIsSpread(t *testing.T) {
-	bubbles(t, many, func(p *port) {
-		p.join("a", "b", "c")
-		time.Sleep(calm)
-		p.spread("a", "b", "c")
-		if n, _ := p.moved(); n != len(p.names) {
-			p.t.Errorf("%d terms were begun to spread %d elections over members that start together", n, len(p.names))
-		}
-	})
-}
 
 // limit returns the longest acceptable vacancy. It depends on the store: without pushes the next
 // leader may read a lease later, and so may a leader that must stop.
@@ -118,184 +106,201 @@ func TestMoves(t *testing.T) {
 			}
 		}, 4 * 2 * many / 2, func(*port) time.Duration { return time.Second }, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubbles(t, c.elections, func(p *port) {
-				if c.pushed && !p.pushed() {
-					return
-				}
-				p.join(c.begin...)
-				time.Sleep(calm)
-				p.forget()
-				c.happens(p)
-				time.Sleep(calm)
-				p.spread(c.end...)
-				var without time.Duration
-				if c.without != nil {
-					without = c.without(p)
-				}
-				p.after(c.terms, without)
-			})
-		})
-	}
-}
-
-// The others look for its renewal soon, even without pushes.
-func TestJoiningMemberCountsSoon(t *testing.T) {
-	const presence, settle = lease / 2, 5 * time.Second
-	bubbles(t, few, func(p *port) {
-		p.join("a", "b")
-		time.Sleep(calm)
-		expected := settle + presence/2
-		if !p.pushed() {
-			expected += presence * 11 / 10 // until its seat is seen
+		stores := []func() driver.Store{watched, polled}
+		if c.pushed {
+			stores = stores[:1]
 		}
-		for _, id := range []string{"c", "d", "e", "f"} {
-			p.join(id)
-			time.Sleep(expected)
-			s := p.member("a").fleet.Status()
-			if !slices.ContainsFunc(s.Members, func(m fleet.Member) bool { return m.ID == id && m.Counts }) {
-				p.t.Errorf("%s does not count after %v: %+v", id, expected, s.Members)
-			}
-			time.Sleep(time.Second) // at another time between two renewals
-		}
-	})
-}
-
-// A member that is cut off for less than a lease leads on. The others believe that it is gone once
-// its seat is free. They may then move a few elections among themselves, as whenever a member
-// leaves.
-func TestMemberCutOffBrieflyKeepsLeading(t *testing.T) {
-	for while, others := range map[time.Duration]int{6 * time.Second: 0, 12 * time.Second: few / 4, 18 * time.Second: few / 4} {
-		t.Run(fmt.Sprint(while), func(t *testing.T) {
-			bubbles(t, few, func(p *port) {
-				p.join("a", "b", "c")
-				time.Sleep(calm)
-				p.forget()
-				before := p.tokens("c")
-				p.refuse(true, "c")
-				time.Sleep(while)
-				p.refuse(false, "c")
-				time.Sleep(calm)
-				p.spread("a", "b", "c")
-				if after := p.tokens("c"); !maps.Equal(before, after) {
-					p.t.Errorf("it led %v, and leads %v", before, after)
-				}
-				limit := p.limit()
-				if others == 0 {
-					limit = 0
-				}
-				p.after(others, limit)
-			})
-		})
-	}
-}
-
-func TestLastMemberLeadsAll(t *testing.T) {
-	bubbles(t, 30, func(p *port) {
-		p.join("a")
-		time.Sleep(calm)
-		p.spread("a")
-		p.join("b")
-		time.Sleep(calm)
-		p.leave("a")
-		time.Sleep(calm)
-		p.spread("b")
-		before := time.Now()
-		p.leave("b")
-		if took := time.Since(before); took > 3*time.Second {
-			p.t.Errorf("the last one took %v to end", took)
-		}
-		if n := p.leads(); len(n) > 0 {
-			p.t.Errorf("they lead still: %v", n)
-		}
-	})
-}
-
-func TestMoreMembersThanElections(t *testing.T) {
-	bubbles(t, 3, func(p *port) {
-		p.join("a", "b", "c", "d", "e", "f")
-		time.Sleep(calm)
-		p.spread("a", "b", "c", "d", "e", "f")
-	})
-}
-
-func TestNoElections(t *testing.T) {
-	bubbles(t, 0, func(p *port) {
-		p.join("a", "b")
-		time.Sleep(calm)
-		p.spread("a", "b")
-		p.leave("a", "b")
-	})
-}
-
-// Members without a seat lead nothing while members with a seat do. They take over from them.
-func TestMoreMembersThanSeats(t *testing.T) {
-	bubbles(t, 30, func(p *port) {
-		for _, id := range []string{"a", "b", "c", "d"} {
-			cfg := p.config(id)
-			cfg.Members = 2
-			p.joinWith(cfg)
-		}
-		time.Sleep(calm)
-		var seated []string
-		for id := range p.leads() {
-			seated = append(seated, id)
-		}
-		if len(seated) != 2 {
-			p.t.Fatalf("%v lead", p.leads())
-		}
-		p.spread(seated...)
-		p.crash(seated[0])
-		time.Sleep(2 * calm)
-		if loads := p.leads(); len(loads) != 2 || loads[seated[0]] > 0 {
-			p.t.Errorf("%v lead after %s has crashed", loads, seated[0])
-		}
-	})
-}
-
-// Members that count different seats assign elections differently. Still, each election has one
-// leader at a time.
-func TestDifferentSeatCountsKeepAllElectionsLed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), many)
-		for id, seats := range map[string]int{"a": 1, "b": 4, "c": 64, "d": 1000} {
-			cfg := p.config(id)
-			cfg.Members = seats
-			p.joinWith(cfg)
-		}
-		time.Sleep(calm)
-		p.led()
-		for _, id := range []string{"d", "c"} {
+		scenes{name: {c.elections, func(p *port) {
+			p.join(c.begin...)
+			p.rest(c.begin...)
 			p.forget()
-			p.crash(id)
-			time.Sleep(2 * lease)
+			c.happens(p)
+			p.rest(c.end...)
+			var without time.Duration
+			if c.without != nil {
+				without = c.without(p)
+			}
+			p.after(c.terms, without)
+		}}}.play(t, stores...)
+	}
+}
+
+func TestFleet(t *testing.T) {
+	all := scenes{
+		"members that start together": {many, func(p *port) {
+			p.join("a", "b", "c")
+			p.rest("a", "b", "c")
+			if n, _ := p.moved(); n != len(p.names) {
+				p.t.Errorf("%d terms were begun to spread %d elections", n, len(p.names))
+			}
+		}},
+		// The others look for its renewal soon, even without pushes.
+		"a joining member counts soon": {few, func(p *port) {
+			const presence, settle = lease / 2, 5 * time.Second
+			p.join("a", "b")
+			time.Sleep(calm)
+			expected := settle + presence/2
+			if !p.pushed() {
+				expected += presence * 11 / 10 // until its seat is seen
+			}
+			for _, id := range []string{"c", "d", "e", "f"} {
+				p.join(id)
+				time.Sleep(expected)
+				s := p.member("a").fleet.Status()
+				if !slices.ContainsFunc(s.Members, func(m fleet.Member) bool { return m.ID == id && m.Counts }) {
+					p.t.Errorf("%s does not count after %v: %+v", id, expected, s.Members)
+				}
+				time.Sleep(time.Second) // at another time between two renewals
+			}
+		}},
+		"the last member leads all": {30, func(p *port) {
+			p.join("a")
+			p.rest("a")
+			p.join("b")
+			time.Sleep(calm)
+			p.leave("a")
+			p.rest("b")
+			before := time.Now()
+			p.leave("b")
+			if took := time.Since(before); took > 3*time.Second {
+				p.t.Errorf("the last one took %v to end", took)
+			}
+			if n := p.leads(); len(n) > 0 {
+				p.t.Errorf("they lead still: %v", n)
+			}
+		}},
+		"more members than elections": {3, func(p *port) {
+			p.join("a", "b", "c", "d", "e", "f")
+			p.rest("a", "b", "c", "d", "e", "f")
+		}},
+		"no elections": {0, func(p *port) {
+			p.join("a", "b")
+			p.rest("a", "b")
+			p.leave("a", "b")
+		}},
+		// Members without a seat lead nothing while members with a seat do. They take over from
+		// them.
+		"more members than seats": {30, func(p *port) {
+			p.joinWith(func(c *fleet.Config) { c.Members = 2 }, "a", "b", "c", "d")
+			time.Sleep(calm)
+			seated := slices.Collect(maps.Keys(p.leads()))
+			if len(seated) != 2 {
+				p.t.Fatalf("%v lead", p.leads())
+			}
+			p.spread(seated...)
+			p.crash(seated[0])
+			time.Sleep(2 * calm)
+			if loads := p.leads(); len(loads) != 2 || loads[seated[0]] > 0 {
+				p.t.Errorf("%v lead after %s has crashed", loads, seated[0])
+			}
+		}},
+		"without Spread the first member leads": {20, func(p *port) {
+			p.joinWith(func(c *fleet.Config) { c.Spread = false }, "a", "b")
+			time.Sleep(calm)
 			p.led()
-			if _, gap := p.moved(); gap > 2*time.Second {
-				t.Errorf("%s has crashed: an election had no leader for %v", id, gap)
+			p.leave("a")
+			p.rest("b")
+			if s := p.member("b").fleet.Status(); len(s.Members) > 0 || s.Led != 20 || s.Assigned != 0 {
+				p.t.Errorf("%+v", s)
+			}
+		}},
+		"it runs once at a time, and again": {10, func(p *port) {
+			p.join("a")
+			m := p.member("a")
+			time.Sleep(calm)
+			if err := m.fleet.Run(p.t.Context(), tenure.Lead(m.lead)); !errors.Is(err, tenure.ErrRunning) {
+				p.t.Errorf("a second Run: %v", err)
+			}
+			p.join("b")
+			p.leave("a")
+			p.rest("b")
+			p.run(m)
+			p.rest("a", "b")
+		}},
+	}
+	// A member that is cut off for less than a lease leads on. The others believe that it is gone
+	// once its seat is free. They may then move a few elections among themselves, as whenever a
+	// member leaves.
+	for while, others := range map[time.Duration]int{6 * time.Second: 0, 12 * time.Second: few / 4, 18 * time.Second: few / 4} {
+		all[fmt.Sprint("a member is cut off for ", while)] = scene{few, func(p *port) {
+			p.join("a", "b", "c")
+			time.Sleep(calm)
+			p.forget()
+			before := p.tokens("c")
+			p.refuse(true, "c")
+			time.Sleep(while)
+			p.refuse(false, "c")
+			p.rest("a", "b", "c")
+			if after := p.tokens("c"); !maps.Equal(before, after) {
+				p.t.Errorf("it led %v, and leads %v", before, after)
+			}
+			limit := p.limit()
+			if others == 0 {
+				limit = 0
+			}
+			p.after(others, limit)
+		}}
+	}
+	all.play(t)
+}
+
+func TestSeats(t *testing.T) {
+	scenes{
+		// Members that count different seats assign elections differently. Still, each election has
+		// one leader at a time.
+		"different counts keep all elections led": {many, func(p *port) {
+			for id, seats := range map[string]int{"a": 1, "b": 4, "c": 64, "d": 1000} {
+				p.joinWith(func(c *fleet.Config) { c.Members = seats }, id)
 			}
 			time.Sleep(calm)
-		}
-	})
-}
-
-// The seats' leases are longer than those of the elections. So elections are taken over from a
-// member that counts as present.
-func TestCrashedMemberIsReplacedWhileItCountsAsPresent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), many)
-		for _, id := range []string{"a", "b", "c", "d"} {
-			cfg := p.config(id)
-			cfg.Presence = 4 * lease
-			p.joinWith(cfg)
-		}
-		time.Sleep(calm)
-		p.spread("a", "b", "c", "d")
-		p.forget()
-		p.crash("d")
-		time.Sleep(2 * lease)
-		p.led()
-		p.after(many/2, 2*time.Second)
-	})
+			p.led()
+			for _, id := range []string{"d", "c"} {
+				p.forget()
+				p.crash(id)
+				time.Sleep(2 * lease)
+				p.led()
+				if _, gap := p.moved(); gap > 2*time.Second {
+					p.t.Errorf("%s has crashed: an election had no leader for %v", id, gap)
+				}
+				time.Sleep(calm)
+			}
+		}},
+		// The seats' leases are longer than those of the elections. So elections are taken over
+		// from a member that counts as present.
+		"a crashed member is replaced while it counts as present": {many, func(p *port) {
+			p.joinWith(func(c *fleet.Config) { c.Presence = 4 * lease }, "a", "b", "c", "d")
+			p.rest("a", "b", "c", "d")
+			p.forget()
+			p.crash("d")
+			time.Sleep(2 * lease)
+			p.led()
+			p.after(many/2, 2*time.Second)
+		}},
+		// A member that is asked for its seat takes it again, and does not count as missing.
+		"a hand-over of seats moves nothing": {50, func(p *port) {
+			p.join("a", "b", "c")
+			time.Sleep(calm)
+			p.forget()
+			s := p.member("a").fleet.Status()
+			for _, m := range s.Members {
+				e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{Clock: clock.Standard{}})
+				if err == nil {
+					err = e.HandOver(p.t.Context(), "")
+				}
+				if err != nil {
+					p.t.Fatal(err)
+				}
+			}
+			p.rest("a", "b", "c")
+			p.after(0, 0)
+			now := p.member("a").fleet.Status()
+			for i, m := range now.Members {
+				if m.Seat != s.Members[i].Seat || m.ID != s.Members[i].ID || m.Term <= s.Members[i].Term || !m.Counts {
+					p.t.Errorf("%+v was %+v", m, s.Members[i])
+				}
+			}
+		}},
+	}.play(t, watched)
 }
 
 // led fails the test unless all elections have a leader.
@@ -308,86 +313,4 @@ func (p *port) led() {
 	if all != len(p.names) {
 		p.t.Errorf("%d of %d elections are led: %v", all, len(p.names), p.leads())
 	}
-}
-
-// begin runs a fleet of two elections with one member.
-func begin(t *testing.T, work tenure.Handler) (f *fleet.Fleet, end func() error) {
-	t.Helper()
-	f, err := fleet.New(memory.New(), "x", fleet.Config{
-		Election: tenure.Config{ID: "a", Lease: lease, Clock: clock.Standard{}}, Elections: []string{"one", "two"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx, work) }()
-	return f, func() error {
-		cancel()
-		return <-done
-	}
-}
-
-// reporter is work that needs no goroutine, and reports the terms of one election.
-type reporter struct {
-	election string
-	terms    chan<- *tenure.Term
-}
-
-func (r reporter) Elected(_ context.Context, term *tenure.Term) error {
-	if term.Election() == r.election {
-		r.terms <- term
-	}
-	return nil
-}
-
-func (reporter) Stop(context.Context, *tenure.Term) error { return nil }
-
-// TestWorkThatResignsIsElectedAgain: resigning ends a term. The member still takes part in the
-// election.
-func TestWorkThatResignsIsElectedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		terms := make(chan *tenure.Term, 100)
-		_, end := begin(t, reporter{"one", terms})
-		first := <-terms
-		if err := first.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-		select {
-		case next := <-terms:
-			if next.Token() <= first.Token() {
-				t.Errorf("token %d after %d", next.Token(), first.Token())
-			}
-		default:
-			t.Error("an hour later there is no leader")
-		}
-		if err := end(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// TestListChangesWhileTheFleetEnds: elections that were removed then come back as new ones.
-func TestListChangesWhileTheFleetEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, end := begin(t, tenure.Lead(func(ctx context.Context, _ *tenure.Term) error {
-			<-ctx.Done()
-			time.Sleep(5 * time.Second)
-			return nil
-		}))
-		time.Sleep(2 * time.Minute)
-		ended := make(chan error, 1)
-		go func() { ended <- end() }()
-		time.Sleep(time.Second)
-		if err := f.SetElections([]string{"one"}); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := f.SetElections([]string{"one", "two"}); err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -23,19 +23,32 @@ import (
 // lease is the lease of the elections. Virtual time costs nothing.
 const lease = 30 * time.Second
 
-// bubbles runs a test in a synctest bubble, once over a store that pushes and once over one that
-// must be polled.
-func bubbles(t *testing.T, elections int, test func(p *port)) {
-	t.Helper()
-	for name, open := range map[string]func() driver.Store{
-		"watched": func() driver.Store { return memory.New() },
-		"polled":  func() driver.Store { return memory.NewPolled() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(newPort(t, open(), elections)) })
-		})
+// scene is a test of a fleet with this many elections.
+type scene struct {
+	elections int
+	play      func(p *port)
+}
+
+// scenes are tests, each with the property that it shows.
+type scenes map[string]scene
+
+// play plays each scene in a synctest bubble: over these stores, by default one that pushes and one
+// that must be polled.
+func (all scenes) play(t *testing.T, stores ...func() driver.Store) {
+	if stores == nil {
+		stores = []func() driver.Store{watched, polled}
+	}
+	for name, s := range all {
+		for i, open := range stores {
+			t.Run(fmt.Sprint(name, "/", i), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { s.play(newPort(t, open(), s.elections)) })
+			})
+		}
 	}
 }
+
+func watched() driver.Store { return memory.New() }
+func polled() driver.Store  { return memory.NewPolled() }
 
 // port holds the members of a fleet, and the leader of each election.
 type port struct {
@@ -95,20 +108,38 @@ func (p *port) config(id string) fleet.Config {
 // join starts members with these IDs.
 func (p *port) join(ids ...string) {
 	p.t.Helper()
+	p.joinWith(func(*fleet.Config) {}, ids...)
+}
+
+func (p *port) joinWith(change func(*fleet.Config), ids ...string) {
+	p.t.Helper()
 	for _, id := range ids {
-		p.joinWith(p.config(id))
+		cfg := p.config(id)
+		change(&cfg)
+		m := &member{id: id, port: p, line: faults.New(p.store, 1, faults.Plan{}), done: make(chan error, 1)}
+		var err error
+		if m.fleet, err = fleet.New(m.line, "test", cfg); err != nil {
+			p.t.Fatal(err)
+		}
+		p.run(m)
 	}
 }
 
-func (p *port) joinWith(cfg fleet.Config) *member {
+// set gives members another list of elections.
+func (p *port) set(names []string, ids ...string) {
 	p.t.Helper()
-	m := &member{id: cfg.Election.ID, port: p, line: faults.New(p.store, 1, faults.Plan{}), done: make(chan error, 1)}
-	var err error
-	if m.fleet, err = fleet.New(m.line, "test", cfg); err != nil {
-		p.t.Fatal(err)
+	for _, id := range ids {
+		if err := p.member(id).fleet.SetElections(names); err != nil {
+			p.t.Fatal(err)
+		}
 	}
-	p.run(m)
-	return m
+}
+
+// rest waits until long after a change. Then these members lead all elections evenly.
+func (p *port) rest(ids ...string) {
+	p.t.Helper()
+	time.Sleep(calm)
+	p.spread(ids...)
 }
 
 // run runs a member, possibly not for the first time.

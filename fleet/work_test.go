@@ -14,198 +14,211 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/fleet"
 )
 
-// At most HandOvers works are asked to finish at a time, even if each takes long.
-func TestHandOversArePaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), 60)
-		const atOnce, finishing = 3, 2 * time.Second
-		var now, most atomic.Int64
-		p.work = func(ctx context.Context, _ *tenure.Term) error {
-			<-ctx.Done()
-			if errors.Is(context.Cause(ctx), tenure.ErrNominationLost) {
-				most.Store(max(most.Load(), now.Add(1)))
+func TestWork(t *testing.T) {
+	all := scenes{
+		// Even if each work takes long.
+		"at most HandOvers works are asked to finish at a time": {60, func(p *port) {
+			const atOnce, finishing = 3, 2 * time.Second
+			var now, most atomic.Int64
+			p.work = func(ctx context.Context, _ *tenure.Term) error {
+				<-ctx.Done()
+				if errors.Is(context.Cause(ctx), tenure.ErrNominationLost) {
+					most.Store(max(most.Load(), now.Add(1)))
+					time.Sleep(finishing)
+					now.Add(-1)
+				}
+				return nil
+			}
+			p.joinWith(func(c *fleet.Config) { c.HandOvers = atOnce }, "a")
+			time.Sleep(calm)
+			p.join("b")
+			time.Sleep(20 * time.Second)
+			s := p.member("a").fleet.Status()
+			if s.Moving == 0 || s.Led-s.Assigned != s.Moving {
+				p.t.Errorf("%+v while elections are handed over", s)
+			}
+			p.rest("a", "b")
+			if most.Load() != atOnce {
+				p.t.Errorf("%d were handed over at a time, not %d", most.Load(), atOnce)
+			}
+			if s := p.member("a").fleet.Status(); s.Moving != 0 || s.Led != s.Assigned {
+				p.t.Errorf("%+v at rest", s)
+			}
+			p.leave("a", "b")
+		}},
+		// When a member ends, all its works finish soon, however long each takes.
+		"a leaving member finishes all work at once": {60, func(p *port) {
+			const finishing = 5 * time.Second
+			var asked atomic.Int64
+			p.work = func(ctx context.Context, _ *tenure.Term) error {
+				<-ctx.Done()
+				asked.Add(1)
 				time.Sleep(finishing)
-				now.Add(-1)
+				return nil
 			}
-			return nil
-		}
-		cfg := p.config("a")
-		cfg.HandOvers = atOnce
-		p.joinWith(cfg)
-		time.Sleep(calm)
-		p.join("b")
-		time.Sleep(20 * time.Second)
-		s := p.member("a").fleet.Status()
-		if s.Moving == 0 || s.Led-s.Assigned != s.Moving {
-			t.Errorf("%+v while elections are handed over", s)
-		}
-		time.Sleep(calm)
-		p.spread("a", "b")
-		if most.Load() != atOnce {
-			t.Errorf("%d were handed over at a time, not %d", most.Load(), atOnce)
-		}
-		if s := p.member("a").fleet.Status(); s.Moving != 0 || s.Led != s.Assigned {
-			t.Errorf("%+v at rest", s)
-		}
-		p.leave("a", "b")
-	})
-}
-
-// When a member ends, all its works finish soon, however long each takes.
-func TestLeavingMemberFinishesAllWorkAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), 60)
-		const finishing = 5 * time.Second
-		var asked atomic.Int64
-		p.work = func(ctx context.Context, _ *tenure.Term) error {
-			<-ctx.Done()
-			asked.Add(1)
-			time.Sleep(finishing)
-			return nil
-		}
-		for _, id := range []string{"a", "b"} {
-			cfg := p.config(id)
-			cfg.HandOvers = 5
-			p.joinWith(cfg)
-		}
-		time.Sleep(calm)
-		before := time.Now()
-		time.AfterFunc(100*time.Millisecond, func() {
-			if n := asked.Load(); n != 5 {
-				t.Errorf("%d were asked to finish at once", n)
-			}
-		})
-		p.leave("a")
-		if took := time.Since(before); took > finishing+3*time.Second {
-			t.Errorf("ending took %v", took)
-		}
-		time.Sleep(calm)
-		p.spread("b")
-	})
-}
-
-// Work that ends without being asked must not end the fleet, nor make its election go round in a
-// circle.
-func TestWorkThatEndsUnaskedDeclines(t *testing.T) {
-	for _, how := range []error{nil, errors.New("no room"), tenure.ErrDecline} {
-		t.Run(fmt.Sprint(how), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := newPort(t, memory.New(), 10)
-				var refused atomic.Int64
-				p.works = map[string]tenure.Lead{"a": func(ctx context.Context, term *tenure.Term) error {
-					if term.Election() == p.names[3] {
-						refused.Add(1)
-						return how
-					}
-					<-ctx.Done()
-					return nil
-				}}
-				p.join("a", "b")
-				time.Sleep(10 * calm)
-				most := 0
-				for range 5 { // it may be between two leaders now
-					time.Sleep(time.Second)
-					n := p.leads()
-					most = max(most, n["a"]+n["b"])
-				}
-				if most != len(p.names) {
-					t.Errorf("%d are led at most", most)
-				}
-				if n := refused.Load(); n > 12 {
-					t.Errorf("one was begun %d times in %v", n, 10*calm)
+			p.joinWith(func(c *fleet.Config) { c.HandOvers = 5 }, "a", "b")
+			time.Sleep(calm)
+			before := time.Now()
+			time.AfterFunc(100*time.Millisecond, func() {
+				if n := asked.Load(); n != 5 {
+					p.t.Errorf("%d were asked to finish at once", n)
 				}
 			})
-		})
+			p.leave("a")
+			if took := time.Since(before); took > finishing+3*time.Second {
+				p.t.Errorf("ending took %v", took)
+			}
+			p.rest("b")
+		}},
+		// Work that needs no goroutine is counted like any other.
+		"handlers": {50, func(p *port) {
+			p.steady = true
+			p.join("a", "b")
+			p.rest("a", "b")
+			for id, n := range p.leads() {
+				f := p.member(id).fleet
+				if s := f.Status(); s.Led != n || len(f.Led()) != n {
+					p.t.Errorf("%s leads %d, and says %d: %v", id, n, s.Led, f.Led())
+				}
+			}
+			p.join("c")
+			p.rest("a", "b", "c")
+			p.leave("a")
+			p.rest("b", "c")
+		}},
+		// Resigning ends a term. The member still takes part in the election.
+		"work that resigns is elected again": {2, func(p *port) {
+			p.steady = true
+			p.join("a")
+			time.Sleep(calm)
+			p.mu.Lock()
+			first := p.terms[p.names[0]][0].term
+			p.mu.Unlock()
+			if err := first.Resign(p.t.Context()); err != nil {
+				p.t.Fatal(err)
+			}
+			p.end(first)
+			time.Sleep(time.Hour)
+			if token := p.tokens("a")[p.names[0]]; token <= first.Token() {
+				p.t.Errorf("an hour later the token is %d, after %d", token, first.Token())
+			}
+		}},
 	}
-}
-
-// Work that needs no goroutine is counted like any other.
-func TestHandlerWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), 50)
-		p.steady = true
-		p.join("a", "b")
-		time.Sleep(calm)
-		p.spread("a", "b")
-		for id, n := range p.leads() {
-			f := p.member(id).fleet
-			if s := f.Status(); s.Led != n || len(f.Led()) != n {
-				t.Errorf("%s leads %d, and says %d: %v", id, n, s.Led, f.Led())
+	// Work that ends without being asked must not end the fleet, nor make its election go round in
+	// a circle.
+	for _, how := range []error{nil, errors.New("no room"), tenure.ErrDecline} {
+		all[fmt.Sprint("work that ends unasked with ", how)] = scene{10, func(p *port) {
+			var refused atomic.Int64
+			p.works = map[string]tenure.Lead{"a": func(ctx context.Context, term *tenure.Term) error {
+				if term.Election() == p.names[3] {
+					refused.Add(1)
+					return how
+				}
+				<-ctx.Done()
+				return nil
+			}}
+			p.join("a", "b")
+			time.Sleep(10 * calm)
+			most := 0
+			for range 5 { // it may be between two leaders now
+				time.Sleep(time.Second)
+				n := p.leads()
+				most = max(most, n["a"]+n["b"])
 			}
-		}
-		p.join("c")
-		time.Sleep(calm)
-		p.spread("a", "b", "c")
-		p.leave("a")
-		time.Sleep(calm)
-		p.spread("b", "c")
-	})
-}
-
-// A member that is asked for its seat takes it again, and does not count as missing.
-func TestSeatHandOverMovesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), 50)
-		p.join("a", "b", "c")
-		time.Sleep(calm)
-		p.forget()
-		s := p.member("a").fleet.Status()
-		for _, m := range s.Members {
-			e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{Clock: clock.Standard{}})
-			if err == nil {
-				err = e.HandOver(t.Context(), "")
+			if most != len(p.names) {
+				p.t.Errorf("%d are led at most", most)
 			}
-			if err != nil {
-				t.Fatal(err)
+			if n := refused.Load(); n > 12 {
+				p.t.Errorf("one was begun %d times in %v", n, 10*calm)
 			}
-		}
-		time.Sleep(calm)
-		p.spread("a", "b", "c")
-		p.after(0, 0)
-		now := p.member("a").fleet.Status()
-		for i, m := range now.Members {
-			if m.Seat != s.Members[i].Seat || m.ID != s.Members[i].ID || m.Term <= s.Members[i].Term || !m.Counts {
-				t.Errorf("%+v was %+v", m, s.Members[i])
-			}
-		}
-	})
+		}}
+	}
+	all.play(t, watched)
 }
 
 func TestElectionsComeAndGo(t *testing.T) {
-	bubbles(t, 40, func(p *port) {
-		p.join("a", "b")
-		time.Sleep(calm)
-		all := p.names
-		for _, names := range [][]string{all[:10], all, nil, all[20:], append(slices.Clone(all[:5]), "another")} {
-			p.names = names
-			for _, id := range []string{"a", "b"} {
-				if err := p.member(id).fleet.SetElections(names); err != nil {
-					p.t.Fatal(err)
+	scenes{
+		"lists change": {40, func(p *port) {
+			p.join("a", "b")
+			time.Sleep(calm)
+			all := p.names
+			for _, names := range [][]string{all[:10], all, nil, all[20:], append(slices.Clone(all[:5]), "another")} {
+				p.names = names
+				p.set(names, "a", "b")
+				p.rest("a", "b")
+			}
+			f := p.member("a").fleet
+			if f.Election("another").Name() != "another" || f.Election(all[30]) != nil {
+				p.t.Error("Election finds what there is not, or not what there is")
+			}
+			for _, wrong := range [][]string{{"x", "x"}, {"test/members/1"}, {""}} {
+				if f.SetElections(wrong) == nil {
+					p.t.Errorf("%q was accepted", wrong)
 				}
 			}
-			time.Sleep(calm)
-			p.spread("a", "b")
-		}
-		f := p.member("a").fleet
-		if f.Election("another").Name() != "another" || f.Election(all[30]) != nil {
-			p.t.Error("Election finds what there is not, or not what there is")
-		}
-		for _, wrong := range [][]string{{"x", "x"}, {"test/members/1"}, {""}} {
-			if f.SetElections(wrong) == nil {
-				p.t.Errorf("%q was accepted", wrong)
+			if s := f.Status(); s.Elections != 6 {
+				p.t.Errorf("%+v after what was refused", s)
 			}
-		}
-		if s := f.Status(); s.Elections != 6 {
-			p.t.Errorf("%+v after what was refused", s)
-		}
-	})
+		}},
+		// It has a leader again as soon as after any hand-over.
+		"one is restored at once": {10, func(p *port) {
+			p.join("a")
+			time.Sleep(calm)
+			p.forget()
+			for _, names := range [][]string{p.names[:5], p.names} {
+				p.set(names, "a")
+				synctest.Wait()
+			}
+			p.rest("a")
+			p.after(5, p.limit())
+		}},
+		// An election that was released or never started may start again under its name.
+		"one that is removed at once is not started": {3, func(p *port) {
+			p.join("a")
+			for _, names := range [][]string{{"x"}, p.names, {"x", "y"}, p.names} {
+				p.set(names, "a")
+			}
+			p.rest("a")
+		}},
+		// A program is rolled out to one member after another, so members know different elections
+		// for a while.
+		"members have different lists": {60, func(p *port) {
+			all := p.names
+			p.names = all[:50]
+			p.join("a", "b", "c")
+			p.rest("a", "b", "c")
+			p.names = all
+			p.leave("c")
+			p.join("d")
+			time.Sleep(calm)
+			p.led() // also the elections that only c knows
+			p.set(all, "a", "b")
+			time.Sleep(calm)
+			p.rest("a", "b", "d")
+		}},
+		// Elections that were removed while the fleet ends come back as new ones.
+		"lists change while the fleet ends": {2, func(p *port) {
+			p.work = func(ctx context.Context, _ *tenure.Term) error {
+				<-ctx.Done()
+				time.Sleep(5 * time.Second)
+				return nil
+			}
+			p.join("a")
+			m := p.member("a")
+			time.Sleep(calm)
+			time.AfterFunc(time.Second, func() { p.set(p.names[:1], "a") })
+			p.leave("a")
+			if err := m.fleet.SetElections(p.names); err != nil {
+				p.t.Error(err)
+			}
+		}},
+	}.play(t)
 }
 
 // countedReads is a polled store that counts the reads.
@@ -234,127 +247,24 @@ func (c *countedReads) of(names []string) (n int) {
 
 // TestRemovedElectionsAreNotRead: names that come and go must not make a store slower and slower.
 func TestRemovedElectionsAreNotRead(t *testing.T) {
+	store := &countedReads{}
 	for _, spread := range []bool{true, false} {
-		t.Run(fmt.Sprint("spread=", spread), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &countedReads{Store: memory.NewPolled(), reads: map[string]int{}}
-				p := newPort(t, store, 40)
-				for _, id := range []string{"a", "b"} {
-					cfg := p.config(id)
-					cfg.Spread = spread
-					p.joinWith(cfg)
-				}
-				time.Sleep(calm)
-				stay, went := p.names[:10], p.names[10:]
-				for _, id := range []string{"a", "b"} {
-					if err := p.member(id).fleet.SetElections(stay); err != nil {
-						t.Fatal(err)
-					}
-				}
-				time.Sleep(calm)
-				before, others := store.of(went), store.of(stay)
-				time.Sleep(time.Hour)
-				if n := store.of(went) - before; n != 0 || store.of(stay) == others {
-					t.Errorf("%d reads of elections that went, and %d of others", n, store.of(stay)-others)
-				}
-			})
+		scenes{fmt.Sprint("spread=", spread): {40, func(p *port) {
+			p.joinWith(func(c *fleet.Config) { c.Spread = spread }, "a", "b")
+			time.Sleep(calm)
+			stay, went := p.names[:10], p.names[10:]
+			p.set(stay, "a", "b")
+			time.Sleep(calm)
+			before, others := store.of(went), store.of(stay)
+			time.Sleep(time.Hour)
+			if n := store.of(went) - before; n != 0 || store.of(stay) == others {
+				p.t.Errorf("%d reads of elections that went, and %d of others", n, store.of(stay)-others)
+			}
+		}}}.play(t, func() driver.Store {
+			store.Store, store.reads = memory.NewPolled(), map[string]int{}
+			return store
 		})
 	}
-}
-
-// TestElectionRestoredAtOnce: the election has a leader again as soon as after any hand-over.
-func TestElectionRestoredAtOnce(t *testing.T) {
-	bubbles(t, 10, func(p *port) {
-		p.join("a")
-		time.Sleep(calm)
-		p.forget()
-		f := p.member("a").fleet
-		for _, names := range [][]string{p.names[:5], p.names} {
-			if err := f.SetElections(names); err != nil {
-				p.t.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		time.Sleep(calm)
-		p.spread("a")
-		p.after(5, p.limit())
-	})
-}
-
-// An election that was released or never started may start again under its name.
-func TestElectionRemovedAtOnceIsNotStarted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, memory.New(), 3)
-		p.join("a")
-		f := p.member("a").fleet
-		for _, names := range [][]string{{"x"}, p.names, {"x", "y"}, p.names} {
-			if err := f.SetElections(names); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(calm)
-		p.spread("a")
-	})
-}
-
-// A program is rolled out to one member after another, so members know different elections for a
-// while.
-func TestMembersWithDifferentLists(t *testing.T) {
-	bubbles(t, 60, func(p *port) {
-		all := p.names
-		p.names = all[:50]
-		p.join("a", "b", "c")
-		time.Sleep(calm)
-		p.spread("a", "b", "c")
-		p.names = all
-		p.leave("c")
-		p.join("d")
-		time.Sleep(calm)
-		p.led() // also the elections that only c knows
-		for _, id := range []string{"a", "b"} {
-			if err := p.member(id).fleet.SetElections(all); err != nil {
-				p.t.Fatal(err)
-			}
-		}
-		time.Sleep(2 * calm)
-		p.spread("a", "b", "d")
-	})
-}
-
-func TestWithoutSpreadTheFirstMemberLeads(t *testing.T) {
-	bubbles(t, 20, func(p *port) {
-		for _, id := range []string{"a", "b"} {
-			cfg := p.config(id)
-			cfg.Spread = false
-			p.joinWith(cfg)
-		}
-		time.Sleep(calm)
-		p.led()
-		p.leave("a")
-		time.Sleep(calm)
-		p.spread("b")
-		if s := p.member("b").fleet.Status(); len(s.Members) > 0 || s.Led != 20 || s.Assigned != 0 {
-			p.t.Errorf("%+v", s)
-		}
-	})
-}
-
-func TestFleetRunsOnceAtATimeAndAgain(t *testing.T) {
-	bubbles(t, 10, func(p *port) {
-		p.join("a")
-		m := p.member("a")
-		time.Sleep(calm)
-		if err := m.fleet.Run(p.t.Context(), tenure.Lead(m.lead)); !errors.Is(err, tenure.ErrRunning) {
-			p.t.Errorf("a second Run: %v", err)
-		}
-		p.join("b")
-		p.leave("a")
-		time.Sleep(calm)
-		p.spread("b")
-		p.run(m)
-		time.Sleep(calm)
-		p.spread("a", "b")
-	})
 }
 
 // denied is a store that refuses to read keys with a prefix.
@@ -371,50 +281,32 @@ func (d denied) Read(ctx context.Context, key string) (driver.Entry, error) {
 }
 
 func TestDeniedReads(t *testing.T) {
-	for prefix, spread := range map[string]bool{"test/members/": true, "": false, "shard-": true} {
-		t.Run(fmt.Sprintf("%q", prefix), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := newPort(t, denied{memory.New(), prefix}, 20)
-				cfg := p.config("a")
-				cfg.Spread = spread
-				f, err := fleet.New(p.store, "test", cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), calm)
-				defer cancel()
-				err = f.Run(ctx, tenure.Lead(func(context.Context, *tenure.Term) error { return nil }))
-				if !errors.Is(err, driver.ErrDenied) || ctx.Err() != nil {
-					t.Errorf("Run returned %v; %v", err, ctx.Err())
-				}
-			})
-		})
+	for prefix, c := range map[string]struct {
+		spread bool
+		led    int // while the fleet goes on; 0: it ends
+	}{"test/members/": {true, 0}, "": {false, 0}, "shard-": {true, 0}, "shard-007": {true, 19}} {
+		scenes{fmt.Sprintf("%q", prefix): {20, func(p *port) {
+			cfg := p.config("a")
+			cfg.Spread = c.spread
+			f, err := fleet.New(p.store, "test", cfg)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(p.t.Context(), calm)
+			defer cancel()
+			var led sync.Map
+			err = f.Run(ctx, tenure.Lead(func(ctx context.Context, term *tenure.Term) error {
+				led.Store(term.Election(), true)
+				<-ctx.Done()
+				return nil
+			}))
+			n := 0
+			led.Range(func(any, any) bool { n++; return true })
+			if !errors.Is(err, driver.ErrDenied) || (ctx.Err() != nil) != (c.led > 0) || n < c.led {
+				p.t.Errorf("Run returned %v; %v; %d were led", err, ctx.Err(), n)
+			}
+		}}}.play(t, func() driver.Store { return denied{memory.New(), prefix} })
 	}
-}
-
-// An election that ends by itself does not end the others.
-func TestOneDeniedElection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPort(t, denied{memory.New(), "shard-007"}, 20)
-		cfg := p.config("a")
-		f, err := fleet.New(p.store, "test", cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), calm)
-		defer cancel()
-		var led sync.Map
-		err = f.Run(ctx, tenure.Lead(func(ctx context.Context, term *tenure.Term) error {
-			led.Store(term.Election(), true)
-			<-ctx.Done()
-			return nil
-		}))
-		n := 0
-		led.Range(func(any, any) bool { n++; return true })
-		if !errors.Is(err, driver.ErrDenied) || ctx.Err() == nil || n != 19 {
-			t.Errorf("Run returned %v; %v; %d were led", err, ctx.Err(), n)
-		}
-	})
 }
 
 func TestConfigsThatAreRefused(t *testing.T) {
@@ -463,9 +355,7 @@ var seeds = flag.Uint64("seeds", 1, "number of runs of TestChaos, each with a se
 //	go test ./fleet -run TestChaos -seeds 20
 func TestChaos(t *testing.T) {
 	for seed := range *seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { chaos(newPort(t, memory.New(), 40), seed) })
-		})
+		scenes{fmt.Sprint("seed ", seed): {40, func(p *port) { chaos(p, seed) }}}.play(t, watched)
 	}
 }
 

@@ -16,16 +16,38 @@ import (
 	"github.com/tenure-go/tenure/tenuretest"
 )
 
-// inRealTime: if it is true, everywhere also runs tests in real time. See real_test.go.
+// inRealTime: if it is true, playEverywhere also runs acts in real time. See real_test.go.
 var inRealTime = false
 
-// everywhere runs a test within a bubble and, with the build tag integration, in real time.
-func everywhere(t *testing.T, test func(*testing.T)) {
-	if inRealTime {
-		t.Parallel()
-		t.Run("real", test)
+// stage is a stage with the services of a test.
+type stage struct {
+	*testing.T
+	*tenuretest.Stage
+}
+
+// acts are tests of a stage, each with the property that it shows.
+type acts map[string]func(*stage)
+
+// play plays each act within a bubble.
+func (all acts) play(t *testing.T) {
+	for name, act := range all {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { act(&stage{t, tenuretest.New(t, "billing")}) })
+		})
 	}
-	t.Run("bubble", func(t *testing.T) { synctest.Test(t, test) })
+}
+
+// playEverywhere plays each act within a bubble and, with the build tag integration, in real time.
+func (all acts) playEverywhere(t *testing.T) {
+	all.play(t)
+	for name, act := range all {
+		if inRealTime {
+			t.Run(name+" in real time", func(t *testing.T) {
+				t.Parallel()
+				act(&stage{t, tenuretest.New(t, "billing")})
+			})
+		}
+	}
 }
 
 // service is like a user's service: it leads, and reports the changes.
@@ -90,281 +112,234 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
-func TestRivalLeadsAtFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		s := start(t, stage.Store("node-1"), stage.Config("node-1")).free()
-		select {
-		case <-s.began:
-			t.Error("the service leads without Elect")
-		case <-time.After(time.Hour):
-		}
-		if l := stage.Leader(); l.ID != tenuretest.Rival || l.Term == 0 {
-			t.Errorf("leader %+v", l)
-		}
-	})
+// service starts a service that needs permission to finish.
+func (s *stage) service(id string) *service {
+	s.Helper()
+	return start(s.T, s.Store(id), s.Config(id))
 }
 
-func TestElect(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		services := map[string]*service{}
-		for _, id := range []string{"node-1", "node-2", "node-3"} {
-			services[id] = start(t, stage.Store(id), stage.Config(id)).free()
-		}
-		token := stage.Leader().Term
-		for _, id := range []string{"node-2", "node-1", "node-1", "node-3", "node-2"} {
-			before := stage.Leader()
-			stage.Elect(id)
-			l := stage.Leader()
-			if l.ID != id {
-				t.Fatalf("%q leads; want %q", l.ID, id)
+// elect elects a service and returns its term.
+func (s *stage) elect(id string, one *service) *tenure.Term {
+	s.Helper()
+	s.Elect(id)
+	return receive(s.T, one.began, "term of "+id)
+}
+
+// leads fails the test unless a candidate leads, by a later term than the given one.
+func (s *stage) leads(id string, after uint64) {
+	s.Helper()
+	if l := s.Leader(); l.ID != id || l.Term <= after {
+		s.Errorf("%q leads with token %d; want %q, and a token above %d", l.ID, l.Term, id, after)
+	}
+}
+
+func TestStage(t *testing.T) {
+	acts{
+		"Elect": func(s *stage) {
+			services := map[string]*service{}
+			for _, id := range []string{"node-1", "node-2", "node-3"} {
+				services[id] = s.service(id).free()
 			}
-			if before.ID == id {
-				if l.Term != token {
-					t.Errorf("electing the leader changed the term from %d to %d", token, l.Term)
+			before := s.Leader()
+			for _, id := range []string{"node-2", "node-1", "node-1", "node-3", "node-2"} {
+				if before.ID == id {
+					s.Elect(id)
+					if l := s.Leader(); l.Term != before.Term {
+						s.Errorf("electing the leader changed the term from %d to %d", before.Term, l.Term)
+					}
+					continue
 				}
-				continue
-			}
-			term := receive(t, services[id].began, "term of "+id)
-			if term.Token() != l.Term || l.Term <= token || term.Err() != nil {
-				t.Errorf("%s: token %d, leader's %d, before %d, err %v", id, term.Token(), l.Term, token, term.Err())
-			}
-			token = l.Term
-		}
-	})
-}
-
-// A test starts its services and goes on at once. If the one to elect is a little late, no other
-// may be elected in its place.
-func TestElectWaitsForTheCandidate(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		other := start(t, stage.Store("node-2"), stage.Config("node-2")).free()
-		store, cfg := stage.Store("node-1"), stage.Config("node-1")
-		late := make(chan *service)
-		time.AfterFunc(100*time.Millisecond, func() { late <- start(t, store, cfg).free() })
-		elected := make(chan struct{})
-		go func() {
-			stage.Elect("node-1")
-			close(elected)
-		}()
-		receive(t, receive(t, late, "service").began, "term")
-		receive(t, elected, "end of Elect")
-		if len(other.began) > 0 {
-			t.Error("another one was elected in between")
-		}
-	})
-}
-
-func TestAskLetsTheWorkFinish(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		s := start(t, stage.Store("node-1"), stage.Config("node-1"))
-		stage.Elect("node-1")
-		term := receive(t, s.began, "term")
-		stage.Ask()
-		if cause := receive(t, s.asked, "end of the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
-			t.Errorf("asked because %v", cause)
-		}
-		if err := term.Err(); err != nil || term.Context().Err() != nil {
-			t.Errorf("while the work finishes: %v, %v", err, term.Context().Err())
-		}
-		if l := stage.Leader(); l.ID != "node-1" {
-			t.Errorf("%q leads before the work has finished", l.ID)
-		}
-		s.free()
-		if err := receive(t, s.ended, "end of the work"); err != nil {
-			t.Errorf("the term did not last until the work was done: %v", err)
-		}
-		stage.Await(tenuretest.Rival)
-		stage.Elect("node-1")
-		if again := receive(t, s.began, "second term"); again.Token() <= term.Token() {
-			t.Errorf("token %d after %d", again.Token(), term.Token())
-		}
-	})
-}
-
-func TestElectAfterAskIsForANewTerm(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		s := start(t, stage.Store("node-1"), stage.Config("node-1"))
-		stage.Elect("node-1")
-		term := receive(t, s.began, "term")
-		stage.Ask()
-		time.AfterFunc(10*time.Millisecond, func() { s.free() })
-		stage.Elect("node-1")
-		if l := stage.Leader(); l.ID != "node-1" || l.Term <= term.Token() {
-			t.Errorf("%q leads with token %d after %d", l.ID, l.Term, term.Token())
-		}
-	})
-}
-
-func TestFenceEndsTheTermAtOnce(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		s := start(t, stage.Store("node-1"), stage.Config("node-1"))
-		start(t, stage.Store("node-2"), stage.Config("node-2")).free()
-		for round := range 3 {
-			stage.Elect("node-1")
-			term := receive(t, s.began, "term")
-			stage.Fence()
-			if err := term.Err(); !errors.Is(err, tenure.ErrLost) || !errors.Is(err, tenure.ErrExpired) {
-				t.Errorf("round %d: Err is %v", round, err)
-			}
-			for _, ctx := range []context.Context{term.Soft(), term.Context()} {
-				if cause := context.Cause(ctx); !errors.Is(cause, tenure.ErrExpired) {
-					t.Errorf("round %d: a context ended with %v", round, cause)
+				term := s.elect(id, services[id])
+				s.leads(id, before.Term)
+				if before = s.Leader(); term.Token() != before.Term || term.Err() != nil {
+					s.Errorf("%s: token %d, leader's %d, err %v", id, term.Token(), before.Term, term.Err())
 				}
 			}
-			if l := stage.Leader(); l.ID != tenuretest.Rival || l.Term <= term.Token() {
-				t.Errorf("round %d: %q leads with token %d after %d", round, l.ID, l.Term, term.Token())
+		},
+		// A test starts its services and goes on at once. If the one to elect is a little late, no
+		// other may be elected in its place.
+		"Elect waits for the candidate": func(s *stage) {
+			other := s.service("node-2").free()
+			store, cfg := s.Store("node-1"), s.Config("node-1")
+			late := make(chan *service)
+			time.AfterFunc(100*time.Millisecond, func() { late <- start(s.T, store, cfg).free() })
+			elected := make(chan struct{})
+			go func() {
+				s.Elect("node-1")
+				close(elected)
+			}()
+			receive(s.T, receive(s.T, late, "service").began, "term")
+			receive(s.T, elected, "end of Elect")
+			if len(other.began) > 0 {
+				s.Error("another one was elected in between")
 			}
-			receive(t, s.asked, "end of the soft context")
-			receive(t, s.ended, "end of the hard context")
-		}
-	})
-}
-
-// The rival has a normal lease. A fenced candidate follows it like any other.
-func TestFencedCandidateDoesNotReturnByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		s := start(t, stage.Store("node-1"), stage.Config("node-1")).free()
-		stage.Elect("node-1")
-		receive(t, s.began, "term")
-		stage.Fence()
-		rival := stage.Leader()
-		select {
-		case <-s.began:
-			t.Error("it leads again")
-		case <-time.After(time.Minute):
-		}
-		if l := stage.Leader(); l.ID != rival.ID || l.Term != rival.Term {
-			t.Errorf("%q leads with token %d, no longer the rival with %d", l.ID, l.Term, rival.Term)
-		}
-	})
-}
-
-func TestFenceDuringTheHandOver(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		s := start(t, stage.Store("node-1"), stage.Config("node-1"))
-		stage.Elect("node-1")
-		stage.Ask()
-		receive(t, s.asked, "end of the soft context")
-		stage.Fence()
-		if err := receive(t, s.ended, "end of the hard context"); !errors.Is(err, tenure.ErrExpired) {
-			t.Errorf("it ended with %v", err)
-		}
-	})
-}
-
-func TestCutLeaderIsReplaced(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		short := func(id string) tenure.Config {
-			cfg := stage.Config(id)
-			cfg.Lease = 3 * time.Second
-			return cfg
-		}
-		first := start(t, stage.Store("node-1"), short("node-1")).free()
-		second := start(t, stage.Store("node-2"), short("node-2")).free()
-		stage.Elect("node-1")
-		term := receive(t, first.began, "first term")
-		stage.Cut("node-1")
-		if err := term.Err(); err != nil && !inRealTime { // unless a stall has ended it
-			t.Errorf("at once: %v", err)
-		}
-		next := receive(t, second.began, "second term")
-		stage.Await("node-2")
-		if err := term.Err(); !errors.Is(err, tenure.ErrExpired) || next.Token() <= term.Token() {
-			t.Errorf("token %d after %d, Err is %v", next.Token(), term.Token(), err)
-		}
-		stage.Heal("node-1")
-		stage.Elect("node-1")
-		for again := receive(t, first.began, "third term"); again.Token() <= next.Token(); {
-			if !inRealTime {
-				t.Errorf("token %d after %d", again.Token(), next.Token())
+		},
+		"Ask lets the work finish": func(s *stage) {
+			one := s.service("node-1")
+			term := s.elect("node-1", one)
+			s.Ask()
+			if cause := receive(s.T, one.asked, "end of the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
+				s.Errorf("asked because %v", cause)
 			}
-			again = receive(t, first.began, "another term") // after a term that was lost to a stall
-		}
-	})
+			if err := term.Err(); err != nil || term.Context().Err() != nil {
+				s.Errorf("while the work finishes: %v, %v", err, term.Context().Err())
+			}
+			s.leads("node-1", term.Token()-1)
+			one.free()
+			if err := receive(s.T, one.ended, "end of the work"); err != nil {
+				s.Errorf("the term did not last until the work was done: %v", err)
+			}
+			s.Await(tenuretest.Rival)
+			s.elect("node-1", one)
+			s.leads("node-1", term.Token())
+		},
+		"Elect after Ask is for a new term": func(s *stage) {
+			one := s.service("node-1")
+			term := s.elect("node-1", one)
+			s.Ask()
+			time.AfterFunc(10*time.Millisecond, func() { one.free() })
+			s.Elect("node-1")
+			s.leads("node-1", term.Token())
+		},
+		"Fence ends the term at once": func(s *stage) {
+			one := s.service("node-1")
+			s.service("node-2").free()
+			for round := range 3 {
+				term := s.elect("node-1", one)
+				s.Fence()
+				for what, err := range map[string]error{
+					"Err": term.Err(), "soft": context.Cause(term.Soft()), "hard": context.Cause(term.Context()),
+				} {
+					if !errors.Is(err, tenure.ErrExpired) {
+						s.Errorf("round %d: %s is %v", round, what, err)
+					}
+				}
+				s.leads(tenuretest.Rival, term.Token())
+				receive(s.T, one.asked, "end of the soft context")
+				receive(s.T, one.ended, "end of the hard context")
+			}
+		},
+		"Fence during the hand-over": func(s *stage) {
+			one := s.service("node-1")
+			s.Elect("node-1")
+			s.Ask()
+			receive(s.T, one.asked, "end of the soft context")
+			s.Fence()
+			if err := receive(s.T, one.ended, "end of the hard context"); !errors.Is(err, tenure.ErrExpired) {
+				s.Errorf("it ended with %v", err)
+			}
+		},
+		"a leader that is cut is replaced": func(s *stage) {
+			short := func(id string) *service {
+				cfg := s.Config(id)
+				cfg.Lease = 3 * time.Second
+				return start(s.T, s.Store(id), cfg).free()
+			}
+			first, second := short("node-1"), short("node-2")
+			term := s.elect("node-1", first)
+			s.Cut("node-1")
+			if err := term.Err(); err != nil && !inRealTime { // unless a stall has ended it
+				s.Errorf("at once: %v", err)
+			}
+			next := receive(s.T, second.began, "second term")
+			s.Await("node-2")
+			if err := term.Err(); !errors.Is(err, tenure.ErrExpired) || next.Token() <= term.Token() {
+				s.Errorf("token %d after %d, Err is %v", next.Token(), term.Token(), err)
+			}
+			s.Heal("node-1")
+			s.Elect("node-1")
+			for again := receive(s.T, first.began, "third term"); again.Token() <= next.Token(); {
+				if !inRealTime {
+					s.Errorf("token %d after %d", again.Token(), next.Token())
+				}
+				again = receive(s.T, first.began, "another term") // one was lost to a stall
+			}
+		},
+		"nobody leads when the only service stops": func(s *stage) {
+			one := s.service("node-1").free()
+			s.Elect("node-1")
+			one.stop()
+			s.Await("")
+			if l := s.Leader(); l.Exists() {
+				s.Errorf("%q leads", l.ID)
+			}
+		},
+		"other elections have no rival": func(s *stage) {
+			e, err := tenure.New(s.Store("node-1"), "mailing", s.Config("node-1"))
+			if err != nil {
+				s.Fatal(err)
+			}
+			term, err := e.Campaign(s.Context())
+			if err != nil {
+				s.Fatal(err)
+			}
+			_ = term.Resign(s.Context())
+		},
+		"its elections campaign": func(s *stage) {
+			e := s.Election("node-1")
+			won := make(chan *tenure.Term, 1)
+			go func() {
+				term, _ := e.Campaign(s.Context())
+				won <- term
+			}()
+			s.Elect("node-1")
+			term := receive(s.T, won, "term")
+			s.Fence()
+			if term.Err() == nil {
+				s.Error("the term goes on")
+			}
+			_ = term.Resign(s.Context())
+		},
+	}.playEverywhere(t)
 }
 
-func TestShortOutageCostsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		s := start(t, stage.Store("node-1"), stage.Config("node-1")).free()
-		stage.Elect("node-1")
-		term := receive(t, s.began, "term")
-		stage.Cut("node-1")
-		stage.Heal("node-1")
-		select {
-		case <-term.Context().Done():
-			t.Errorf("the term ended: %v", context.Cause(term.Context()))
-		case <-time.After(time.Minute):
-		}
-	})
-}
-
-func TestElectionIsVacantWhenTheOnlyServiceStops(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		s := start(t, stage.Store("node-1"), stage.Config("node-1")).free()
-		stage.Elect("node-1")
-		s.stop()
-		stage.Await("")
-		if l := stage.Leader(); l.Exists() {
-			t.Errorf("%q leads", l.ID)
-		}
-	})
-}
-
-func TestElectionIsVacantWhenTheOnlyServiceIsCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		start(t, stage.Store("node-1"), stage.Config("node-1")).free()
-		stage.Elect("node-1")
-		stage.Cut("node-1")
-		stage.Await("")
-		stage.Heal("node-1")
-		stage.Await("node-1")
-	})
-}
-
-func TestOtherElectionsHaveNoRival(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		e, err := tenure.New(stage.Store("node-1"), "mailing", stage.Config("node-1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		term, err := e.Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = term.Resign(t.Context())
-	})
-}
-
-func TestElectionCampaigns(t *testing.T) {
-	everywhere(t, func(t *testing.T) {
-		stage := tenuretest.New(t, "billing")
-		e := stage.Election("node-1")
-		won := make(chan *tenure.Term, 1)
-		go func() {
-			term, _ := e.Campaign(t.Context())
-			won <- term
-		}()
-		stage.Elect("node-1")
-		term := receive(t, won, "term")
-		stage.Fence()
-		if term.Err() == nil {
-			t.Error("the term goes on")
-		}
-		_ = term.Resign(t.Context())
-	})
+// Nothing happens for a long time.
+func TestStageAtRest(t *testing.T) {
+	acts{
+		"the rival leads at first": func(s *stage) {
+			one := s.service("node-1").free()
+			select {
+			case <-one.began:
+				s.Error("the service leads without Elect")
+			case <-time.After(time.Hour):
+			}
+			s.leads(tenuretest.Rival, 0)
+		},
+		// The rival has a normal lease. A fenced candidate follows it like any other.
+		"a fenced candidate does not return by itself": func(s *stage) {
+			one := s.service("node-1").free()
+			s.elect("node-1", one)
+			s.Fence()
+			rival := s.Leader()
+			select {
+			case <-one.began:
+				s.Error("it leads again")
+			case <-time.After(time.Minute):
+			}
+			if l := s.Leader(); l.ID != rival.ID || l.Term != rival.Term {
+				s.Errorf("%q leads with token %d, no longer the rival with %d", l.ID, l.Term, rival.Term)
+			}
+		},
+		"a short outage costs nothing": func(s *stage) {
+			one := s.service("node-1").free()
+			term := s.elect("node-1", one)
+			s.Cut("node-1")
+			s.Heal("node-1")
+			select {
+			case <-term.Context().Done():
+				s.Errorf("the term ended: %v", context.Cause(term.Context()))
+			case <-time.After(time.Minute):
+			}
+		},
+		"nobody leads when the only service is cut": func(s *stage) {
+			s.service("node-1").free()
+			s.Elect("node-1")
+			s.Cut("node-1")
+			s.Await("")
+			s.Heal("node-1")
+			s.Await("node-1")
+		},
+	}.play(t)
 }
 
 func TestStageLeavesNothing(t *testing.T) {

@@ -45,18 +45,6 @@ func reconfigure(m *Machine, c Config) {
 	m.Reconfigure(&c)
 }
 
-func TestLargerReserveIsPromisedAtOnce(t *testing.T) {
-	m := leading(t, settings(15*time.Second, 0))
-	wide := settings(15*time.Second, 4*time.Second)
-	reconfigure(m, wide)
-	if todo := m.Next(at(0)); todo.Op == nil || !todo.Op.Write {
-		t.Fatalf("the next renewal waits for %v", todo.Wake)
-	}
-	if left, _ := m.Remaining(at(time.Second), m.Term()); left > wide.Budget-time.Second {
-		t.Errorf("%v are left after a second, of %v", left, wide.Budget)
-	}
-}
-
 // While the store fails, the short lease that is held decides how often the leader tries, not the
 // long lease that is configured.
 func TestLongerLeaseDoesNotSlowRetriesOfAShortOne(t *testing.T) {

@@ -66,118 +66,108 @@ func root() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// build compiles this program with the bug in it. The binary and all files for it are in dir.
-func (b *bug) build(dir string) (binary string, err error) {
-	top, err := root()
-	if err != nil {
-		return "", err
-	}
-	list, err := b.plant(top, dir)
-	if err != nil {
-		return "", err
-	}
-	binary = filepath.Join(dir, "sim")
-	cmd := exec.Command("go", "build", "-overlay", list, "-ldflags=-s -w", "-o", binary, "./internal/sim")
-	cmd.Dir = top
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
-	}
-	return binary, nil
-}
-
 // plant writes the changed files into dir, and the list of them for go build.
 func (b *bug) plant(top, dir string) (list string, err error) {
 	var edits []overlay.Edit
 	for _, e := range b.Edit {
 		edits = append(edits, overlay.Edit(e))
 	}
-	list, err = overlay.Write(filepath.Join(top, "internal"), dir, edits)
-	if err != nil {
+	if list, err = overlay.Write(filepath.Join(top, "internal"), dir, edits); err != nil {
 		return "", fmt.Errorf("bug %s: %w", b.Name, err)
 	}
 	return list, nil
 }
 
-// hunt builds the bug and runs seeds 1 to n on one core. Without all it ends at the first seed that
-// finds the bug. A bug may make the machine loop endlessly, which counts as found too.
-func (b *bug) hunt(seeds uint64, all bool) (verdict, error) {
-	dir, err := os.MkdirTemp("", "tenure-bug-")
-	if err != nil {
-		return verdict{}, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	binary, err := b.build(dir)
-	if err != nil {
-		return verdict{}, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-seeds", strconv.FormatUint(seeds, 10), "-json", "-all="+strconv.FormatBool(all), "-shows", b.Shows)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-	out, err := cmd.Output()
-	if ctx.Err() != nil {
-		return verdict{Ran: 1, Failed: 1, First: 1, Fault: "it never ends"}, nil
-	}
-	var v verdict
-	if json.Unmarshal(out, &v) != nil {
-		return verdict{}, fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
-	}
-	return v, nil
-}
-
-// fails runs the deterministic test with the bug, and reports whether the test notices.
-func (b *bug) fails() (verdict, error) {
+// planted calls do while the bug is planted: tool runs a go command with it in the directory of the
+// module and returns its output, and binary is the path of a file for its result.
+func (b *bug) planted(do func(tool func(command string, args ...string) ([]byte, error), binary string) error) error {
 	top, err := root()
 	if err != nil {
-		return verdict{}, err
+		return err
 	}
 	dir, err := os.MkdirTemp("", "tenure-bug-")
 	if err != nil {
-		return verdict{}, err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	list, err := b.plant(top, dir)
 	if err != nil {
-		return verdict{}, err
+		return err
 	}
-	pattern := "^" + strings.ReplaceAll(b.Test, "/", "$/^") + "$"
-	cmd := exec.Command("go", "test", "-count=1", "-overlay", list, "-run", pattern, "./"+cmp.Or(b.In, "internal/protocol"))
-	cmd.Dir = top
-	out, err := cmd.CombinedOutput()
-	switch {
-	case err == nil:
-		return verdict{}, nil
-	case !strings.Contains(string(out), "--- FAIL"):
-		return verdict{}, fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
-	}
-	return verdict{Failed: 1, Fault: b.Test}, nil
+	return do(func(command string, args ...string) ([]byte, error) {
+		cmd := exec.Command("go", append([]string{command, "-overlay", list}, args...)...)
+		cmd.Dir = top
+		return cmd.CombinedOutput()
+	}, filepath.Join(dir, "sim"))
+}
+
+// built calls do with the path of this program with the bug in it.
+func (b *bug) built(do func(binary string) error) error {
+	return b.planted(func(tool func(string, ...string) ([]byte, error), binary string) error {
+		if out, err := tool("build", "-ldflags=-s -w", "-o", binary, "./internal/sim"); err != nil {
+			return fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
+		}
+		return do(binary)
+	})
+}
+
+// hunt builds the bug and runs seeds 1 to n on one core. Without all it ends at the first seed that
+// finds the bug. A bug may make the machine loop endlessly, which counts as found too.
+func (b *bug) hunt(seeds uint64, all bool) (v verdict, err error) {
+	err = b.built(func(binary string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, binary, "-seeds", strconv.FormatUint(seeds, 10), "-json", "-all="+strconv.FormatBool(all), "-shows", b.Shows)
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+		out, err := cmd.Output()
+		if ctx.Err() != nil {
+			v = verdict{Ran: 1, Failed: 1, First: 1, Fault: "it never ends"}
+			return nil
+		}
+		if json.Unmarshal(out, &v) != nil {
+			return fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
+		}
+		return nil
+	})
+	return v, err
+}
+
+// fails runs the deterministic test with the bug, and reports whether the test notices.
+func (b *bug) fails() (v verdict, err error) {
+	err = b.planted(func(tool func(string, ...string) ([]byte, error), _ string) error {
+		pattern := "^" + strings.ReplaceAll(b.Test, "/", "$/^") + "$"
+		out, err := tool("test", "-count=1", "-run", pattern, "./"+cmp.Or(b.In, "internal/protocol"))
+		switch {
+		case err == nil:
+		case !strings.Contains(string(out), "--- FAIL"):
+			return fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
+		default:
+			v = verdict{Failed: 1, Fault: b.Test}
+		}
+		return nil
+	})
+	return v, err
 }
 
 // replay runs this program with the bug in it, in place of this process.
-func replay(name string, args ...string) int {
+func replay(name string, args ...string) (status int) {
 	b, err := findBug(name)
+	if err == nil {
+		err = b.built(func(binary string) error {
+			fmt.Printf("%s (%s): %s\n", b.Name, b.Rule, b.Left)
+			cmd := exec.Command(binary, args...)
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			if cmd.Run() != nil {
+				status = 1
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	dir, err := os.MkdirTemp("", "tenure-bug-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	binary, err := b.build(dir)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	fmt.Printf("%s (%s): %s\n", b.Name, b.Rule, b.Left)
-	cmd := exec.Command(binary, args...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if cmd.Run() != nil {
-		return 1
-	}
-	return 0
+	return status
 }
 
 // hunted is a bug and its result.

@@ -53,92 +53,49 @@ func TestTermsWithoutAnElectionAreForgotten(t *testing.T) {
 	}
 }
 
-// film is the sequence that an observer sees, in seconds from its beginning.
-type film struct {
-	Story
-	begin  time.Time
-	leader Item // the last Elected
-}
-
-// shows adds a record with a lease of 12 s.
-func (f *film) shows(second int, pushed bool, leader string, term, seq int, more string) {
-	value := ""
-	if leader != "" {
-		value = fmt.Sprintf(`{"leaderID":%q,"incarnation":%q,"term":%d,"seq":%d,"leaseMillis":12000,"nonce":"%s%d"%s}`,
-			leader, leader, term, seq, leader, seq, more)
-	}
-	f.See(driver.Entry{Value: []byte(value)}, pushed, f.at(second))
-}
-
-func (f *film) at(second int) time.Time { return f.begin.Add(time.Duration(second) * time.Second) }
-
-func (f *film) leads(second int, id string, term uint64) {
-	f.leader = f.Hear(tenure.Event{
-		Time: f.at(second), Kind: tenure.EventLeader, Leader: tenure.Leader{ID: id, Incarnation: id, Term: term},
-	})[0]
-}
-
-func (f *film) fails(second int) {
-	f.Hear(tenure.Event{Time: f.at(second), Kind: tenure.EventTrouble, Cause: fmt.Errorf("cut off")})
-}
-
 func TestReasonOfALeaderChange(t *testing.T) {
-	const unknown = -time.Second
+	a := func(seq int) write { return write{by: "a", term: 1, seq: seq} }
+	b := write{by: "b", term: 2, seq: 1}
 	for _, c := range []struct {
 		what        string
-		happens     func(f *film)
+		happens     func(p *plot)
 		why         string
-		took, least int // in seconds
+		took, least time.Duration // in seconds
 	}{
-		{"pushes stop for a lease", func(f *film) {
-			f.shows(13, true, "b", 2, 1, "")
-		}, Silence, 13, 12},
-		{"a push shows the next leader soon after a renewal: a release was skipped", func(f *film) {
-			f.shows(5, true, "b", 2, 1, "")
-		}, "", 0, -1},
-		{"the pushes of a while are missing", func(f *film) {
-			f.shows(30, true, "b", 2, 4, "")
-		}, "", 0, -1},
-		{"the next look shows the next leader", func(f *film) {
-			f.shows(15, false, "b", 2, 1, "")
-		}, "", 0, -1},
-		{"a look shows that the lease was not renewed", func(f *film) {
-			f.shows(12, false, "a", 1, 5, "")
-			f.shows(15, false, "b", 2, 1, "")
-		}, Silence, 15, 12},
-		{"the renewal was seen late", func(f *film) {
-			f.shows(10, false, "a", 1, 5, "")
-			f.shows(11, false, "b", 2, 1, "")
-		}, Silence, 11, -1},
-		{"a look shows the release", func(f *film) {
-			f.shows(9, false, "a", 1, 6, `,"released":true`)
-			f.shows(15, false, "b", 2, 1, "")
-		}, Graceful, 6, 0},
-		{"the store did not answer for a while", func(f *film) {
-			f.fails(5)
-			f.shows(600, true, "b", 2, 1, "")
-		}, "", 0, -1},
-		{"other bytes were there", func(f *film) {
-			f.See(driver.Entry{Value: []byte("junk")}, true, f.at(1))
-			f.shows(30, true, "b", 2, 1, "")
+		{"pushes stop for a lease", func(p *plot) { p.pushes(16, b) }, Silence, 16, 15},
+		{"a push shows the next leader soon after a renewal: a release was skipped",
+			func(p *plot) { p.pushes(5, b) }, "", 0, -1},
+		{"the pushes of a while are missing",
+			func(p *plot) { p.pushes(30, write{by: "b", term: 2, seq: 4}) }, "", 0, -1},
+		{"the next look shows the next leader", func(p *plot) { p.reads(18, b) }, "", 0, -1},
+		{"a look shows that the lease was not renewed",
+			func(p *plot) { p.reads(15, a(5)); p.reads(18, b) }, Silence, 18, 15},
+		{"the renewal was seen late", func(p *plot) { p.reads(13, a(5)); p.reads(14, b) }, Silence, 14, -1},
+		{"a look shows the release", func(p *plot) {
+			p.reads(9, write{by: "a", term: 1, seq: 6, more: `,"released":true`})
+			p.reads(18, b)
+		}, Graceful, 9, 0},
+		{"the store did not answer for a while", func(p *plot) { p.fails(5); p.pushes(600, b) }, "", 0, -1},
+		{"other bytes were there", func(p *plot) {
+			p.sees(1, driver.Entry{Value: []byte("junk")}, true)
+			p.pushes(30, b)
 		}, "", 0, -1},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			f := &film{begin: time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)}
-			f.shows(-4, true, "a", 1, 4, "")
-			f.leads(-4, "a", 1)
-			f.shows(0, true, "a", 1, 5, "")
-			c.happens(f)
-			f.leads(600, "b", 2)
-			got := f.leader
+			p := &plot{}
+			p.pushes(-4, a(4))
+			p.leads(-4, "a", 1)
+			p.pushes(0, a(5))
+			c.happens(p)
+			p.leads(600, "b", 2)
+			got := p.last()
 			if got.What == Named {
 				got.Text = ""
 			}
-			least := got.Least
-			if least < 0 {
-				least = unknown
+			if c.least > 0 {
+				c.least *= time.Second
 			}
-			if got.Text != c.why || got.Took != time.Duration(c.took)*time.Second || least != time.Duration(c.least)*time.Second {
+			if got.Text != c.why || got.Took != c.took*time.Second || max(got.Least, -1) != c.least {
 				t.Errorf("%q, took %v of at least %v", got.Text, got.Took, got.Least)
 			}
 		})
@@ -148,33 +105,31 @@ func TestReasonOfALeaderChange(t *testing.T) {
 // A store that was deleted and recreated counts its terms from the beginning. Facts of earlier
 // terms with the same numbers are not reused.
 func TestRecreatedStore(t *testing.T) {
-	f := &film{begin: time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)}
+	p := &plot{}
 	for second := range 2 {
 		for n, id := range []string{"a", "b", "c"} {
-			at := 1000*second + 12*n
-			f.shows(at, true, id, n+1, 1, "")
-			f.leads(at+1, id, uint64(n+1))
-			if n > 0 && (f.leader.Took != 2*time.Second || !f.leader.At.Equal(f.at(at))) {
-				t.Errorf("%s at %v: after %v, at %v", id, f.at(at), f.leader.Took, f.leader.At)
+			begins, term := float64(1000*second+12*n), uint64(n+1)
+			p.pushes(begins, write{by: id, term: term, seq: 1})
+			p.leads(begins+1, id, term)
+			if got := p.last(); n > 0 && (got.Took != 2*time.Second || !got.At.Equal(at(begins))) {
+				t.Errorf("%s at %v: after %v, at %v", id, begins, got.Took, got.At)
 			}
-			f.shows(at+10, true, id, n+1, 2, `,"released":true`)
+			p.pushes(begins+10, write{by: id, term: term, seq: 2, more: `,"released":true`})
 		}
-		f.shows(1000*second+500, true, "", 0, 0, "")
+		p.sees(float64(1000*second+500), driver.Entry{}, true)
 	}
 }
 
 // The same leader leads the same term again: its new process began with an empty store.
 func TestSameTermTwice(t *testing.T) {
-	f := &film{begin: time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)}
-	f.shows(0, true, "a", 1, 1, "")
-	f.leads(0, "a", 1)
-	f.shows(10, true, "a", 1, 2, `,"released":true`)
-	f.shows(20, true, "", 0, 0, "")
-	f.shows(30, true, "a", 1, 1, "")
-	f.leader = f.Hear(tenure.Event{
-		Time: f.at(31), Kind: tenure.EventLeader, Leader: tenure.Leader{ID: "a", Incarnation: "another", Term: 1},
-	})[0]
-	if !f.leader.At.Equal(f.at(30)) || f.leader.Before.ID != "a" || f.leader.Took != 20*time.Second {
-		t.Errorf("it leads since %v, after %v: %+v", f.leader.At, f.leader.Took, f.leader.Before)
+	p := &plot{}
+	p.pushes(0, write{by: "a", term: 1, seq: 1})
+	p.leads(0, "a", 1)
+	p.pushes(10, write{by: "a", term: 1, seq: 2, more: `,"released":true`})
+	p.sees(20, driver.Entry{}, true)
+	p.pushes(30, write{by: "a", term: 1, seq: 1})
+	p.hears(31, tenure.Event{Kind: tenure.EventLeader, Leader: tenure.Leader{ID: "a", Incarnation: "another", Term: 1}})
+	if got := p.last(); !got.At.Equal(at(30)) || got.Before.ID != "a" || got.Took != 20*time.Second {
+		t.Errorf("it leads since %v, after %v: %+v", got.At, got.Took, got.Before)
 	}
 }
