@@ -117,8 +117,6 @@ func ask(t *testing.T, on wires, address string) asked {
 
 // A stream of a leader that cannot renew continues with heartbeats while the lease is valid, and
 // not longer.
-func TestStreamEndsWithTheLease(t *testing.T) { overPipes(t, streamEndsWithTheLease) }
-
 func streamEndsWithTheLease(t *testing.T, on wires) {
 	s := open(t, on, memory.NewPolled(), nil)
 	address := serving(t, on, s)
@@ -135,8 +133,6 @@ func streamEndsWithTheLease(t *testing.T, on wires) {
 		t.Errorf("it ended after %v of a lease of %v", took, r.Lease)
 	}
 }
-
-func TestStreamsAreBounded(t *testing.T) { overPipes(t, streamsAreBounded) }
 
 func streamsAreBounded(t *testing.T, on wires) {
 	s := open(t, on, memory.NewPolled(), func(c *Config) { c.MaxStreams = 2 })
@@ -156,10 +152,6 @@ func streamsAreBounded(t *testing.T, on wires) {
 }
 
 // The user's own server has limits that are meant for requests. A stream outlives them.
-func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
-	overPipes(t, streamOutlivesTheServersTimeouts)
-}
-
 func streamOutlivesTheServersTimeouts(t *testing.T, on wires) {
 	const limit = time.Second // long enough for a request
 	s := open(t, on, memory.NewPolled(), nil)
@@ -436,9 +428,7 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreBounded: idle connections once had no limit at all.
-func TestConnectionsAreBounded(t *testing.T) { overPipes(t, connectionsAreBounded) }
-
+// Idle connections once had no limit at all.
 func connectionsAreBounded(t *testing.T, on wires) {
 	said := make(reports, 1000)
 	s := open(t, on, memory.NewPolled(), func(c *Config) { c.MaxConnections, c.OnError = 8, said.note })

@@ -272,10 +272,8 @@ func (a answer) isReported(t *testing.T, on wires) {
 	}
 }
 
-// TestSilenceEndsAStream: if a leader was there and is silent for a whole lease, the follower dials
+// If a leader was there and is silent for a whole lease, the follower dials
 // again.
-func TestSilenceEndsAStream(t *testing.T) { overPipes(t, silenceEndsAStream) }
-
 func silenceEndsAStream(t *testing.T, on wires) {
 	const lease = 1500 * time.Millisecond
 	i := newImpostor(t)
@@ -344,10 +342,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSlowFollower: a follower that does not read is cut off, and the leader's writes never wait
+// A follower that does not read is cut off, and the leader's writes never wait
 // for it.
-func TestSlowFollower(t *testing.T) { overPipes(t, slowFollower) }
-
 func slowFollower(t *testing.T, on wires) {
 	leader := open(t, on, memory.NewPolled(), func(c *Config) { c.Timeout = 2 * time.Second })
 	server := on.server(t, leader.Handler()) // without its own limits
