@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -42,7 +41,7 @@ func watch(t *testing.T, f faults.Store, see func(driver.Entry)) (stop func()) {
 }
 
 func TestFaultsOfPushes(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		script []faults.Fault
 		want   string
@@ -55,31 +54,24 @@ func TestFaultsOfPushes(t *testing.T) {
 		{"reorder two", []faults.Fault{faults.Reorder, faults.Reorder}, "1 3 2 4"},
 		{"reorder past a drop", []faults.Fault{faults.Reorder, faults.Drop}, "3 1 4"},
 		{"reorder the last", []faults.Fault{faults.None, faults.None, faults.None, faults.Reorder}, "1 2 3"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				inner := memory.New()
-				f := faults.New(inner, 1, fixed)
-				var h pushed
-				defer watch(t, f, h.see)()
-				f.Next(faults.Push, tt.script...)
-				for _, value := range []string{"1", "2", "3", "4"} {
-					inner.Put(key, []byte(value))
-				}
-				f.Wait()
-				if got := h.text(); got != tt.want {
-					t.Errorf("received %q, want %q", got, tt.want)
-				}
-			})
+	} {
+		inBubble(t, tt.name, fixed, func(t *testing.T, inner *memory.Store, f faults.Store) {
+			var h pushed
+			defer watch(t, f, h.see)()
+			f.Next(faults.Push, tt.script...)
+			for _, value := range []string{"1", "2", "3", "4"} {
+				inner.Put(key, []byte(value))
+			}
+			f.Wait()
+			if got := h.text(); got != tt.want {
+				t.Errorf("received %q, want %q", got, tt.want)
+			}
 		})
 	}
 }
 
-func TestNothingIsPushedAfterStop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner := memory.New()
-		f := faults.New(inner, 1, fixed)
+func TestSilentWatches(t *testing.T) {
+	inBubble(t, "after stop", fixed, func(t *testing.T, inner *memory.Store, f faults.Store) {
 		var h pushed
 		stop := watch(t, f, h.see)
 		f.Next(faults.Push, faults.Delay, faults.Reorder)
@@ -93,12 +85,7 @@ func TestNothingIsPushedAfterStop(t *testing.T) {
 			t.Errorf("received %q", got)
 		}
 	})
-}
-
-func TestPartitionSilencesWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner := memory.New()
-		f := faults.New(inner, 1, fixed)
+	inBubble(t, "in a partition", fixed, func(t *testing.T, inner *memory.Store, f faults.Store) {
 		var h pushed
 		defer watch(t, f, h.see)()
 		f.Next(faults.Push, faults.Delay)
@@ -115,7 +102,7 @@ func TestPartitionSilencesWatches(t *testing.T) {
 }
 
 func TestSetUpOfWatchFails(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		fault faults.Fault
 		err   error
 		after time.Duration
@@ -124,26 +111,21 @@ func TestSetUpOfWatchFails(t *testing.T) {
 		{faults.Deny, driver.ErrDenied, 0},
 		{faults.HangBefore, context.DeadlineExceeded, limit},
 		{faults.DelayBefore, nil, delay},
-	}
-	for _, tt := range tests {
-		t.Run(tt.fault.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				inner := memory.New()
-				f := faults.New(inner, 1, fixed)
-				f.Next(faults.Watch, tt.fault)
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				var h pushed
-				start := time.Now()
-				_, err := driver.AbilitiesOf(f).Watcher.Watch(ctx, key, h.see)
-				if took := time.Since(start); !errors.Is(err, tt.err) || took != tt.after {
-					t.Errorf("error %v after %v, want %v after %v", err, took, tt.err, tt.after)
-				}
-				inner.Put(key, []byte("x"))
-				if received := h.text() != ""; received != (err == nil) {
-					t.Errorf("pushed: %v, with error %v", received, err)
-				}
-			})
+	} {
+		inBubble(t, tt.fault.String(), fixed, func(t *testing.T, inner *memory.Store, f faults.Store) {
+			f.Next(faults.Watch, tt.fault)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			var h pushed
+			start := time.Now()
+			_, err := driver.AbilitiesOf(f).Watcher.Watch(ctx, key, h.see)
+			if took := time.Since(start); !errors.Is(err, tt.err) || took != tt.after {
+				t.Errorf("error %v after %v, want %v after %v", err, took, tt.err, tt.after)
+			}
+			inner.Put(key, []byte("x"))
+			if received := h.text() != ""; received != (err == nil) {
+				t.Errorf("pushed: %v, with error %v", received, err)
+			}
 		})
 	}
 }
