@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -39,15 +38,11 @@ func (s shown) act(name string, body map[string]any, headers ...string) (int, st
 
 func acting(t *testing.T, store driver.Store, log *bytes.Buffer) shown {
 	t.Helper()
-	d, err := dashboard.New(dashboard.Config{
-		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing"}}}, Clock: clock.Standard{},
+	s, _ := run(t, dashboard.Config{
+		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing"}}},
 		Actions: true, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go d.Run(t.Context())
-	return shown{t, d}
+	return s
 }
 
 // acts checks the code of the answer to an action.

@@ -64,10 +64,10 @@ func TestCrashShowsItsDowntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
-		way := &cut{Store: store}
+		way := &fake{Store: store, fail: cutOff}
 		lead(t, way, "billing", "a")
 		time.Sleep(time.Minute)
-		way.cut()
+		way.off.Store(true)
 		time.Sleep(3 * lease)
 		lead(t, store, "billing", "b")
 		time.Sleep(2 * lease)
@@ -157,34 +157,11 @@ func TestReleasesBetweenTwoReadsAreNoSilence(t *testing.T) {
 	})
 }
 
-// unreliable is a store from which the dashboard can be cut off. Reads then fail, and pushes are
-// lost silently.
-type unreliable struct {
-	*memory.Store
-	off    atomic.Bool
-	failed atomic.Int64
-}
-
-func (d *unreliable) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if d.off.Load() {
-		return driver.Entry{}, fmt.Errorf("cut off: RequestID: %d", d.failed.Add(1))
-	}
-	return d.Store.Read(ctx, key)
-}
-
-func (d *unreliable) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-	return d.Store.Watch(ctx, key, func(e driver.Entry) {
-		if !d.off.Load() {
-			see(e)
-		}
-	})
-}
-
 // The leader releases its lease while the dashboard is cut off. The history has a gap there, and
 // does not show how the term ended.
 func TestUnseenChangeOfLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &unreliable{Store: memory.New()}
+		store := &fake{Store: memory.New(), fail: cutOff}
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		stop := lead(t, store.Store, "billing", "a")
 		time.Sleep(time.Minute)
@@ -213,7 +190,7 @@ func TestUnseenChangeOfLeader(t *testing.T) {
 // close to its deadline.
 func TestRenewalAfterMissedOnesIsNoSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &unreliable{Store: memory.New()}
+		store := &fake{Store: memory.New(), fail: cutOff}
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store.Store, "billing", "a")
 		for i := range 40 {
@@ -234,17 +211,16 @@ func TestRenewalAfterMissedOnesIsNoSample(t *testing.T) {
 	})
 }
 
-// unwatched is a store that can push, but not to the dashboard.
-type unwatched struct{ *memory.Store }
-
-func (unwatched) Watch(context.Context, string, func(driver.Entry)) (func(), error) {
-	return nil, errors.New("the right to subscribe is missing")
-}
-
 func TestStoreWhoseWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: unwatched{store}, Elections: []string{"billing"}, Price: 1})
+		way := failing(store, func(_ context.Context, op, _ string) error {
+			if op == "watch" {
+				return errors.New("the right to subscribe is missing")
+			}
+			return nil
+		})
+		s := show(t, dashboard.Source{Name: "store", Store: way, Elections: []string{"billing"}, Price: 1})
 		lead(t, store, "billing", "a")
 		time.Sleep(30 * time.Minute)
 		a, of := s.about("billing"), s.overview("").Sources[0]
@@ -263,7 +239,10 @@ func TestStoreWhoseWatchFails(t *testing.T) {
 // In an outage of 30 minutes each error has another number. The earlier events are still there.
 func TestTroubleDisplacesNoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &unreliable{Store: memory.New()}
+		var failed atomic.Int64
+		store := &fake{Store: memory.New(), fail: func(context.Context, string, string) error {
+			return fmt.Errorf("cut off: RequestID: %d", failed.Add(1))
+		}}
 		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store.Store, "billing", "a")
 		time.Sleep(time.Minute)
@@ -273,8 +252,8 @@ func TestTroubleDisplacesNoEvents(t *testing.T) {
 		for _, e := range s.about("billing").Events {
 			count[e.What]++
 		}
-		if count["store"] != 1 || count["trouble"] != 0 || count["elected"] != 1 || store.failed.Load() < 100 {
-			t.Errorf("after %d failures the events are %v", store.failed.Load(), count)
+		if count["store"] != 1 || count["trouble"] != 0 || count["elected"] != 1 || failed.Load() < 100 {
+			t.Errorf("after %d failures the events are %v", failed.Load(), count)
 		}
 	})
 }
@@ -288,12 +267,8 @@ func TestMinimumTimeLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base := memory.New()
-				store := &unreliable{Store: base}
-				var shown driver.Store = store
-				if c.polled {
-					shown = struct{ driver.Store }{store}
-				}
-				s := show(t, dashboard.Source{Name: "store", Store: shown, Elections: []string{"billing"}, Interval: c.interval})
+				store := &fake{Store: base, fail: cutOff, polled: c.polled}
+				s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: c.interval})
 				lead(t, base, "billing", "a")
 				time.Sleep(time.Minute)
 				for i := range 1500 {

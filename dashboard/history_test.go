@@ -1,7 +1,6 @@
 package dashboard_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -19,18 +17,9 @@ import (
 // remembering is a dashboard with a history.
 func remembering(t *testing.T, store driver.Store, file string) (s shown, stop func()) {
 	t.Helper()
-	d, err := dashboard.New(dashboard.Config{
-		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing", "other"}}}, Clock: clock.Standard{}, History: file,
+	return run(t, dashboard.Config{
+		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing", "other"}}}, History: file,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); d.Run(ctx) }()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(stop)
-	return shown{t, d}, stop
 }
 
 func TestHistorySurvivesARestart(t *testing.T) {

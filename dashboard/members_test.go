@@ -17,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/dashboard"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -44,6 +45,23 @@ func (p *processes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
+// shows returns a Dashboard that asks processes for reports of their members.
+func (p *processes) shows(t *testing.T, store driver.Store, elections, urls []string) shown {
+	return show(t, dashboard.Source{
+		Name: "store", Store: store, Elections: elections, Members: urls, MembersClient: &http.Client{Transport: p},
+	})
+}
+
+// reportOf serves the report of one election.
+func reportOf(e *tenure.Election) http.Handler {
+	return dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} })
+}
+
+var (
+	justBilling = []string{"billing"}
+	node1       = []string{"http://node-1"}
+)
+
 func TestMembersReportThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, there := memory.New(), &processes{of: map[string]http.Handler{}}
@@ -53,15 +71,13 @@ func TestMembersReportThemselves(t *testing.T) {
 		}
 		e.SetEligible(false)
 		defer e.Observe()()
-		all := func() []*tenure.Election { return []*tenure.Election{e} }
-		there.set("node-1", dashboard.Report(all))
+		there.set("node-1", reportOf(e))
 		there.set("node-2", http.NotFoundHandler())
 		there.set("node-3", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`["` + strings.Repeat("a", 2<<20) + `"]`))
 		}))
-		s := show(t, dashboard.Source{
-			Name: "store", Store: store, Elections: []string{"billing", "other"}, MembersClient: &http.Client{Transport: there},
-			Members: []string{"http://x:s3cret@node-1/member?token=s3cret#s3cret", "http://node-2/member?token=s3cret", "http://node-3/member", "http://node-4/member"},
+		s := there.shows(t, store, []string{"billing", "other"}, []string{
+			"http://x:s3cret@node-1/member?token=s3cret#s3cret", "http://node-2/member?token=s3cret", "http://node-3/member", "http://node-4/member",
 		})
 		time.Sleep(time.Minute)
 		a := s.about("billing")
@@ -96,11 +112,8 @@ func TestMemberReportsAreStreamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		there.set("node-1", dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} }))
-		s := show(t, dashboard.Source{
-			Name: "store", Store: store, Elections: []string{"billing"},
-			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
-		})
+		there.set("node-1", reportOf(e))
+		s := there.shows(t, store, justBilling, node1)
 		time.Sleep(time.Minute)
 		stream, _ := s.stream("source=store&name=billing", "")
 		time.Sleep(time.Minute)
@@ -137,10 +150,7 @@ func TestHostileMemberReportsAreBounded(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			there := &processes{of: map[string]http.Handler{}}
-			s := show(t, dashboard.Source{
-				Name: "store", Store: memory.New(), Elections: []string{"billing"},
-				Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
-			})
+			s := there.shows(t, memory.New(), justBilling, node1)
 			stream, _ := s.stream("", "")
 			time.Sleep(time.Second) // the election is shown
 			there.set("node-1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -194,10 +204,7 @@ func TestManyChangesAreOneMessage(t *testing.T) {
 			asked.Add(1)
 			_ = json.NewEncoder(w).Encode(all)
 		})}}
-		s := show(t, dashboard.Source{
-			Name: "store", Store: memory.New(), Elections: names,
-			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
-		})
+		s := there.shows(t, memory.New(), names, node1)
 		time.Sleep(time.Minute + time.Second) // between two of the reports every 10 s
 		stream, _ := s.stream("", "")
 		before := asked.Load()
@@ -234,23 +241,26 @@ func TestMemberRedirectsAreNotFollowed(t *testing.T) {
 // open.
 func TestCandidatesAnswerThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &counted{Store: memory.New()}
+		var asked atomic.Int64
+		store := failing(memory.New(), func(_ context.Context, op, _ string) error {
+			if op == "ask" {
+				asked.Add(1)
+			}
+			return nil
+		})
 		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7, Clock: clock.Standard{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		there := &processes{of: map[string]http.Handler{"node-1": dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} })}}
-		s := show(t, dashboard.Source{
-			Name: "store", Store: store, Elections: []string{"billing", "other"},
-			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
-		})
+		there := &processes{of: map[string]http.Handler{"node-1": reportOf(e)}}
+		s := there.shows(t, store, []string{"billing", "other"}, node1)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
 			ended <- e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
 		}()
 		time.Sleep(time.Hour)
-		if n := store.asked.Load(); n != 0 {
+		if n := asked.Load(); n != 0 {
 			t.Errorf("without a browser, the candidates were asked %d times", n)
 		}
 		s.about("billing")
@@ -260,9 +270,9 @@ func TestCandidatesAnswerThePage(t *testing.T) {
 			t.Errorf("the candidates are %+v, known by %+v", a.Members, a.Presence)
 		}
 		stream, _ := s.stream("source=store&name=billing", "")
-		before := store.asked.Load()
+		before := asked.Load()
 		time.Sleep(time.Minute + time.Second)
-		if n := store.asked.Load() - before; n != 6 {
+		if n := asked.Load() - before; n != 6 {
 			t.Errorf("within a minute of an open page, they were asked %d times", n)
 		}
 		if text := stream.text(); strings.Contains(text, "event: change") {
@@ -279,29 +289,15 @@ func TestCandidatesAnswerThePage(t *testing.T) {
 	})
 }
 
-// counted counts questions.
-type counted struct {
-	*memory.Store
-	asked atomic.Int64
-}
-
-func (c *counted) Candidates(ctx context.Context, key string) ([][]byte, error) {
-	c.asked.Add(1)
-	return c.Store.Candidates(ctx, key)
-}
-
 // A name stands for the processes at all of its addresses.
 func TestMembersAreFoundByName(t *testing.T) {
 	e, err := tenure.New(memory.New(), "billing", tenure.Config{ID: "a", Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := &processes{of: map[string]http.Handler{"127.0.0.1:9464": dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} })}}
+	there := &processes{of: map[string]http.Handler{"127.0.0.1:9464": reportOf(e)}}
 	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{
-			Name: "store", Store: memory.New(), Elections: []string{"billing"}, MembersClient: &http.Client{Transport: there},
-			Members: []string{"dns+http://127.0.0.1:9464/member"},
-		})
+		s := there.shows(t, memory.New(), justBilling, []string{"dns+http://127.0.0.1:9464/member"})
 		time.Sleep(time.Minute)
 		if all := s.about("billing").Members; len(all) != 1 || all[0].ID != "a" || all[0].Known != "reported" || all[0].From != "http://127.0.0.1:9464/member" {
 			t.Errorf("the members are %+v", all)
