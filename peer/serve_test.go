@@ -34,57 +34,39 @@ func get(s *Store, target string, headers ...string) *httptest.ResponseRecorder 
 	return w
 }
 
-func TestPlainAnswer(t *testing.T) {
+func TestPlainRequests(t *testing.T) {
 	s := open(t, wires{}, memory.NewPolled(), nil)
-	name := s.Incarnation()
-	if w := get(s, DefaultPath); w.Code != http.StatusNotFound {
-		t.Errorf("without a leader: %d", w.Code)
+	name, challenge := s.Incarnation(), newChallenge()
+	answers := func(code int, why, target string, headers ...string) *httptest.ResponseRecorder {
+		t.Helper()
+		w := get(s, target, headers...)
+		if w.Code != code {
+			t.Errorf("%s: %d %s, want %d", why, w.Code, w.Body, code)
+		}
+		return w
 	}
+	answers(http.StatusNotFound, "without a leader", DefaultPath)
 	v := write(t, s, testKey, held(name, 1, 1))
 	e, _ := s.Read(t.Context(), testKey)
-	challenge := newChallenge()
 	for _, path := range []string{DefaultPath, DefaultPath + "?election=" + testKey, "/elsewhere"} {
-		w := get(s, path, challengeHeader, text.EncodeToString(challenge))
-		if w.Code != 200 || !bytes.Equal(w.Body.Bytes(), e.Value) || w.Header().Get("ETag") != `"`+string(v)+`"` ||
+		w := answers(http.StatusOK, path, path, challengeHeader, text.EncodeToString(challenge))
+		if !bytes.Equal(w.Body.Bytes(), e.Value) || w.Header().Get("ETag") != `"`+string(v)+`"` ||
 			w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %v %s", path, w.Code, w.Header(), w.Body)
+			t.Errorf("%s: %v %s", path, w.Header(), w.Body)
 		}
 		said := statement{challenge: challenge, key: testKey, version: v, value: e.Value}
 		if err := said.check(name, w.Header().Get(proofHeader)); err != nil {
 			t.Error(err)
 		}
 	}
-	if w := get(s, DefaultPath); w.Code != 200 || w.Header().Get(proofHeader) != "" {
-		t.Errorf("without a challenge: %d %v", w.Code, w.Header())
+	if w := answers(http.StatusOK, "without a challenge", DefaultPath); w.Header().Get(proofHeader) != "" {
+		t.Errorf("without a challenge: %v", w.Header())
 	}
-	if w := get(s, DefaultPath+"?election=payments"); w.Code != http.StatusNotFound {
-		t.Errorf("another election: %d", w.Code)
-	}
-	write(t, s, "payments", held(s.Incarnation(), 1, 1))
-	if w := get(s, DefaultPath); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "?election=billing") {
-		t.Errorf("several elections: %d %s", w.Code, w.Body)
-	}
-	if w := get(s, DefaultPath+"?election=payments"); w.Code != 200 {
-		t.Errorf("one of several: %d", w.Code)
-	}
-	write(t, s, testKey, released(name, 1, 2))
-	for _, accept := range []string{"", eventStream} {
-		if w := get(s, DefaultPath+"?election=billing", "Accept", accept); w.Code != http.StatusNotFound {
-			t.Errorf("released: %d", w.Code)
-		}
-	}
-}
-
-func TestRequestsThatAreRefused(t *testing.T) {
-	s := open(t, wires{}, memory.NewPolled(), nil)
-	write(t, s, testKey, held(s.Incarnation(), 1, 1))
-	for name, header := range map[string]string{
-		"short": "AAAA", "padded": text.EncodeToString(newChallenge()) + "=", "no base64": strings.Repeat("!", 43),
+	for why, challenge := range map[string]string{
+		"short": "AAAA", "padded": text.EncodeToString(challenge) + "=", "no base64": strings.Repeat("!", 43),
 		"long": text.EncodeToString(append(newChallenge(), 0)),
 	} {
-		if w := get(s, DefaultPath, challengeHeader, header); w.Code != http.StatusBadRequest {
-			t.Errorf("challenge %s: %d", name, w.Code)
-		}
+		answers(http.StatusBadRequest, "a challenge that is "+why, DefaultPath, challengeHeader, challenge)
 	}
 	for method, code := range map[string]int{"HEAD": 200, "POST": 405, "DELETE": 405, "OPTIONS": 405} {
 		w := httptest.NewRecorder()
@@ -92,6 +74,16 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		if w.Code != code {
 			t.Errorf("%s: %d, want %d", method, w.Code, code)
 		}
+	}
+	answers(http.StatusNotFound, "another election", DefaultPath+"?election=payments")
+	write(t, s, "payments", held(s.Incarnation(), 1, 1))
+	if w := answers(http.StatusBadRequest, "several elections", DefaultPath); !strings.Contains(w.Body.String(), "?election=billing") {
+		t.Errorf("several elections: %s", w.Body)
+	}
+	answers(http.StatusOK, "one of several", DefaultPath+"?election=payments")
+	write(t, s, testKey, released(name, 1, 2))
+	for _, accept := range []string{"", eventStream} {
+		answers(http.StatusNotFound, "released", DefaultPath+"?election=billing", "Accept", accept)
 	}
 }
 
