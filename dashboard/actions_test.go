@@ -172,15 +172,3 @@ func TestResetByThePage(t *testing.T) {
 		}
 	})
 }
-
-// Without permission there are no actions.
-func TestNoActionsByDefault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
-		lead(t, store, "billing", "a")
-		time.Sleep(time.Second)
-		s.acts(http.StatusMethodNotAllowed, "hand-over", "hand-over", map[string]any{"source": "store", "name": "billing", "term": s.about("billing").Row.Term})
-		s.acts(http.StatusMethodNotAllowed, "reset", "reset", map[string]any{"source": "store", "name": "billing"})
-	})
-}

@@ -331,15 +331,20 @@ func TestElectionHistory(t *testing.T) {
 	})
 }
 
-// Only the dashboard loses the store. When it can read again, it finds the same leader.
+// The leader was there before the dashboard, so it leads for at least the time that was seen. Only
+// the dashboard loses the store. When it can read again, it finds the same leader.
 func TestLeaderDuringAnOutageOfTheDashboard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		way := &fake{Store: store, fail: cutOff, polled: true}
-		s := show(t, dashboard.Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: time.Second})
 		lead(t, store, "billing", "a")
+		time.Sleep(time.Hour)
+		s := show(t, dashboard.Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: time.Second})
 		time.Sleep(time.Minute)
 		before := s.about("billing")
+		if before.Row.Health != "ok" || !before.Row.AtLeast {
+			t.Errorf("before the outage: %+v", before.Row)
+		}
 		way.off.Store(true)
 		time.Sleep(2 * lease)
 		if a := s.about("billing"); a.Row.Health != "unknown" || a.Row.Leader != "a" || a.Row.LastKnown == nil {
@@ -407,6 +412,10 @@ func TestListedElections(t *testing.T) {
 		}
 		store.off.Store(false)
 		store.lists(shards(1000)...)
+		time.Sleep(10 * time.Second)
+		if of := s.overview("").Sources[0]; of.Elections != 1000 || time.Since(of.Listed) > 10*time.Second {
+			t.Errorf("the store soon after: %+v", of)
+		}
 		time.Sleep(2 * time.Minute)
 		o := s.overview("")
 		if of := o.Sources[0]; !of.OK || of.Elections != 1000 || of.Pushed || of.Interval != 15000 || of.PerMonth < 69 || of.PerMonth > 70 {
@@ -551,6 +560,7 @@ func TestRequests(t *testing.T) {
 		time.Sleep(time.Second)
 		for request, code := range map[string]int{
 			"GET /": 200, "GET /nothing": 404, "POST /api/overview": 405, "HEAD /api/stream": 405,
+			"POST /api/hand-over": 405, "POST /api/reset": 405, // no actions by default
 			"GET /api/overview": 200, "GET /api/overview?limit=0": 400, "GET /api/overview?offset=-1": 400,
 			"GET /api/overview?limit=x": 400, "GET /api/overview?sort=x": 400, "GET /api/overview?sort=store": 200,
 			"GET /api/overview?limit=1001": 400, "GET /api/overview?offset=100000": 200,

@@ -45,20 +45,6 @@ func TestRecordOfADeadLeaderIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// A leader that was there before the dashboard leads for at least the time that was seen.
-func TestAgeOfATermThatWasFound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		lead(t, store, "billing", "a")
-		time.Sleep(time.Hour)
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
-		time.Sleep(time.Minute)
-		if row := s.about("billing").Row; row.Health != "ok" || !row.AtLeast {
-			t.Errorf("the row: %+v", row)
-		}
-	})
-}
-
 // The bar of a leader that crashed shows when it renewed last, and the change its downtime.
 func TestCrashShowsItsDowntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -158,20 +158,6 @@ func TestOrdersAndLinks(t *testing.T) {
 	})
 }
 
-// A new election is there within 10 s.
-func TestNewElectionIsListedSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &fake{Store: memory.New(), polled: true}
-		s := show(t, dashboard.Source{Name: "store", Store: store})
-		time.Sleep(31 * time.Second)
-		store.lists("billing")
-		time.Sleep(10 * time.Second)
-		if of := s.overview("").Sources[0]; of.Elections != 1 || time.Since(of.Listed) > 10*time.Second {
-			t.Errorf("the store: %+v", of)
-		}
-	})
-}
-
 // A store that pushes is away: within 3 s one line says so, the elections keep their leaders as
 // last known, and the line goes when the store is back.
 func TestOutageOfAStoreThatPushes(t *testing.T) {
