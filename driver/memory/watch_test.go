@@ -97,18 +97,6 @@ func TestSeeMayUseTheStore(t *testing.T) {
 	}
 }
 
-func TestCallbackMayStopAnotherWatch(t *testing.T) {
-	s := New()
-	var second func()
-	calls := 0
-	defer mustWatch(t, s, "k", func(driver.Entry) { second() })()
-	second = mustWatch(t, s, "k", func(driver.Entry) { calls++ })
-	s.Put("k", []byte("x"))
-	if calls != 0 {
-		t.Error("a watch was called after another one of the same push had stopped it")
-	}
-}
-
 // A push that goes on after its last watch has stopped must not reach a watch that began later.
 func TestWatchSeesLaterChangesAlone(t *testing.T) {
 	s := New()
