@@ -68,6 +68,7 @@ var scenarios = []struct {
 	{"a stream over TLS outlives the limits of Serve", false, secureStreamOutlivesTheLimitsOfServe},
 	{"streams are bounded", true, streamsAreBounded},
 	{"connections are bounded", true, connectionsAreBounded},
+	{"a closed connection counts once", false, closedConnectionCountsOnce},
 	{"TLS", true, followOverTLS},
 	{"followers of a living leader read nothing", false, followersReadNothing},
 	{"followers know that nothing is pushed", false, followersKnowThatNothingIsPushed},

@@ -3,7 +3,6 @@ package peer
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"net"
@@ -341,83 +340,41 @@ func TestOneAddressCannotKeepOthersOut(t *testing.T) {
 	})
 }
 
-// visitors is a listener that accepts the connections that a test sends to it.
-type visitors chan net.Conn
-
-func (v visitors) Accept() (net.Conn, error) {
-	conn, ok := <-v
-	if !ok {
-		return nil, net.ErrClosed
+// The number of all connections is bounded, and one address may have half of them.
+func TestConnectionsByAddress(t *testing.T) {
+	c := &connLimiter{most: 5}
+	admits := func(from string, want bool) {
+		t.Helper()
+		if c.enter(from) != want {
+			t.Errorf("a connection from %s: want %v, with %+v", from, want, c.open)
+		}
 	}
-	return conn, nil
+	for _, want := range []bool{true, true, true, false} {
+		admits("a", want)
+	}
+	admits("b", true)
+	admits("c", true)
+	admits("d", false)
+	c.left("a")
+	admits("d", true)
+	admits("e", false)
 }
-func (v visitors) Close() error   { return nil }
-func (v visitors) Addr() net.Addr { return &net.TCPAddr{} }
 
-// visitor is a connection from an address.
-type visitor struct {
-	net.Conn
-	from string
-}
-
-func (v visitor) RemoteAddr() net.Addr {
-	a, err := net.ResolveTCPAddr("tcp", v.from)
+// A server may close a connection twice.
+func closedConnectionCountsOnce(t *testing.T, on wires) {
+	c := &connLimiter{Listener: on.free(t), most: 2}
+	for range 2 {
+		go func() { _, _ = on.dial(t.Context(), "tcp", c.Addr().String()) }()
+	}
+	first, err := c.Accept()
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	return a
-}
-
-// TestCrowd: the number of all connections is bounded, and one address may have half of them.
-func TestCrowd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		refusals := 0
-		at := make(visitors)
-		c := &connLimiter{Listener: at, most: 5, refused: func(err error) {
-			if !errors.Is(err, errTooManyConns) {
-				t.Error(err)
-			}
-			refusals++
-		}}
-		var inside []net.Conn
-		go func() {
-			for {
-				conn, err := c.Accept()
-				if err != nil {
-					return
-				}
-				inside = append(inside, conn)
-			}
-		}()
-		come := func(from string) (admitted bool) {
-			before := len(inside)
-			here, there := net.Pipe()
-			at <- visitor{there, from}
-			synctest.Wait()
-			t.Cleanup(func() { _ = here.Close() })
-			return len(inside) > before
-		}
-		for i, want := range []bool{true, true, true, false, false} {
-			if come("192.0.2.1:1") != want {
-				t.Errorf("connection %d of one address: want %v", i, want)
-			}
-		}
-		if !come("192.0.2.2:1") || !come("192.0.2.3:1") {
-			t.Error("others are kept out")
-		}
-		if come("192.0.2.4:1") {
-			t.Error("there are more than 5")
-		}
-		if refusals != 3 {
-			t.Errorf("%d refusals were reported", refusals)
-		}
-		_ = inside[0].Close()
-		_ = inside[0].Close() // counts once
-		if !come("192.0.2.4:1") || come("192.0.2.5:1") {
-			t.Error("one place was free")
-		}
-		close(at)
-	})
+	_ = first.Close()
+	_ = first.Close()
+	if _, err := c.Accept(); err != nil || c.open.all != 1 {
+		t.Errorf("%d connections are counted, %v", c.open.all, err)
+	}
 }
 
 // Idle connections once had no limit at all.

@@ -157,39 +157,30 @@ func TestThreats(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			overPipes(t, func(t *testing.T, on wires) {
-				if believed := threaten(t, on, tt.report, tt.bad); believed != "" {
-					t.Errorf("believed: %s: %s", believed, tt.why)
+				i := newImpostor(t)
+				i.answer = func(w http.ResponseWriter, c []byte) {
+					_, _ = w.Write(i.event(c, 1, held(i.name, 1, 1), nil))
+					if text := tt.bad(i, c); text != nil {
+						_, _ = w.Write(text)
+						// The events after the bad one would be sound.
+						_, _ = w.Write(i.event(c, 3, released(i.name, 1, 60), nil))
+					}
+				}
+				received, said := i.follow(t, on, nil)
+				received.await(t, "7")
+				said.until(t, tt.report)
+				for len(received.entries) > 0 {
+					e := <-received.entries
+					if e.Absent() {
+						continue // a stream has ended, which causes one read
+					}
+					if r, err := record.Decode(e.Value); err != nil || r.Incarnation != i.name || r.Term != 1 || r.Seq > 2 {
+						t.Errorf("believed: %s: %s", e.Value, tt.why)
+					}
 				}
 			})
 		})
 	}
-}
-
-// threaten follows an impostor that sends a sound event and then a bad one. It returns the part of
-// the bad one that was believed.
-func threaten(t *testing.T, on wires, report string, bad func(*impostor, []byte) []byte) string {
-	i := newImpostor(t)
-	i.answer = func(w http.ResponseWriter, c []byte) {
-		_, _ = w.Write(i.event(c, 1, held(i.name, 1, 1), nil))
-		if text := bad(i, c); text != nil {
-			_, _ = w.Write(text)
-			// The events after the bad one would be sound.
-			_, _ = w.Write(i.event(c, 3, released(i.name, 1, 60), nil))
-		}
-	}
-	received, said := i.follow(t, on, nil)
-	received.await(t, "7")
-	said.until(t, report)
-	for len(received.entries) > 0 {
-		e := <-received.entries
-		if e.Absent() {
-			continue // a stream has ended, which causes one read
-		}
-		if r, err := record.Decode(e.Value); err != nil || r.Incarnation != i.name || r.Term != 1 || r.Seq > 2 {
-			return string(e.Value)
-		}
-	}
-	return ""
 }
 
 // TestAnswers: any other answer at the address causes a report, and the follower tries again.
