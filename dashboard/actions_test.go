@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -38,8 +37,8 @@ func (s shown) act(name string, body map[string]any, headers ...string) (int, st
 
 func acting(t *testing.T, store driver.Store, log *bytes.Buffer) shown {
 	t.Helper()
-	s, _ := run(t, dashboard.Config{
-		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing"}}},
+	s, _ := run(t, Config{
+		Sources: []Source{{Name: "store", Store: store, Elections: []string{"billing"}}},
 		Actions: true, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	return s

@@ -1,13 +1,17 @@
-package dashboard_test
+package dashboard
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,24 +22,21 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-const lease = 15 * time.Second
-
 // shown is a Dashboard in virtual time, over one store.
 type shown struct {
 	*testing.T
-	*dashboard.Dashboard
+	*Dashboard
 }
 
 // run runs a Dashboard until stop, or until the test ends.
-func run(t *testing.T, cfg dashboard.Config) (s shown, stop func()) {
+func run(t *testing.T, cfg Config) (s shown, stop func()) {
 	t.Helper()
 	cfg.Clock = clock.Standard{}
-	d, err := dashboard.New(cfg)
+	d, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +48,9 @@ func run(t *testing.T, cfg dashboard.Config) (s shown, stop func()) {
 	return shown{t, d}, stop
 }
 
-func show(t *testing.T, sources ...dashboard.Source) shown {
+func show(t *testing.T, sources ...Source) shown {
 	t.Helper()
-	s, _ := run(t, dashboard.Config{Sources: sources, Version: "v1"})
+	s, _ := run(t, Config{Sources: sources, Version: "v1"})
 	return s
 }
 
@@ -75,86 +76,13 @@ func (s shown) get(path string, into any) {
 	}
 }
 
-type line struct {
-	Source, Name, Health, Problem, Leader, Address string
-	Alarm, Unconfirmed                             bool
-	LastKnown                                      *time.Time `json:"last_known"`
-	AtLeast                                        bool       `json:"at_least"`
-	Term                                           uint64
-	Changes                                        int
-	Least                                          *float64 `json:"least_left"`
-}
-
-type overview struct {
-	Problem   string
-	Links     struct{ Log, Runbook string }
-	Counts    map[string]int
-	Matching  int
-	Elections []line
-	Sources   []struct {
-		Name, Problem, Detail string
-		OK, Pushed            bool
-		Away                  *time.Time
-		Listed                time.Time
-		Elections             int
-		Silent                []string
-		Interval              int     `json:"interval_ms"`
-		PerMonth              float64 `json:"cost_per_month"`
-	}
-}
-
-type about struct {
-	Row    line
-	Pushed bool
-	Left   *struct {
-		Least int `json:"least_ms"`
-		Most  int `json:"most_ms"`
-	}
-	Record struct {
-		Kind, Text, Digest string
-		Request            *struct {
-			To, By string
-			Offer  bool
-		}
-	}
-	Terms []struct {
-		Leader, Ended string
-		Term          uint64
-		From          time.Time
-		To            *time.Time
-		Took          *float64 `json:"took_ms"`
-		Least         *float64 `json:"least_ms"`
-		Down          float64  `json:"down_ms"`
-		Renewed       *time.Time
-		Tardy, Asked  bool
-		TookAtLeast   bool `json:"took_at_least"`
-	}
-	Outages []struct {
-		Reason, Detail string
-		From           time.Time
-		To             *time.Time
-	}
-	Unseen   []struct{ From, To time.Time }
-	Renewals []struct{ Left float64 }
-	Members  []struct {
-		ID, State, Problem, From, Known string
-		Eligible                        bool
-		Priority                        int
-		At                              time.Time
-		LastContact                     time.Time `json:"last_contact"`
-		NoReport                        string    `json:"no_report"`
-	}
-	Presence struct{ Asked, Reports bool }
-	Events   []struct{ What, Leader, Text, Detail string }
-}
-
 func (s shown) overview(query string) (o overview) {
 	s.Helper()
 	s.get("/api/overview?q="+query, &o)
 	return o
 }
 
-func (s shown) about(name string) (a about) {
+func (s shown) about(name string) (a detail) {
 	s.Helper()
 	s.get("/api/election?source=store&name="+url.QueryEscape(name), &a)
 	return a
@@ -283,7 +211,7 @@ func (f *fake) Candidates(ctx context.Context, key string) ([][]byte, error) {
 func TestElectionHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		time.Sleep(time.Second)
 		if a := s.about("billing"); a.Row.Health != "vacant" || a.Record.Kind != "absent" || a.Left != nil || len(a.Terms) != 0 {
 			t.Errorf("before the first: %+v", a)
@@ -339,7 +267,7 @@ func TestLeaderDuringAnOutageOfTheDashboard(t *testing.T) {
 		way := &fake{Store: store, fail: cutOff, polled: true}
 		lead(t, store, "billing", "a")
 		time.Sleep(time.Hour)
-		s := show(t, dashboard.Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: time.Second})
+		s := show(t, Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: time.Second})
 		time.Sleep(time.Minute)
 		before := s.about("billing")
 		if before.Row.Health != "ok" || !before.Row.AtLeast {
@@ -362,7 +290,7 @@ func TestWorstElectionsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		names := []string{"calm", "alarm", "empty", "flapping"}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: names})
+		s := show(t, Source{Name: "store", Store: store, Elections: names})
 		lead(t, store, "calm", "a<script>")
 		time.Sleep(time.Minute)
 		for i := range 7 {
@@ -376,7 +304,7 @@ func TestWorstElectionsComeFirst(t *testing.T) {
 		o := s.overview("")
 		var got []string
 		for _, e := range o.Elections {
-			got = append(got, e.Name+" "+e.Health)
+			got = append(got, e.Name+" "+string(e.Health))
 		}
 		if text := strings.Join(got, ", "); text != "alarm vacant, empty vacant, flapping flapping, calm ok" {
 			t.Errorf("the order is %s", text)
@@ -405,7 +333,7 @@ func TestListedElections(t *testing.T) {
 			return nil
 		})
 		store.polled = true
-		s := show(t, dashboard.Source{Name: "store", Store: store, Price: 0.0004, Interval: 15 * time.Second})
+		s := show(t, Source{Name: "store", Store: store, Price: 0.0004, Interval: 15 * time.Second})
 		time.Sleep(time.Second)
 		if o := s.overview(""); o.Sources[0].OK || !strings.Contains(o.Sources[0].Problem, "right to list") {
 			t.Errorf("without the right: %+v", o.Sources)
@@ -466,7 +394,7 @@ func (s shown) stream(query, lastID string) (r *recorder, stop func()) {
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing", "other"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing", "other"}})
 		time.Sleep(time.Second)
 		all, stopAll := s.stream("", "")
 		one, _ := s.stream("source=store&name=billing", "")
@@ -511,7 +439,7 @@ func TestStreams(t *testing.T) {
 func TestSlowStreamIsNotifiedOfMissedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		slow := &stuck{recorder: recorder{ResponseRecorder: httptest.NewRecorder()}, on: make(chan struct{})}
 		go s.ServeHTTP(slow, httptest.NewRequest(http.MethodGet, "/api/stream", nil).WithContext(t.Context()))
 		synctest.Wait()
@@ -541,7 +469,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 
 func TestTooManyStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
 		for range 256 {
 			s.stream("", "")
 		}
@@ -556,7 +484,7 @@ func TestTooManyStreams(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"x"}})
+		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"x"}})
 		time.Sleep(time.Second)
 		for request, code := range map[string]int{
 			"GET /": 200, "GET /nothing": 404, "POST /api/overview": 405, "HEAD /api/stream": 405,
@@ -580,11 +508,37 @@ func TestRequests(t *testing.T) {
 	})
 }
 
+// The other tests read the answers with their own types. The page must have the same names.
+func TestPageReadsTheNamesOfAnswers(t *testing.T) {
+	var page strings.Builder
+	err := fs.WalkDir(files, "page", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".js" {
+			text, _ := files.ReadFile(path)
+			page.Write(text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []any{
+		overview{}, links{}, sourceRow{}, row{}, key{}, detail{}, timeLeft{}, recordRow{}, term{}, gap{}, outage{}, trouble{}, renewal{},
+		event{}, memberRow{}, presenceRow{},
+	} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(page.String()) {
+				t.Errorf("no script has %q of %T", name, of)
+			}
+		}
+	}
+}
+
 // A store that cannot be reached at first is shown with the reason.
 func TestStoreUnreachableAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there := make(chan struct{})
-		s := show(t, dashboard.Source{Name: "store", Elections: []string{"billing"}, Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
+		s := show(t, Source{Name: "store", Elections: []string{"billing"}, Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
 			waiting(fmt.Errorf("connection refused"))
 			select {
 			case <-there:
@@ -606,29 +560,29 @@ func TestStoreUnreachableAtFirst(t *testing.T) {
 }
 
 func TestWrongConfigs(t *testing.T) {
-	source := func(change func(*dashboard.Source)) dashboard.Config {
-		s := dashboard.Source{Name: "a", Store: memory.New(), Elections: []string{"x"}}
+	source := func(change func(*Source)) Config {
+		s := Source{Name: "a", Store: memory.New(), Elections: []string{"x"}}
 		change(&s)
-		return dashboard.Config{Sources: []dashboard.Source{s}}
+		return Config{Sources: []Source{s}}
 	}
-	twice, script := source(func(*dashboard.Source) {}), source(func(*dashboard.Source) {})
+	twice, script := source(func(*Source) {}), source(func(*Source) {})
 	twice.Sources = append(twice.Sources, twice.Sources[0])
 	script.LogURL = "javascript:alert(1)"
-	for want, cfg := range map[string]dashboard.Config{
+	for want, cfg := range map[string]Config{
 		"there is no source":    {},
-		"has no name":           source(func(s *dashboard.Source) { s.Name = "" }),
+		"has no name":           source(func(s *Source) { s.Name = "" }),
 		"two sources":           twice,
-		"has no store":          source(func(s *dashboard.Source) { s.Store = nil }),
-		"must be from 1s to 1h": source(func(s *dashboard.Source) { s.Interval = time.Millisecond }),
+		"has no store":          source(func(s *Source) { s.Store = nil }),
+		"must be from 1s to 1h": source(func(s *Source) { s.Interval = time.Millisecond }),
 		"no http or https URL":  script,
-		`"file:///etc/passwd", which is no http`: source(func(s *dashboard.Source) {
+		`"file:///etc/passwd", which is no http`: source(func(s *Source) {
 			s.Members = []string{"file:///etc/passwd"}
 		}),
-		`"ftp://host/member", which is no http`: source(func(s *dashboard.Source) {
+		`"ftp://host/member", which is no http`: source(func(s *Source) {
 			s.Members = []string{"ftp://me:secret@host/member?token=secret"}
 		}),
 	} {
-		if _, err := dashboard.New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -639,7 +593,7 @@ func TestWrongConfigs(t *testing.T) {
 func BenchmarkOverview(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint("elections=", n), func(b *testing.B) {
-			d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: shards(n)}}})
+			d, err := New(Config{Sources: []Source{{Name: "store", Store: memory.New(), Elections: shards(n)}}})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -27,7 +26,7 @@ func TestRecordOfADeadLeaderIsNotConfirmed(t *testing.T) {
 		store := memory.NewPolled()
 		written := time.Now().Add(-23 * time.Minute).Format(time.RFC3339Nano)
 		store.Put("billing", fmt.Appendf(nil, `{"leaderID":"w1","incarnation":"i","term":7,"seq":9,"leaseMillis":15000,"nonce":"n","lastUpdated":%q}`, written))
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		time.Sleep(time.Second)
 		const want = "not confirmed: last written 23 min ago, by its writer's clock"
 		if a := s.about("billing"); a.Row.Health != "unknown" || !a.Row.Unconfirmed || a.Row.Problem != want || len(a.Terms) != 0 {
@@ -49,7 +48,7 @@ func TestRecordOfADeadLeaderIsNotConfirmed(t *testing.T) {
 func TestCrashShowsItsDowntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		way := &fake{Store: store, fail: cutOff}
 		lead(t, way, "billing", "a")
 		time.Sleep(time.Minute)
@@ -69,7 +68,7 @@ func TestCrashShowsItsDowntime(t *testing.T) {
 func TestMovesThatWereAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		for _, id := range []string{"a", "b"} {
 			lead(t, store, "billing", id)
 			time.Sleep(2 * lease)
@@ -100,7 +99,7 @@ func TestMovesThatWereAskedFor(t *testing.T) {
 func TestFirstStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: time.Second})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: time.Second})
 		time.Sleep(time.Minute) // there is no record yet
 		store.Put("billing", []byte(`{"leaderID":"","term":0,"seq":1,"leaseMillis":15000,"nonce":"v"}`))
 		time.Sleep(5 * time.Second)
@@ -124,7 +123,7 @@ func TestFirstStart(t *testing.T) {
 func TestReleasesBetweenTwoReadsAreNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: 7 * time.Second})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: 7 * time.Second})
 		stop := lead(t, store, "billing", "first")
 		for i := range 40 {
 			next := lead(t, store, "billing", fmt.Sprint("m", i))
@@ -148,7 +147,7 @@ func TestReleasesBetweenTwoReadsAreNoSilence(t *testing.T) {
 func TestUnseenChangeOfLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{Store: memory.New(), fail: cutOff}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		stop := lead(t, store.Store, "billing", "a")
 		time.Sleep(time.Minute)
 		lead(t, store.Store, "billing", "b")
@@ -177,7 +176,7 @@ func TestUnseenChangeOfLeader(t *testing.T) {
 func TestRenewalAfterMissedOnesIsNoSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{Store: memory.New(), fail: cutOff}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store.Store, "billing", "a")
 		for i := range 40 {
 			store.off.Store(true)
@@ -206,7 +205,7 @@ func TestStoreWhoseWatchFails(t *testing.T) {
 			}
 			return nil
 		})
-		s := show(t, dashboard.Source{Name: "store", Store: way, Elections: []string{"billing"}, Price: 1})
+		s := show(t, Source{Name: "store", Store: way, Elections: []string{"billing"}, Price: 1})
 		lead(t, store, "billing", "a")
 		time.Sleep(30 * time.Minute)
 		a, of := s.about("billing"), s.overview("").Sources[0]
@@ -229,7 +228,7 @@ func TestTroubleDisplacesNoEvents(t *testing.T) {
 		store := &fake{Store: memory.New(), fail: func(context.Context, string, string) error {
 			return fmt.Errorf("cut off: RequestID: %d", failed.Add(1))
 		}}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store.Store, "billing", "a")
 		time.Sleep(time.Minute)
 		store.off.Store(true)
@@ -254,7 +253,7 @@ func TestMinimumTimeLeft(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base := memory.New()
 				store := &fake{Store: base, fail: cutOff, polled: c.polled}
-				s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: c.interval})
+				s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: c.interval})
 				lead(t, base, "billing", "a")
 				time.Sleep(time.Minute)
 				for i := range 1500 {
@@ -289,7 +288,7 @@ func TestTermsOfARecreatedStore(t *testing.T) {
 		stop()
 		again, _ := remembering(t, store, file)
 		time.Sleep(time.Second)
-		for _, a := range []about{s.about("billing"), again.about("billing")} {
+		for _, a := range []detail{s.about("billing"), again.about("billing")} {
 			if len(a.Terms) != 3 {
 				t.Fatalf("the terms are %+v", a.Terms)
 			}

@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"os"
@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -17,8 +16,8 @@ import (
 // remembering is a dashboard with a history.
 func remembering(t *testing.T, store driver.Store, file string) (s shown, stop func()) {
 	t.Helper()
-	return run(t, dashboard.Config{
-		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing", "other"}}}, History: file,
+	return run(t, Config{
+		Sources: []Source{{Name: "store", Store: store, Elections: []string{"billing", "other"}}}, History: file,
 	})
 }
 
@@ -149,7 +148,7 @@ func TestUnusableHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	try := func(file string) error {
-		_, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New()}}, History: file})
+		_, err := New(Config{Sources: []Source{{Name: "store", Store: memory.New()}}, History: file})
 		return err
 	}
 	for range 2 {

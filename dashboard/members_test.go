@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -50,14 +49,14 @@ func (p *processes) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // shows returns a Dashboard that asks processes for reports of their members.
 func (p *processes) shows(t *testing.T, store driver.Store, elections, urls []string) shown {
-	return show(t, dashboard.Source{
+	return show(t, Source{
 		Name: "store", Store: store, Elections: elections, Members: urls, MembersClient: &http.Client{Transport: p},
 	})
 }
 
 // reportOf serves the report of one election.
 func reportOf(e *tenure.Election) http.Handler {
-	return dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} })
+	return Report(func() []*tenure.Election { return []*tenure.Election{e} })
 }
 
 var (
@@ -88,7 +87,7 @@ func TestMembersReportThemselves(t *testing.T) {
 			t.Fatalf("the members are %+v", a.Members)
 		}
 		m := a.Members[0]
-		if m.ID != "a" || m.State != "idle" || m.Eligible || m.Priority != 7 || m.Problem != "" || m.From != "http://node-1/member" || m.NoReport != "" ||
+		if m.ID != "a" || m.State != "idle" || m.Eligible || m.Priority != 7 || m.Problem != "" || m.From != "http://node-1/member" || m.Since != "" ||
 			time.Since(m.At) > 10*time.Second || m.LastContact.IsZero() {
 			t.Errorf("it reports %+v", m)
 		}
@@ -101,7 +100,7 @@ func TestMembersReportThemselves(t *testing.T) {
 		at := m.At
 		there.set("node-1", nil)
 		time.Sleep(time.Minute)
-		if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].NoReport != "connection refused" || a.Members[0].At.Sub(at) > 10*time.Second {
+		if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].Since != "connection refused" || a.Members[0].At.Sub(at) > 10*time.Second {
 			t.Errorf("after it has gone: %+v", a.Members)
 		}
 	})
@@ -209,7 +208,7 @@ func TestMemberRedirectsAreNotFollowed(t *testing.T) {
 			"node-1":    http.RedirectHandler("http://elsewhere/", http.StatusFound),
 			"elsewhere": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }),
 		}}
-		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}, Members: []string{"http://node-1/member"}})
+		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}, Members: []string{"http://node-1/member"}})
 		time.Sleep(time.Minute + time.Second) // between two requests
 		if asked.Load() {
 			t.Error("the other address was asked")

@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -25,7 +24,7 @@ func TestRightGrantedLate(t *testing.T) {
 				store := failing(memory.New(), func(context.Context, string, string) error {
 					return fmt.Errorf("call: %w", driver.ErrDenied)
 				})
-				s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+				s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 				if led {
 					lead(t, store.Store, "billing", "a")
 				}
@@ -48,14 +47,14 @@ func TestRightGrantedLate(t *testing.T) {
 func TestRunLeavesNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := failing(memory.New(), cutOff)
-		_, stop := run(t, dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: store, Elections: shards(1000)}}})
+		_, stop := run(t, Config{Sources: []Source{{Name: "store", Store: store, Elections: shards(1000)}}})
 		time.Sleep(time.Minute)
 		stop()
 		var stacks strings.Builder
 		if err := pprof.Lookup("goroutine").WriteTo(&stacks, 1); err != nil {
 			t.Fatal(err)
 		}
-		if text := stacks.String(); strings.Contains(text, "dashboard.(*election).awaitStore") {
+		if text := stacks.String(); strings.Contains(text, "(*election).awaitStore") {
 			t.Errorf("an election still waits for the store:\n%.3000s", text)
 		}
 	})
@@ -86,7 +85,7 @@ func TestDashboardLeavesConnectionsInAPool(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Minute)
-		s, stop := run(t, dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: store, Elections: shards(1000)}}})
+		s, stop := run(t, Config{Sources: []Source{{Name: "store", Store: store, Elections: shards(1000)}}})
 		time.Sleep(10 * time.Minute)
 		if n := lost.Load(); n > 0 {
 			t.Errorf("the leader lost %d terms", n)
@@ -106,7 +105,7 @@ func TestTooManyElections(t *testing.T) {
 		store := &fake{Store: memory.New(), polled: true, fail: cutOff}
 		names := shards(20_001)
 		store.lists(names...)
-		s := show(t, dashboard.Source{Name: "store", Store: store, Interval: time.Hour})
+		s := show(t, Source{Name: "store", Store: store, Interval: time.Hour})
 		time.Sleep(30 * time.Second)
 		stream, _ := s.stream("", "")
 		time.Sleep(5 * time.Minute)
@@ -131,9 +130,9 @@ func TestTooManyElections(t *testing.T) {
 func TestOrdersAndLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stores := map[string]*memory.Store{"east": memory.New(), "west": memory.New()}
-		cfg := dashboard.Config{LogURL: "https://logs.example/?q={election}", RunbookURL: "http://wiki.example/{store}"}
+		cfg := Config{LogURL: "https://logs.example/?q={election}", RunbookURL: "http://wiki.example/{store}"}
 		for _, name := range []string{"west", "east"} {
-			cfg.Sources = append(cfg.Sources, dashboard.Source{Name: name, Store: stores[name], Elections: []string{"a-" + name, "z-" + name}})
+			cfg.Sources = append(cfg.Sources, Source{Name: name, Store: stores[name], Elections: []string{"a-" + name, "z-" + name}})
 		}
 		s, _ := run(t, cfg)
 		lead(t, stores["west"], "z-west", "first")
@@ -170,7 +169,7 @@ func TestOutageOfAStoreThatPushes(t *testing.T) {
 			return fmt.Errorf("outbound buffer limit exceeded\n: %w", errors.Join(driver.ErrConnecting, ctx.Err()))
 		}}
 		names := []string{"a", "b", "c"}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: names})
+		s := show(t, Source{Name: "store", Store: store, Elections: names})
 		for _, name := range names {
 			lead(t, store.Store, name, "leader of "+name)
 		}
@@ -217,14 +216,12 @@ func TestOutageOfAStoreThatPushes(t *testing.T) {
 	})
 }
 
-const checkEvery = 2 * time.Second
-
 // A store that is read is away within one poll.
 func TestOutageOfAStoreThatIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		way := &fake{Store: store, polled: true, fail: cutOff}
-		s := show(t, dashboard.Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: 5 * time.Second})
+		s := show(t, Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: 5 * time.Second})
 		lead(t, store, "billing", "a")
 		time.Sleep(time.Minute)
 		way.off.Store(true)
@@ -251,7 +248,7 @@ func TestOneElectionThatFailsIsNoOutage(t *testing.T) {
 			return nil
 		})
 		way.polled = true
-		s := show(t, dashboard.Source{Name: "store", Store: way, Elections: []string{"billing", "secret"}})
+		s := show(t, Source{Name: "store", Store: way, Elections: []string{"billing", "secret"}})
 		lead(t, store, "billing", "a")
 		for range 100 {
 			time.Sleep(1700 * time.Millisecond)
@@ -268,7 +265,7 @@ func TestOneElectionThatFailsIsNoOutage(t *testing.T) {
 	})
 }
 
-// An outage is known after a restart of the dashboard.
+// An outage is known after a restart of the
 func TestHistoryKeepsOutages(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
 	synctest.Test(t, func(t *testing.T) {

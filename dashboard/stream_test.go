@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"bufio"
@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/pipenet"
 )
@@ -38,7 +37,7 @@ func served(t *testing.T, h http.Handler) *httptest.Server {
 // In HTTP/2 a write deadline also resets a stream that writes nothing.
 func TestQuietStreamOverTLSStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
 		server := served(t, s)
 		answer, err := server.Client().Get(server.URL + "/api/stream")
 		if err != nil {
@@ -63,8 +62,8 @@ func TestQuietStreamOverTLSStaysOpen(t *testing.T) {
 // Shutdown waits for streams, so they must end with Run. Afterwards the view is out of date.
 func TestStreamsAndActionsEndWithRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, end := run(t, dashboard.Config{
-			Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: []string{"billing"}}}, Actions: true,
+		s, end := run(t, Config{
+			Sources: []Source{{Name: "store", Store: memory.New(), Elections: []string{"billing"}}}, Actions: true,
 		})
 		server := served(t, s)
 		server.Client().Timeout = 2 * time.Hour
