@@ -203,6 +203,7 @@ func TestConfig(t *testing.T) {
 		{"pattern", "Path is", memory.NewPolled(), func(c *Config) { c.Path = "/{x}" }},
 		{"timeout", "Timeout is", memory.NewPolled(), func(c *Config) { c.Timeout = -1 }},
 		{"retry", "Retry is", memory.NewPolled(), func(c *Config) { c.Retry = -1 }},
+		{"margin", "Margin is", memory.NewPolled(), func(c *Config) { c.Margin = -1 }},
 		{"streams", "MaxStreams is", memory.NewPolled(), func(c *Config) { c.MaxStreams = -1 }},
 		{"streams of an address", "MaxStreamsPerAddress is", memory.NewPolled(), func(c *Config) { c.MaxStreamsPerAddress = -1 }},
 		{"connections", "MaxConnections is", memory.NewPolled(), func(c *Config) { c.MaxConnections = -1 }},
