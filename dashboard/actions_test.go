@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -39,15 +37,11 @@ func (s shown) act(name string, body map[string]any, headers ...string) (int, st
 
 func acting(t *testing.T, store driver.Store, log *bytes.Buffer) shown {
 	t.Helper()
-	d, err := dashboard.New(dashboard.Config{
-		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing"}}}, Clock: clock.Standard{},
+	s, _ := run(t, Config{
+		Sources: []Source{{Name: "store", Store: store, Elections: []string{"billing"}}},
 		Actions: true, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go d.Run(t.Context())
-	return shown{t, d}
+	return s
 }
 
 // acts checks the code of the answer to an action.
@@ -175,17 +169,5 @@ func TestResetByThePage(t *testing.T) {
 		if a := s.about("billing"); a.Row.Leader != "a" || a.Row.Health != "ok" {
 			t.Errorf("after the reset: %+v", a.Row)
 		}
-	})
-}
-
-// Without permission there are no actions.
-func TestNoActionsByDefault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
-		lead(t, store, "billing", "a")
-		time.Sleep(time.Second)
-		s.acts(http.StatusMethodNotAllowed, "hand-over", "hand-over", map[string]any{"source": "store", "name": "billing", "term": s.about("billing").Row.Term})
-		s.acts(http.StatusMethodNotAllowed, "reset", "reset", map[string]any{"source": "store", "name": "billing"})
 	})
 }

@@ -199,7 +199,8 @@ func New(cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		version: cfg.Version, actionsAllowed: cfg.Actions, links: links{cfg.LogURL, cfg.RunbookURL},
-		log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub(), ended: make(chan struct{}),
+		log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), hub: newHub(), history: &history{},
+		ended: make(chan struct{}),
 	}
 	if cfg.History != "" {
 		var err error

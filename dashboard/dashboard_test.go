@@ -1,41 +1,57 @@
-package dashboard_test
+package dashboard
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-const lease = 15 * time.Second
-
 // shown is a Dashboard in virtual time, over one store.
 type shown struct {
 	*testing.T
-	*dashboard.Dashboard
+	*Dashboard
 }
 
-func show(t *testing.T, sources ...dashboard.Source) shown {
+// run runs a Dashboard until stop, or until the test ends.
+func run(t *testing.T, cfg Config) (s shown, stop func()) {
 	t.Helper()
-	d, err := dashboard.New(dashboard.Config{Sources: sources, Clock: clock.Standard{}, Version: "v1"})
+	cfg.Clock = clock.Standard{}
+	d, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	go d.Run(t.Context())
-	return shown{t, d}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); d.Run(ctx) }()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return shown{t, d}, stop
+}
+
+func show(t *testing.T, sources ...Source) shown {
+	t.Helper()
+	s, _ := run(t, Config{Sources: sources, Version: "v1"})
+	return s
 }
 
 // shards returns the names of n elections, in order.
@@ -60,95 +76,26 @@ func (s shown) get(path string, into any) {
 	}
 }
 
-type line struct {
-	Source, Name, Health, Problem, Leader, Address string
-	Alarm, Unconfirmed                             bool
-	LastKnown                                      *time.Time `json:"last_known"`
-	AtLeast                                        bool       `json:"at_least"`
-	Term                                           uint64
-	Changes                                        int
-	Least                                          *float64 `json:"least_left"`
-}
-
-type overview struct {
-	Problem   string
-	Links     struct{ Log, Runbook string }
-	Counts    map[string]int
-	Matching  int
-	Elections []line
-	Sources   []struct {
-		Name, Problem, Detail string
-		OK, Pushed            bool
-		Away                  *time.Time
-		Listed                time.Time
-		Elections             int
-		Silent                []string
-		Interval              int     `json:"interval_ms"`
-		PerMonth              float64 `json:"cost_per_month"`
-	}
-}
-
-type about struct {
-	Row    line
-	Pushed bool
-	Left   *struct {
-		Least int `json:"least_ms"`
-		Most  int `json:"most_ms"`
-	}
-	Record struct {
-		Kind, Text, Digest string
-		Request            *struct {
-			To, By string
-			Offer  bool
-		}
-	}
-	Terms []struct {
-		Leader, Ended string
-		Term          uint64
-		From          time.Time
-		To            *time.Time
-		Took          *float64 `json:"took_ms"`
-		Least         *float64 `json:"least_ms"`
-		Down          float64  `json:"down_ms"`
-		Renewed       *time.Time
-		Tardy, Asked  bool
-		TookAtLeast   bool `json:"took_at_least"`
-	}
-	Outages []struct {
-		Reason, Detail string
-		From           time.Time
-		To             *time.Time
-	}
-	Unseen   []struct{ From, To time.Time }
-	Renewals []struct{ Left float64 }
-	Members  []struct {
-		ID, State, Problem, From, Known string
-		Eligible                        bool
-		Priority                        int
-		At                              time.Time
-		LastContact                     time.Time `json:"last_contact"`
-		NoReport                        string    `json:"no_report"`
-	}
-	Presence struct{ Asked, Reports bool }
-	Events   []struct{ What, Leader, Text, Detail string }
-}
-
 func (s shown) overview(query string) (o overview) {
 	s.Helper()
 	s.get("/api/overview?q="+query, &o)
 	return o
 }
 
-func (s shown) about(name string) (a about) {
+func (s shown) about(name string) (a detail) {
 	s.Helper()
 	s.get("/api/election?source=store&name="+url.QueryEscape(name), &a)
 	return a
 }
 
 // lead campaigns until stopped. The stop releases the lease unless the store is cut off first.
-func lead(t *testing.T, store driver.Store, name, id string) (stop func()) {
+func lead(t *testing.T, store driver.Store, name, id string, changes ...func(*tenure.Config)) (stop func()) {
 	t.Helper()
-	e, err := tenure.New(store, name, tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}})
+	cfg := tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	e, err := tenure.New(store, name, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,54 +110,113 @@ func lead(t *testing.T, store driver.Store, name, id string) (stop func()) {
 	return stop
 }
 
-// cut is a store that can be cut off.
-type cut struct {
+// fake is a way to a store. While it is off, each call and push passes by fail, and is lost if that
+// returns an error. An op is read, write, watch, push, list or ask.
+type fake struct {
 	*memory.Store
-	mu  sync.Mutex
-	off bool
+	off    atomic.Bool
+	fail   func(ctx context.Context, op, key string) error
+	polled bool // it pushes nothing
+
+	mu    sync.Mutex
+	names []string // Keys lists these if there are any
+	sees  []func(driver.Entry)
 }
 
-func (c *cut) cut() { c.set(true) }
-
-func (c *cut) set(off bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.off = off
+// failing returns a way to a store that is off.
+func failing(store *memory.Store, fail func(ctx context.Context, op, key string) error) *fake {
+	f := &fake{Store: store, fail: fail}
+	f.off.Store(true)
+	return f
 }
 
-func (c *cut) fails() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.off {
-		return fmt.Errorf("cut off")
+// cutOff is a fail.
+func cutOff(context.Context, string, string) error { return errors.New("cut off") }
+
+func (f *fake) check(ctx context.Context, op, key string) error {
+	if f.off.Load() {
+		return f.fail(ctx, op, key)
 	}
 	return nil
 }
 
-func (c *cut) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if err := c.fails(); err != nil {
-		return driver.Entry{}, err
+func (f *fake) Abilities() driver.Abilities {
+	a := driver.AbilitiesOf(f.Store)
+	a.Lister, a.Presence = f, f
+	if a.Watcher = f; f.polled {
+		a.Watcher = nil
 	}
-	return c.Store.Read(ctx, key)
+	return a
 }
 
-func (c *cut) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	if err := c.fails(); err != nil {
+func (f *fake) Read(ctx context.Context, key string) (driver.Entry, error) {
+	if err := f.check(ctx, "read", key); err != nil {
+		return driver.Entry{}, err
+	}
+	return f.Store.Read(ctx, key)
+}
+
+func (f *fake) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if err := f.check(ctx, "write", key); err != nil {
 		return "", err
 	}
-	return c.Store.CompareAndSwap(ctx, key, prev, value)
+	return f.Store.CompareAndSwap(ctx, key, prev, value)
+}
+
+func (f *fake) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	if err := f.check(ctx, "watch", key); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.sees = append(f.sees, see)
+	f.mu.Unlock()
+	return f.Store.Watch(ctx, key, func(e driver.Entry) {
+		if f.check(context.Background(), "push", key) == nil {
+			see(e)
+		}
+	})
+}
+
+// pushes pushes an entry to all watches.
+func (f *fake) pushes(e driver.Entry) {
+	f.mu.Lock()
+	all := slices.Clone(f.sees)
+	f.mu.Unlock()
+	for _, see := range all {
+		see(e)
+	}
+}
+
+func (f *fake) Keys(ctx context.Context) ([]string, error) {
+	f.mu.Lock()
+	names := f.names
+	f.mu.Unlock()
+	return names, f.check(ctx, "list", "")
+}
+
+func (f *fake) lists(names ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names = names
+}
+
+func (f *fake) Candidates(ctx context.Context, key string) ([][]byte, error) {
+	if err := f.check(ctx, "ask", key); err != nil {
+		return nil, err
+	}
+	return f.Store.Candidates(ctx, key)
 }
 
 // A leader is cut off, and another one stops.
 func TestElectionHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		time.Sleep(time.Second)
 		if a := s.about("billing"); a.Row.Health != "vacant" || a.Record.Kind != "absent" || a.Left != nil || len(a.Terms) != 0 {
 			t.Errorf("before the first: %+v", a)
 		}
-		way := &cut{Store: store}
+		way := &fake{Store: store, fail: cutOff}
 		lead(t, way, "billing", "a")
 		time.Sleep(time.Minute)
 		a := s.about("billing")
@@ -225,7 +231,7 @@ func TestElectionHistory(t *testing.T) {
 		}
 		stopB := lead(t, store, "billing", "b")
 		time.Sleep(2*lease + time.Second) // b has seen a renew, and no renewal is in flight
-		way.cut()
+		way.off.Store(true)
 		time.Sleep(2 * lease)
 		a = s.about("billing")
 		if a.Row.Leader != "b" || len(a.Terms) != 2 || a.Row.Changes != 1 {
@@ -253,21 +259,26 @@ func TestElectionHistory(t *testing.T) {
 	})
 }
 
-// Only the dashboard loses the store. When it can read again, it finds the same leader.
+// The leader was there before the dashboard, so it leads for at least the time that was seen. Only
+// the dashboard loses the store. When it can read again, it finds the same leader.
 func TestLeaderDuringAnOutageOfTheDashboard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		way := &cut{Store: store}
-		s := show(t, dashboard.Source{Name: "store", Store: struct{ driver.Store }{way}, Elections: []string{"billing"}, Interval: time.Second})
+		way := &fake{Store: store, fail: cutOff, polled: true}
 		lead(t, store, "billing", "a")
+		time.Sleep(time.Hour)
+		s := show(t, Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: time.Second})
 		time.Sleep(time.Minute)
 		before := s.about("billing")
-		way.set(true)
+		if before.Row.Health != "ok" || !before.Row.AtLeast {
+			t.Errorf("before the outage: %+v", before.Row)
+		}
+		way.off.Store(true)
 		time.Sleep(2 * lease)
 		if a := s.about("billing"); a.Row.Health != "unknown" || a.Row.Leader != "a" || a.Row.LastKnown == nil {
 			t.Errorf("during the outage: %+v", a.Row)
 		}
-		way.set(false)
+		way.off.Store(false)
 		time.Sleep(2 * lease)
 		if a := s.about("billing"); a.Row.Health != "ok" || a.Row.Leader != "a" || len(a.Terms) != 1 || a.Terms[0].To != nil || a.Row.Term != before.Row.Term {
 			t.Errorf("after the outage: %+v", a)
@@ -279,7 +290,7 @@ func TestWorstElectionsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
 		names := []string{"calm", "alarm", "empty", "flapping"}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: names})
+		s := show(t, Source{Name: "store", Store: store, Elections: names})
 		lead(t, store, "calm", "a<script>")
 		time.Sleep(time.Minute)
 		for i := range 7 {
@@ -293,7 +304,7 @@ func TestWorstElectionsComeFirst(t *testing.T) {
 		o := s.overview("")
 		var got []string
 		for _, e := range o.Elections {
-			got = append(got, e.Name+" "+e.Health)
+			got = append(got, e.Name+" "+string(e.Health))
 		}
 		if text := strings.Join(got, ", "); text != "alarm vacant, empty vacant, flapping flapping, calm ok" {
 			t.Errorf("the order is %s", text)
@@ -313,36 +324,26 @@ func TestWorstElectionsComeFirst(t *testing.T) {
 	})
 }
 
-// lister is a store that lists the keys that the test gives it.
-type lister struct {
-	*memory.Polled
-	mu    sync.Mutex
-	names []string
-	err   error
-}
-
-func (l *lister) Keys(context.Context) ([]string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.names, l.err
-}
-
-func (l *lister) lists(err error, names ...string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.names, l.err = names, err
-}
-
 func TestListedElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lister{Polled: memory.NewPolled()}
-		store.lists(fmt.Errorf("list: %w", driver.ErrDenied))
-		s := show(t, dashboard.Source{Name: "store", Store: store, Price: 0.0004, Interval: 15 * time.Second})
+		store := failing(memory.New(), func(_ context.Context, op, _ string) error {
+			if op == "list" {
+				return fmt.Errorf("list: %w", driver.ErrDenied)
+			}
+			return nil
+		})
+		store.polled = true
+		s := show(t, Source{Name: "store", Store: store, Price: 0.0004, Interval: 15 * time.Second})
 		time.Sleep(time.Second)
 		if o := s.overview(""); o.Sources[0].OK || !strings.Contains(o.Sources[0].Problem, "right to list") {
 			t.Errorf("without the right: %+v", o.Sources)
 		}
-		store.lists(nil, shards(1000)...)
+		store.off.Store(false)
+		store.lists(shards(1000)...)
+		time.Sleep(10 * time.Second)
+		if of := s.overview("").Sources[0]; of.Elections != 1000 || time.Since(of.Listed) > 10*time.Second {
+			t.Errorf("the store soon after: %+v", of)
+		}
 		time.Sleep(2 * time.Minute)
 		o := s.overview("")
 		if of := o.Sources[0]; !of.OK || of.Elections != 1000 || of.Pushed || of.Interval != 15000 || of.PerMonth < 69 || of.PerMonth > 70 {
@@ -351,7 +352,7 @@ func TestListedElections(t *testing.T) {
 		if len(o.Elections) != 100 || o.Matching != 1000 || o.Elections[0].Name != "shard-00000" {
 			t.Errorf("%d of %d rows, from %s on", len(o.Elections), o.Matching, o.Elections[0].Name)
 		}
-		store.lists(fmt.Errorf("away"))
+		store.off.Store(true)
 		time.Sleep(2 * time.Minute)
 		if o = s.overview(""); o.Sources[0].OK || o.Sources[0].Elections != 1000 {
 			t.Errorf("while it is away: %+v", o.Sources[0])
@@ -393,7 +394,7 @@ func (s shown) stream(query, lastID string) (r *recorder, stop func()) {
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing", "other"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing", "other"}})
 		time.Sleep(time.Second)
 		all, stopAll := s.stream("", "")
 		one, _ := s.stream("source=store&name=billing", "")
@@ -438,7 +439,7 @@ func TestStreams(t *testing.T) {
 func TestSlowStreamIsNotifiedOfMissedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		slow := &stuck{recorder: recorder{ResponseRecorder: httptest.NewRecorder()}, on: make(chan struct{})}
 		go s.ServeHTTP(slow, httptest.NewRequest(http.MethodGet, "/api/stream", nil).WithContext(t.Context()))
 		synctest.Wait()
@@ -468,7 +469,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 
 func TestTooManyStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
 		for range 256 {
 			s.stream("", "")
 		}
@@ -482,29 +483,54 @@ func TestTooManyStreams(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: []string{"x"}}}})
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"x"}})
+		time.Sleep(time.Second)
+		for request, code := range map[string]int{
+			"GET /": 200, "GET /nothing": 404, "POST /api/overview": 405, "HEAD /api/stream": 405,
+			"POST /api/hand-over": 405, "POST /api/reset": 405, // no actions by default
+			"GET /api/overview": 200, "GET /api/overview?limit=0": 400, "GET /api/overview?offset=-1": 400,
+			"GET /api/overview?limit=x": 400, "GET /api/overview?sort=x": 400, "GET /api/overview?sort=store": 200,
+			"GET /api/overview?limit=1001": 400, "GET /api/overview?offset=100000": 200,
+			"GET /api/overview?offset=9223372036854775807": 200, // too large, which must not panic
+			"GET /api/election?source=store&name=none":     404, "GET /api/election": 404,
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // for a stream
+			method, path, _ := strings.Cut(request, " ")
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, httptest.NewRequest(method, path, nil).WithContext(ctx))
+			cancel()
+			wantCode(t, request, w.Code, w.Body.String(), code)
+			if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
+				t.Errorf("%s has the policy %q", request, csp)
+			}
+		}
+	})
+}
+
+// The other tests read the answers with their own types. The page must have the same names.
+func TestPageReadsTheNamesOfAnswers(t *testing.T) {
+	var page strings.Builder
+	err := fs.WalkDir(files, "page", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".js" {
+			text, _ := files.ReadFile(path)
+			page.Write(text)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, code := range map[string]int{
-		"/": 200, "/nothing": 404, "/api/overview": 200, "/api/overview?limit=0": 400, "/api/overview?offset=-1": 400,
-		"/api/overview?limit=x": 400, "/api/overview?sort=x": 400, "/api/overview?sort=store": 200, "/api/overview?limit=1001": 400, "/api/overview?offset=100000": 200,
-		"/api/overview?offset=9223372036854775807": 200, // too large, which must not panic
-		"/api/election?source=store&name=none":     404, "/api/election": 404,
+	for _, of := range []any{
+		overview{}, links{}, sourceRow{}, row{}, key{}, detail{}, timeLeft{}, recordRow{}, term{}, gap{}, outage{}, trouble{}, renewal{},
+		event{}, memberRow{}, presenceRow{},
 	} {
-		w := httptest.NewRecorder()
-		d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if w.Code != code {
-			t.Errorf("%s: %d, want %d", path, w.Code, code)
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(page.String()) {
+				t.Errorf("no script has %q of %T", name, of)
+			}
 		}
-		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
-			t.Errorf("%s has the policy %q", path, csp)
-		}
-	}
-	w := httptest.NewRecorder()
-	d.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/overview", nil))
-	if w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("a POST got %d", w.Code)
 	}
 }
 
@@ -512,7 +538,7 @@ func TestRequests(t *testing.T) {
 func TestStoreUnreachableAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there := make(chan struct{})
-		s := show(t, dashboard.Source{Name: "store", Elections: []string{"billing"}, Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
+		s := show(t, Source{Name: "store", Elections: []string{"billing"}, Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
 			waiting(fmt.Errorf("connection refused"))
 			select {
 			case <-there:
@@ -534,21 +560,29 @@ func TestStoreUnreachableAtFirst(t *testing.T) {
 }
 
 func TestWrongConfigs(t *testing.T) {
-	store := memory.New()
-	for want, sources := range map[string][]dashboard.Source{
-		"there is no source":    nil,
-		"has no name":           {{Store: store, Elections: []string{"x"}}},
-		"two sources":           {{Name: "a", Store: store, Elections: []string{"x"}}, {Name: "a", Store: store, Elections: []string{"x"}}},
-		"has no store":          {{Name: "a", Elections: []string{"x"}}},
-		"must be from 1s to 1h": {{Name: "a", Store: store, Elections: []string{"x"}, Interval: time.Millisecond}},
-		`"file:///etc/passwd", which is no http`: {
-			{Name: "a", Store: store, Elections: []string{"x"}, Members: []string{"file:///etc/passwd"}},
-		},
-		`"ftp://host/member", which is no http`: {
-			{Name: "a", Store: store, Elections: []string{"x"}, Members: []string{"ftp://me:secret@host/member?token=secret"}},
-		},
+	source := func(change func(*Source)) Config {
+		s := Source{Name: "a", Store: memory.New(), Elections: []string{"x"}}
+		change(&s)
+		return Config{Sources: []Source{s}}
+	}
+	twice, script := source(func(*Source) {}), source(func(*Source) {})
+	twice.Sources = append(twice.Sources, twice.Sources[0])
+	script.LogURL = "javascript:alert(1)"
+	for want, cfg := range map[string]Config{
+		"there is no source":    {},
+		"has no name":           source(func(s *Source) { s.Name = "" }),
+		"two sources":           twice,
+		"has no store":          source(func(s *Source) { s.Store = nil }),
+		"must be from 1s to 1h": source(func(s *Source) { s.Interval = time.Millisecond }),
+		"no http or https URL":  script,
+		`"file:///etc/passwd", which is no http`: source(func(s *Source) {
+			s.Members = []string{"file:///etc/passwd"}
+		}),
+		`"ftp://host/member", which is no http`: source(func(s *Source) {
+			s.Members = []string{"ftp://me:secret@host/member?token=secret"}
+		}),
 	} {
-		if _, err := dashboard.New(dashboard.Config{Sources: sources}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -559,7 +593,7 @@ func TestWrongConfigs(t *testing.T) {
 func BenchmarkOverview(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint("elections=", n), func(b *testing.B) {
-			d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: shards(n)}}})
+			d, err := New(Config{Sources: []Source{{Name: "store", Store: memory.New(), Elections: shards(n)}}})
 			if err != nil {
 				b.Fatal(err)
 			}

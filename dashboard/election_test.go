@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -27,7 +26,7 @@ func TestRecordOfADeadLeaderIsNotConfirmed(t *testing.T) {
 		store := memory.NewPolled()
 		written := time.Now().Add(-23 * time.Minute).Format(time.RFC3339Nano)
 		store.Put("billing", fmt.Appendf(nil, `{"leaderID":"w1","incarnation":"i","term":7,"seq":9,"leaseMillis":15000,"nonce":"n","lastUpdated":%q}`, written))
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		time.Sleep(time.Second)
 		const want = "not confirmed: last written 23 min ago, by its writer's clock"
 		if a := s.about("billing"); a.Row.Health != "unknown" || !a.Row.Unconfirmed || a.Row.Problem != want || len(a.Terms) != 0 {
@@ -45,29 +44,15 @@ func TestRecordOfADeadLeaderIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// A leader that was there before the dashboard leads for at least the time that was seen.
-func TestAgeOfATermThatWasFound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		lead(t, store, "billing", "a")
-		time.Sleep(time.Hour)
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
-		time.Sleep(time.Minute)
-		if row := s.about("billing").Row; row.Health != "ok" || !row.AtLeast {
-			t.Errorf("the row: %+v", row)
-		}
-	})
-}
-
 // The bar of a leader that crashed shows when it renewed last, and the change its downtime.
 func TestCrashShowsItsDowntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
-		way := &cut{Store: store}
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		way := &fake{Store: store, fail: cutOff}
 		lead(t, way, "billing", "a")
 		time.Sleep(time.Minute)
-		way.cut()
+		way.off.Store(true)
 		time.Sleep(3 * lease)
 		lead(t, store, "billing", "b")
 		time.Sleep(2 * lease)
@@ -83,7 +68,7 @@ func TestCrashShowsItsDowntime(t *testing.T) {
 func TestMovesThatWereAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		for _, id := range []string{"a", "b"} {
 			lead(t, store, "billing", id)
 			time.Sleep(2 * lease)
@@ -114,7 +99,7 @@ func TestMovesThatWereAskedFor(t *testing.T) {
 func TestFirstStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: time.Second})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: time.Second})
 		time.Sleep(time.Minute) // there is no record yet
 		store.Put("billing", []byte(`{"leaderID":"","term":0,"seq":1,"leaseMillis":15000,"nonce":"v"}`))
 		time.Sleep(5 * time.Second)
@@ -138,7 +123,7 @@ func TestFirstStart(t *testing.T) {
 func TestReleasesBetweenTwoReadsAreNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: 7 * time.Second})
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: 7 * time.Second})
 		stop := lead(t, store, "billing", "first")
 		for i := range 40 {
 			next := lead(t, store, "billing", fmt.Sprint("m", i))
@@ -157,35 +142,12 @@ func TestReleasesBetweenTwoReadsAreNoSilence(t *testing.T) {
 	})
 }
 
-// unreliable is a store from which the dashboard can be cut off. Reads then fail, and pushes are
-// lost silently.
-type unreliable struct {
-	*memory.Store
-	off    atomic.Bool
-	failed atomic.Int64
-}
-
-func (d *unreliable) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if d.off.Load() {
-		return driver.Entry{}, fmt.Errorf("cut off: RequestID: %d", d.failed.Add(1))
-	}
-	return d.Store.Read(ctx, key)
-}
-
-func (d *unreliable) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-	return d.Store.Watch(ctx, key, func(e driver.Entry) {
-		if !d.off.Load() {
-			see(e)
-		}
-	})
-}
-
 // The leader releases its lease while the dashboard is cut off. The history has a gap there, and
 // does not show how the term ended.
 func TestUnseenChangeOfLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &unreliable{Store: memory.New()}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		store := &fake{Store: memory.New(), fail: cutOff}
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		stop := lead(t, store.Store, "billing", "a")
 		time.Sleep(time.Minute)
 		lead(t, store.Store, "billing", "b")
@@ -213,8 +175,8 @@ func TestUnseenChangeOfLeader(t *testing.T) {
 // close to its deadline.
 func TestRenewalAfterMissedOnesIsNoSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &unreliable{Store: memory.New()}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		store := &fake{Store: memory.New(), fail: cutOff}
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store.Store, "billing", "a")
 		for i := range 40 {
 			store.off.Store(true)
@@ -234,17 +196,16 @@ func TestRenewalAfterMissedOnesIsNoSample(t *testing.T) {
 	})
 }
 
-// unwatched is a store that can push, but not to the dashboard.
-type unwatched struct{ *memory.Store }
-
-func (unwatched) Watch(context.Context, string, func(driver.Entry)) (func(), error) {
-	return nil, errors.New("the right to subscribe is missing")
-}
-
 func TestStoreWhoseWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
-		s := show(t, dashboard.Source{Name: "store", Store: unwatched{store}, Elections: []string{"billing"}, Price: 1})
+		way := failing(store, func(_ context.Context, op, _ string) error {
+			if op == "watch" {
+				return errors.New("the right to subscribe is missing")
+			}
+			return nil
+		})
+		s := show(t, Source{Name: "store", Store: way, Elections: []string{"billing"}, Price: 1})
 		lead(t, store, "billing", "a")
 		time.Sleep(30 * time.Minute)
 		a, of := s.about("billing"), s.overview("").Sources[0]
@@ -263,8 +224,11 @@ func TestStoreWhoseWatchFails(t *testing.T) {
 // In an outage of 30 minutes each error has another number. The earlier events are still there.
 func TestTroubleDisplacesNoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &unreliable{Store: memory.New()}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+		var failed atomic.Int64
+		store := &fake{Store: memory.New(), fail: func(context.Context, string, string) error {
+			return fmt.Errorf("cut off: RequestID: %d", failed.Add(1))
+		}}
+		s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 		lead(t, store.Store, "billing", "a")
 		time.Sleep(time.Minute)
 		store.off.Store(true)
@@ -273,8 +237,8 @@ func TestTroubleDisplacesNoEvents(t *testing.T) {
 		for _, e := range s.about("billing").Events {
 			count[e.What]++
 		}
-		if count["store"] != 1 || count["trouble"] != 0 || count["elected"] != 1 || store.failed.Load() < 100 {
-			t.Errorf("after %d failures the events are %v", store.failed.Load(), count)
+		if count["store"] != 1 || count["trouble"] != 0 || count["elected"] != 1 || failed.Load() < 100 {
+			t.Errorf("after %d failures the events are %v", failed.Load(), count)
 		}
 	})
 }
@@ -288,12 +252,8 @@ func TestMinimumTimeLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base := memory.New()
-				store := &unreliable{Store: base}
-				var shown driver.Store = store
-				if c.polled {
-					shown = struct{ driver.Store }{store}
-				}
-				s := show(t, dashboard.Source{Name: "store", Store: shown, Elections: []string{"billing"}, Interval: c.interval})
+				store := &fake{Store: base, fail: cutOff, polled: c.polled}
+				s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}, Interval: c.interval})
 				lead(t, base, "billing", "a")
 				time.Sleep(time.Minute)
 				for i := range 1500 {
@@ -328,7 +288,7 @@ func TestTermsOfARecreatedStore(t *testing.T) {
 		stop()
 		again, _ := remembering(t, store, file)
 		time.Sleep(time.Second)
-		for _, a := range []about{s.about("billing"), again.about("billing")} {
+		for _, a := range []detail{s.about("billing"), again.about("billing")} {
 			if len(a.Terms) != 3 {
 				t.Fatalf("the terms are %+v", a.Terms)
 			}

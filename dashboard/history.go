@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// history keeps the terms and events of all elections in a file, across restarts. A nil one keeps
-// nothing.
+// history keeps the terms and events of all elections in a file, across restarts. The zero history
+// has no file, and keeps nothing.
 type history struct {
 	out  historyFile
 	gaps []gap
@@ -250,9 +250,6 @@ func replaceOrAppend[T any](all []T, one T, most int, same func(T) bool) []T {
 
 // of returns a copy of the past of an election. Call forget once the election is observed.
 func (h *history) of(k key) past {
-	if h == nil {
-		return past{}
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := h.pasts[k]
@@ -260,17 +257,9 @@ func (h *history) of(k key) past {
 }
 
 // outagesOf returns a copy of the outages of a store from before the start.
-func (h *history) outagesOf(source string) []outage {
-	if h == nil {
-		return nil
-	}
-	return clone(h.outages[source])
-}
+func (h *history) outagesOf(source string) []outage { return clone(h.outages[source]) }
 
 func (h *history) forget(k key) {
-	if h == nil {
-		return
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.pasts, k)
@@ -278,7 +267,7 @@ func (h *history) forget(k key) {
 
 // add queues a line, which is saved within saveEvery.
 func (h *history) add(l line) {
-	if h == nil {
+	if h.out.path == "" {
 		return
 	}
 	h.mu.Lock()
@@ -292,17 +281,11 @@ func encodeLine(l line) []byte { return append(encode(l), '\n') }
 
 // unseen returns the gaps that end after the given time.
 func (h *history) unseen(after time.Time) []gap {
-	if h == nil {
-		return []gap{}
-	}
 	return slices.DeleteFunc(clone(h.gaps), func(g gap) bool { return g.To.Before(after) })
 }
 
 // problem returns the problem with the file, or an empty text.
 func (h *history) problem() string {
-	if h == nil {
-		return ""
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return cmp.Or(h.trouble, h.damage)

@@ -1,17 +1,20 @@
-package dashboard_test
+package dashboard
 
 import (
-	"context"
+	"bufio"
+	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -19,18 +22,9 @@ import (
 // remembering is a dashboard with a history.
 func remembering(t *testing.T, store driver.Store, file string) (s shown, stop func()) {
 	t.Helper()
-	d, err := dashboard.New(dashboard.Config{
-		Sources: []dashboard.Source{{Name: "store", Store: store, Elections: []string{"billing", "other"}}}, Clock: clock.Standard{}, History: file,
+	return run(t, Config{
+		Sources: []Source{{Name: "store", Store: store, Elections: []string{"billing", "other"}}}, History: file,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); d.Run(ctx) }()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(stop)
-	return shown{t, d}, stop
 }
 
 func TestHistorySurvivesARestart(t *testing.T) {
@@ -160,7 +154,7 @@ func TestUnusableHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	try := func(file string) error {
-		_, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: memory.New()}}, History: file})
+		_, err := New(Config{Sources: []Source{{Name: "store", Store: memory.New()}}, History: file})
 		return err
 	}
 	for range 2 {
@@ -185,5 +179,261 @@ func TestUnusableHistories(t *testing.T) {
 	}
 	if err := try(used); runtime.GOOS == "linux" && (err == nil || !strings.Contains(err.Error(), "another process uses it: give each")) {
 		t.Errorf("in use: %v", err)
+	}
+}
+
+var (
+	noon    = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+	billing = key{"store", "billing"}
+)
+
+// opened opens the history in a file. Call leave before the file is opened again.
+func opened(t *testing.T, path string, now time.Time) *history {
+	t.Helper()
+	h, err := openHistory(path, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { leave(h) })
+	return h
+}
+
+// leave stops using a file as in a crash: nothing more is written.
+func leave(h *history) {
+	h.out.unlock()
+	_ = h.out.file.Close()
+}
+
+// happens adds an event to a history. It returns the whole history as the election remembers it.
+func happens(h *history, id uint64, leader string) past {
+	one := event{ID: id, At: noon, What: "elected", Leader: leader}
+	h.add(line{Source: billing.Source, Name: billing.Name, Event: &one})
+	return past{events: []event{one}}
+}
+
+// all passes each line of the history to add.
+func (p past) all(add func(line)) { p.write(billing, add) }
+
+func savedOK(t *testing.T, h *history, p past, now time.Time) {
+	t.Helper()
+	if err := h.save(p.all, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The disk accepted nothing for so long that lines were lost. Older lines that waited must not
+// replace a later rewrite.
+func TestNoOlderLineFollowsARewrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	h := opened(t, path, noon)
+	id, leader := uint64(0), strings.Repeat("a", 1<<20)
+	for !h.lost {
+		id++
+		happens(h, id, leader)
+	}
+	id++
+	p := happens(h, id, leader)
+	savedOK(t, h, p, noon)
+	leave(h)
+	events := opened(t, path, noon).of(billing).events
+	if got := events[len(events)-1].ID; got != id {
+		t.Errorf("the last event was %d, and is %d after a restart", id, got)
+	}
+}
+
+// After a kill right after a rewrite, the dashboard knows until when it has seen the elections.
+func TestRewriteStoresWhenElectionsWereSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	leave(opened(t, path, noon)) // a first start, nothing saved yet
+	h := opened(t, path, noon.Add(time.Minute))
+	savedOK(t, h, past{}, noon.Add(time.Minute))
+	h.lost = true
+	p := past{terms: []term{{Leader: "a", Term: 1, From: noon}}}
+	savedOK(t, h, p, noon.Add(2*time.Minute))
+	leave(h)
+	day := noon.AddDate(0, 0, 1)
+	h = opened(t, path, day)
+	want := []gap{{noon, noon.Add(time.Minute)}, {noon.Add(2 * time.Minute), day}}
+	if !slices.Equal(h.gaps, want) {
+		t.Errorf("the gaps are %v, want %v", h.gaps, want)
+	}
+	if a := h.of(billing).terms[0]; a.To == nil || !a.To.Equal(want[1].From) {
+		t.Errorf("the term that was open: %+v", a)
+	}
+}
+
+// watchedWriter fails the test if it is used while the history is locked: then each event of an
+// election would wait for the disk.
+type watchedWriter struct {
+	*testing.T
+	h *history
+}
+
+func (w watchedWriter) Write(text []byte) (int, error) {
+	if !w.h.mu.TryLock() {
+		w.Fatal("the history is locked while the disk is written")
+	}
+	w.h.mu.Unlock()
+	return len(text), nil
+}
+
+func TestNoEventWaitsForTheDisk(t *testing.T) {
+	h := opened(t, filepath.Join(t.TempDir(), "history"), noon)
+	h.take(&line{Source: "store", Name: "gone", Term: &term{Leader: strings.Repeat("a", 1<<20), Term: 1}})
+	w := bufio.NewWriter(watchedWriter{t, h})
+	h.remember(w, past{}.all, noon)
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A failed rewrite leaves nothing behind: no file on a disk that may be full, and no open file.
+func TestFailedRewriteLeavesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	h := opened(t, path, noon)
+	if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	h.lost = true
+	for range 3 {
+		if err := h.save(past{}.all, noon); err == nil {
+			t.Fatal("a directory was replaced")
+		}
+	}
+	if _, err := os.Lstat(path + ".new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the new file: %v", err)
+	}
+	open, _ := filepath.Glob("/proc/self/fd/*") // none on other systems
+	for _, fd := range open {
+		if to, _ := os.Readlink(fd); strings.HasPrefix(to, path+".new") {
+			t.Errorf("%s is still open", to)
+		}
+	}
+}
+
+func TestRemovedFileIsRewritten(t *testing.T) {
+	const strange = "strange\n"
+	for what, harm := range map[string]func(path string) error{
+		"deleted": os.Remove,
+		"replaced": func(path string) error {
+			return errors.Join(os.Remove(path), os.WriteFile(path, []byte(strange), 0o600))
+		},
+		"cut off":    func(path string) error { return os.Truncate(path, 0) },
+		"written to": func(path string) error { return os.WriteFile(path, []byte(strange), 0o600) },
+	} {
+		path := filepath.Join(t.TempDir(), "history")
+		h := opened(t, path, noon)
+		p := happens(h, 1, "a")
+		savedOK(t, h, p, noon)
+		if err := harm(path); err != nil {
+			t.Fatal(err)
+		}
+		savedOK(t, h, p, noon)
+		leave(h)
+		h = opened(t, path, noon)
+		if all := h.of(billing).events; len(all) != 1 || h.problem() != "" {
+			t.Errorf("%s: the events are %v, the problem is %q", what, all, h.problem())
+		}
+	}
+}
+
+// A file or link in the place of the new file is neither followed nor adopted.
+func TestNewFileIsSafe(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "history"), filepath.Join(dir, "other")
+	if err := errors.Join(os.WriteFile(other, []byte("precious"), 0o600), os.Symlink(other, path+".new")); err != nil {
+		t.Skip(err)
+	}
+	leave(opened(t, path, noon))
+	if text, err := os.ReadFile(other); err != nil || string(text) != "precious" {
+		t.Errorf("the target of a link holds %q, %v", text, err)
+	}
+	if err := errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Chmod(path+".new", 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	opened(t, path, noon)
+	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("the history is %v, %v", info, err)
+	}
+}
+
+// A file with several names is one file: the link stays, and a second process is refused.
+func TestLinkToTheHistory(t *testing.T) {
+	for _, exists := range []bool{true, false} {
+		dir := t.TempDir()
+		path, link := filepath.Join(dir, "history"), filepath.Join(dir, "link")
+		if err := os.Symlink("history", link); err != nil {
+			t.Skip(err)
+		}
+		if exists {
+			leave(opened(t, path, noon))
+		}
+		h := opened(t, link, noon)
+		if to, err := os.Readlink(link); err != nil || to != "history" {
+			t.Errorf("the link leads to %q, %v", to, err)
+		}
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("the file: %v, %v", info, err)
+		}
+		if _, err := openHistory(path, noon); err == nil && runtime.GOOS == "linux" {
+			t.Error("two use it")
+		}
+		leave(h)
+	}
+}
+
+// Elections that were removed long ago are forgotten. If there are many, the oldest are.
+func TestRemovedElectionsAreForgotten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	h := opened(t, path, noon)
+	old, late := noon.Add(-forgetAfter-time.Hour), noon.Add(-forgetAfter+time.Hour)
+	p := past{terms: []term{{Leader: "a", Term: 1, From: old}}}
+	savedOK(t, h, p, noon) // it still leads
+	for name, at := range map[string]time.Time{"old": old, "late": late} {
+		h.add(line{Source: "store", Name: name, Event: &event{ID: 1, At: at}})
+		h.add(line{Source: "store", Name: name + "er", Term: &term{Leader: "a", Term: 1, From: old, To: &at}})
+	}
+	h.add(line{Source: billing.Source, Name: billing.Name, Term: &p.terms[0]})
+	savedOK(t, h, p, noon)
+	leave(h)
+	h = opened(t, path, noon.AddDate(10, 0, 0)) // the length of the down time does not matter
+	if kept := slices.Sorted(maps.Keys(namesOf(h.pasts))); !slices.Equal(kept, []string{"billing", "late", "lateer"}) {
+		t.Errorf("kept are %v", kept)
+	}
+	for i := range maxElections {
+		h.take(&line{Source: "store", Name: strconv.Itoa(i), Event: &event{ID: 1, At: noon}})
+	}
+	h.forgetOld(noon)
+	if n := len(h.pasts); n != maxElections || h.pasts[key{"store", "late"}].events != nil {
+		t.Errorf("%d elections are remembered, want %d", n, maxElections)
+	}
+}
+
+func namesOf(pasts map[key]past) map[string]bool {
+	names := map[string]bool{}
+	for k := range pasts {
+		names[k.Name] = true
+	}
+	return names
+}
+
+// The clock went back since the last run.
+func TestNoTermOrGapEndsBeforeItBegins(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	h := opened(t, path, noon)
+	before := noon.Add(-time.Hour)
+	p := past{terms: []term{{Leader: "a", Term: 1, From: noon.Add(time.Hour), To: &before}, {Leader: "b", Term: 2, From: noon.Add(time.Hour)}}}
+	h.lost = true
+	savedOK(t, h, p, noon)
+	leave(h)
+	h = opened(t, path, before)
+	terms := h.of(billing).terms
+	if len(terms) != 2 || len(h.gaps) != 0 {
+		t.Fatalf("the terms are %+v, the gaps %v", terms, h.gaps)
+	}
+	for _, one := range terms {
+		if one.To == nil || !one.To.Equal(one.From) {
+			t.Errorf("%+v", one)
+		}
 	}
 }

@@ -36,7 +36,7 @@ const (
 // run saves until ctx ends, and then once more. The function all passes the lines of all observed
 // elections. Run calls changed when its trouble changes.
 func (h *history) run(ctx context.Context, all func(add func(line)), changed func()) {
-	if h == nil {
+	if h.out.path == "" {
 		return
 	}
 	defer h.out.unlock()

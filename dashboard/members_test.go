@@ -1,12 +1,14 @@
-package dashboard_test
+package dashboard
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,11 +18,14 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/members"
+	"github.com/tenure-go/tenure/internal/test/able"
 )
 
-// processes answers requests without a network. A host without a handler cannot be reached.
+// processes answers requests without a network, each with the same reason phrase. A host without a
+// handler cannot be reached.
 type processes struct {
 	mu sync.Mutex
 	of map[string]http.Handler
@@ -41,8 +46,27 @@ func (p *processes) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return w.Result(), nil
+	answer := w.Result()
+	answer.Status = fmt.Sprint(answer.StatusCode, " all is well")
+	return answer, nil
 }
+
+// shows returns a Dashboard that asks processes for reports of their members.
+func (p *processes) shows(t *testing.T, store driver.Store, elections, urls []string) shown {
+	return show(t, Source{
+		Name: "store", Store: store, Elections: elections, Members: urls, MembersClient: &http.Client{Transport: p},
+	})
+}
+
+// reportOf serves the report of one election.
+func reportOf(e *tenure.Election) http.Handler {
+	return Report(func() []*tenure.Election { return []*tenure.Election{e} })
+}
+
+var (
+	justBilling = []string{"billing"}
+	node1       = []string{"http://node-1"}
+)
 
 func TestMembersReportThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,15 +77,13 @@ func TestMembersReportThemselves(t *testing.T) {
 		}
 		e.SetEligible(false)
 		defer e.Observe()()
-		all := func() []*tenure.Election { return []*tenure.Election{e} }
-		there.set("node-1", dashboard.Report(all))
+		there.set("node-1", reportOf(e))
 		there.set("node-2", http.NotFoundHandler())
 		there.set("node-3", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`["` + strings.Repeat("a", 2<<20) + `"]`))
 		}))
-		s := show(t, dashboard.Source{
-			Name: "store", Store: store, Elections: []string{"billing", "other"}, MembersClient: &http.Client{Transport: there},
-			Members: []string{"http://x:s3cret@node-1/member?token=s3cret#s3cret", "http://node-2/member?token=s3cret", "http://node-3/member", "http://node-4/member"},
+		s := there.shows(t, store, []string{"billing", "other"}, []string{
+			"http://x:s3cret@node-1/member?token=s3cret#s3cret", "http://node-2/member?token=s3cret", "http://node-3/member", "http://node-4/member",
 		})
 		time.Sleep(time.Minute)
 		a := s.about("billing")
@@ -69,7 +91,7 @@ func TestMembersReportThemselves(t *testing.T) {
 			t.Fatalf("the members are %+v", a.Members)
 		}
 		m := a.Members[0]
-		if m.ID != "a" || m.State != "idle" || m.Eligible || m.Priority != 7 || m.Problem != "" || m.From != "http://node-1/member" || m.NoReport != "" ||
+		if m.ID != "a" || m.State != "idle" || m.Eligible || m.Priority != 7 || m.Problem != "" || m.From != "http://node-1/member" || m.Since != "" ||
 			time.Since(m.At) > 10*time.Second || m.LastContact.IsZero() {
 			t.Errorf("it reports %+v", m)
 		}
@@ -82,7 +104,7 @@ func TestMembersReportThemselves(t *testing.T) {
 		at := m.At
 		there.set("node-1", nil)
 		time.Sleep(time.Minute)
-		if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].NoReport != "connection refused" || a.Members[0].At.Sub(at) > 10*time.Second {
+		if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].Since != "connection refused" || a.Members[0].At.Sub(at) > 10*time.Second {
 			t.Errorf("after it has gone: %+v", a.Members)
 		}
 	})
@@ -96,11 +118,8 @@ func TestMemberReportsAreStreamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		there.set("node-1", dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} }))
-		s := show(t, dashboard.Source{
-			Name: "store", Store: store, Elections: []string{"billing"},
-			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
-		})
+		there.set("node-1", reportOf(e))
+		s := there.shows(t, store, justBilling, node1)
 		time.Sleep(time.Minute)
 		stream, _ := s.stream("source=store&name=billing", "")
 		time.Sleep(time.Minute)
@@ -137,10 +156,7 @@ func TestHostileMemberReportsAreBounded(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			there := &processes{of: map[string]http.Handler{}}
-			s := show(t, dashboard.Source{
-				Name: "store", Store: memory.New(), Elections: []string{"billing"},
-				Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
-			})
+			s := there.shows(t, memory.New(), justBilling, node1)
 			stream, _ := s.stream("", "")
 			time.Sleep(time.Second) // the election is shown
 			there.set("node-1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -161,26 +177,6 @@ func TestHostileMemberReportsAreBounded(t *testing.T) {
 	}
 }
 
-// phrased answers with its own reason text.
-type phrased string
-
-func (p phrased) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusNotFound, Status: string(p), Body: http.NoBody, Request: r}, nil
-}
-
-func TestStatusReasonIsNotTheMembers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{
-			Name: "store", Store: memory.New(), Elections: []string{"billing"},
-			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: phrased("404 all is well")},
-		})
-		time.Sleep(time.Minute)
-		if silent := s.overview("").Sources[0].Silent; len(silent) != 1 || silent[0] != "http://node-1: 404 Not Found" {
-			t.Errorf("silent are %q", silent)
-		}
-	})
-}
-
 // A report in which everything is new is one message.
 func TestManyChangesAreOneMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -194,10 +190,7 @@ func TestManyChangesAreOneMessage(t *testing.T) {
 			asked.Add(1)
 			_ = json.NewEncoder(w).Encode(all)
 		})}}
-		s := show(t, dashboard.Source{
-			Name: "store", Store: memory.New(), Elections: names,
-			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
-		})
+		s := there.shows(t, memory.New(), names, node1)
 		time.Sleep(time.Minute + time.Second) // between two of the reports every 10 s
 		stream, _ := s.stream("", "")
 		before := asked.Load()
@@ -219,7 +212,7 @@ func TestMemberRedirectsAreNotFollowed(t *testing.T) {
 			"node-1":    http.RedirectHandler("http://elsewhere/", http.StatusFound),
 			"elsewhere": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }),
 		}}
-		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}, Members: []string{"http://node-1/member"}})
+		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}, Members: []string{"http://node-1/member"}})
 		time.Sleep(time.Minute + time.Second) // between two requests
 		if asked.Load() {
 			t.Error("the other address was asked")
@@ -234,23 +227,26 @@ func TestMemberRedirectsAreNotFollowed(t *testing.T) {
 // open.
 func TestCandidatesAnswerThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &counted{Store: memory.New()}
+		var asked atomic.Int64
+		store := failing(memory.New(), func(_ context.Context, op, _ string) error {
+			if op == "ask" {
+				asked.Add(1)
+			}
+			return nil
+		})
 		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7, Clock: clock.Standard{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		there := &processes{of: map[string]http.Handler{"node-1": dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} })}}
-		s := show(t, dashboard.Source{
-			Name: "store", Store: store, Elections: []string{"billing", "other"},
-			Members: []string{"http://node-1"}, MembersClient: &http.Client{Transport: there},
-		})
+		there := &processes{of: map[string]http.Handler{"node-1": reportOf(e)}}
+		s := there.shows(t, store, []string{"billing", "other"}, node1)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
 			ended <- e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
 		}()
 		time.Sleep(time.Hour)
-		if n := store.asked.Load(); n != 0 {
+		if n := asked.Load(); n != 0 {
 			t.Errorf("without a browser, the candidates were asked %d times", n)
 		}
 		s.about("billing")
@@ -260,9 +256,9 @@ func TestCandidatesAnswerThePage(t *testing.T) {
 			t.Errorf("the candidates are %+v, known by %+v", a.Members, a.Presence)
 		}
 		stream, _ := s.stream("source=store&name=billing", "")
-		before := store.asked.Load()
+		before := asked.Load()
 		time.Sleep(time.Minute + time.Second)
-		if n := store.asked.Load() - before; n != 6 {
+		if n := asked.Load() - before; n != 6 {
 			t.Errorf("within a minute of an open page, they were asked %d times", n)
 		}
 		if text := stream.text(); strings.Contains(text, "event: change") {
@@ -279,32 +275,60 @@ func TestCandidatesAnswerThePage(t *testing.T) {
 	})
 }
 
-// counted counts questions.
-type counted struct {
-	*memory.Store
-	asked atomic.Int64
-}
-
-func (c *counted) Candidates(ctx context.Context, key string) ([][]byte, error) {
-	c.asked.Add(1)
-	return c.Store.Candidates(ctx, key)
-}
-
 // A name stands for the processes at all of its addresses.
 func TestMembersAreFoundByName(t *testing.T) {
 	e, err := tenure.New(memory.New(), "billing", tenure.Config{ID: "a", Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := &processes{of: map[string]http.Handler{"127.0.0.1:9464": dashboard.Report(func() []*tenure.Election { return []*tenure.Election{e} })}}
+	there := &processes{of: map[string]http.Handler{"127.0.0.1:9464": reportOf(e)}}
 	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{
-			Name: "store", Store: memory.New(), Elections: []string{"billing"}, MembersClient: &http.Client{Transport: there},
-			Members: []string{"dns+http://127.0.0.1:9464/member"},
-		})
+		s := there.shows(t, memory.New(), justBilling, []string{"dns+http://127.0.0.1:9464/member"})
 		time.Sleep(time.Minute)
 		if all := s.about("billing").Members; len(all) != 1 || all[0].ID != "a" || all[0].Known != "reported" || all[0].From != "http://127.0.0.1:9464/member" {
 			t.Errorf("the members are %+v", all)
 		}
 	})
+}
+
+// A process whose address the name no longer has is forgotten. If the lookup fails, all are kept,
+// and the failure is reported.
+func TestProcessesThatWentAreForgotten(t *testing.T) {
+	r := newReports(&Source{Name: "store"}, newHub(), func(string) bool { return true })
+	const name = "dns+http://workers:9464/member"
+	a, b := members.Address{URL: "http://10.0.0.1:9464/member"}, members.Address{URL: "http://10.0.0.2:9464/member"}
+	ids := func() (all []string) {
+		for _, m := range r.members("billing") {
+			all = append(all, m.ID)
+		}
+		return all
+	}
+	r.keep(name, []members.Address{a, b}, false)
+	r.take(a.URL, []tenure.Member{{Election: "billing", ID: "a"}}, nil)
+	r.take(b.URL, []tenure.Member{{Election: "billing", ID: "b"}}, nil)
+	r.keep(name, nil, true)
+	r.take(name, nil, errors.New("no such host"))
+	if got, silent := ids(), r.silent(); !slices.Equal(got, []string{"a", "b"}) || !slices.Equal(silent, []string{name + ": no such host"}) {
+		t.Errorf("while the name cannot be looked up: %q, silent are %q", got, silent)
+	}
+	r.keep(name, []members.Address{b}, false)
+	if got, silent := ids(), r.silent(); !slices.Equal(got, []string{"b"}) || len(silent) != 0 {
+		t.Errorf("after a has gone: %q, silent are %q", got, silent)
+	}
+}
+
+// A dashboard that shares its store with candidates, and one that acts, keep to the limits of the
+// store. No push passes by the check of an action.
+func TestStoresOfTheDashboardKeepAbilities(t *testing.T) {
+	acting := able.Answers(t.Context(), able.Store{})
+	for _, hidden := range []string{"Watcher", "PeerPushed", "LeaseLimiter"} {
+		delete(acting, hidden)
+	}
+	if got := able.Answers(t.Context(), &checkedStore{Store: able.Store{}}); !maps.Equal(got, acting) {
+		t.Errorf("acting: %v, want %v", got, acting)
+	}
+	all := able.Answers(t.Context(), able.Store{})
+	if got := able.Answers(t.Context(), limitReads(able.Store{})); !maps.Equal(got, all) {
+		t.Errorf("reading: %v, want %v", got, all)
+	}
 }

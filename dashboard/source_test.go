@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"context"
@@ -13,38 +13,18 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
-
-// locked is a store to which the dashboard lacks a right.
-type locked struct {
-	*memory.Store
-	granted atomic.Bool
-}
-
-func (l *locked) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if !l.granted.Load() {
-		return driver.Entry{}, fmt.Errorf("read: %w", driver.ErrDenied)
-	}
-	return l.Store.Read(ctx, key)
-}
-
-func (l *locked) Watch(ctx context.Context, key string, see func(driver.Entry)) (func(), error) {
-	if !l.granted.Load() {
-		return nil, fmt.Errorf("watch: %w", driver.ErrDenied)
-	}
-	return l.Store.Watch(ctx, key, see)
-}
 
 func TestRightGrantedLate(t *testing.T) {
 	for name, led := range map[string]bool{"vacant": false, "led": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &locked{Store: memory.New()}
-				s := show(t, dashboard.Source{Name: "store", Store: store, Elections: []string{"billing"}})
+				store := failing(memory.New(), func(context.Context, string, string) error {
+					return fmt.Errorf("call: %w", driver.ErrDenied)
+				})
+				s := show(t, Source{Name: "store", Store: store, Elections: []string{"billing"}})
 				if led {
 					lead(t, store.Store, "billing", "a")
 				}
@@ -53,7 +33,7 @@ func TestRightGrantedLate(t *testing.T) {
 				if row := s.about("billing").Row; row.Health != "unknown" || row.Problem != "" || !strings.Contains(of.Problem, "refuses access") {
 					t.Errorf("before: %+v; the store is %+v", row, of)
 				}
-				store.granted.Store(true)
+				store.off.Store(false)
 				time.Sleep(2 * time.Minute)
 				if row := s.about("billing").Row; led && (row.Health != "ok" || row.Leader != "a") || !led && row.Health != "vacant" {
 					t.Errorf("after: %+v", row)
@@ -66,96 +46,55 @@ func TestRightGrantedLate(t *testing.T) {
 // No goroutine outlives Run.
 func TestRunLeavesNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		names := shards(1000)
-		store := &cut{Store: memory.New(), off: true}
-		d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: store, Elections: names}}, Clock: clock.Standard{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { d.Run(ctx); close(ended) }()
+		store := failing(memory.New(), cutOff)
+		_, stop := run(t, Config{Sources: []Source{{Name: "store", Store: store, Elections: shards(1000)}}})
 		time.Sleep(time.Minute)
-		cancel()
-		<-ended
+		stop()
 		var stacks strings.Builder
 		if err := pprof.Lookup("goroutine").WriteTo(&stacks, 1); err != nil {
 			t.Fatal(err)
 		}
-		if text := stacks.String(); strings.Contains(text, "dashboard.(*election).awaitStore") {
+		if text := stacks.String(); strings.Contains(text, "(*election).awaitStore") {
 			t.Errorf("an election still waits for the store:\n%.3000s", text)
 		}
 	})
 }
 
-// pooled is a store over four connections, with slow calls.
-type pooled struct {
-	*memory.Polled
-	connections chan struct{}
-}
-
-func (p *pooled) acquire(ctx context.Context) (release func(), err error) {
-	select {
-	case p.connections <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	time.Sleep(40 * time.Millisecond)
-	return func() { <-p.connections }, nil
-}
-
-func (p *pooled) Read(ctx context.Context, key string) (driver.Entry, error) {
-	release, err := p.acquire(ctx)
-	if err != nil {
-		return driver.Entry{}, err
-	}
-	defer release()
-	return p.Polled.Read(ctx, key)
-}
-
-func (p *pooled) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	release, err := p.acquire(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer release()
-	return p.Polled.CompareAndSwap(ctx, key, prev, value)
-}
-
-// A leader in the same program keeps its lease, although the dashboard reads over the same pool.
+// A leader in the same program keeps its lease, although the dashboard reads over the same pool of
+// four connections, with slow calls.
 func TestDashboardLeavesConnectionsInAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &pooled{memory.NewPolled(), make(chan struct{}, 4)}
-		names := shards(1000)
-		var lost atomic.Int64
-		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: 5 * time.Second, Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
-			if e.Kind == tenure.EventLost {
-				lost.Add(1)
+		connections := make(chan struct{}, 4)
+		store := failing(memory.New(), func(ctx context.Context, _, _ string) error {
+			select {
+			case connections <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
-		}()
+			time.Sleep(40 * time.Millisecond)
+			<-connections
+			return nil
+		})
+		store.polled = true
+		var lost atomic.Int64
+		leave := lead(t, store, "billing", "a", func(c *tenure.Config) {
+			c.Lease, c.OnEvent = 5*time.Second, func(e tenure.Event) {
+				if e.Kind == tenure.EventLost {
+					lost.Add(1)
+				}
+			}
+		})
 		time.Sleep(time.Minute)
-		d, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{{Name: "store", Store: store, Elections: names}}, Clock: clock.Standard{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go d.Run(ctx)
+		s, stop := run(t, Config{Sources: []Source{{Name: "store", Store: store, Elections: shards(1000)}}})
 		time.Sleep(10 * time.Minute)
 		if n := lost.Load(); n > 0 {
 			t.Errorf("the leader lost %d terms", n)
 		}
-		if o := (shown{t, d}).overview(""); o.Counts["vacant"] != len(names) {
+		if o := s.overview(""); o.Counts["vacant"] != 1000 {
 			t.Errorf("the dashboard shows %v", o.Counts)
 		}
-		cancel()
-		<-ended
+		stop()
+		leave()
 		time.Sleep(time.Minute) // the last reads end
 	})
 }
@@ -163,10 +102,10 @@ func TestDashboardLeavesConnectionsInAPool(t *testing.T) {
 // Too many elections in a store are reported once.
 func TestTooManyElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lister{Polled: memory.NewPolled()}
+		store := &fake{Store: memory.New(), polled: true, fail: cutOff}
 		names := shards(20_001)
-		store.lists(nil, names...)
-		s := show(t, dashboard.Source{Name: "store", Store: store, Interval: time.Hour})
+		store.lists(names...)
+		s := show(t, Source{Name: "store", Store: store, Interval: time.Hour})
 		time.Sleep(30 * time.Second)
 		stream, _ := s.stream("", "")
 		time.Sleep(5 * time.Minute)
@@ -176,9 +115,10 @@ func TestTooManyElections(t *testing.T) {
 		if of := s.overview("").Sources[0]; of.Elections != 20_000 || !strings.Contains(of.Problem, "only the first 20000") {
 			t.Errorf("the source is %+v", of)
 		}
-		store.lists(errors.New("away"))
+		store.off.Store(true)
 		time.Sleep(2 * time.Minute)
-		store.lists(nil, names[:20_000]...)
+		store.off.Store(false)
+		store.lists(names[:20_000]...)
 		time.Sleep(2 * time.Minute)
 		if of := s.overview("").Sources[0]; !of.OK {
 			t.Errorf("with as many as are shown: %+v", of)
@@ -190,16 +130,11 @@ func TestTooManyElections(t *testing.T) {
 func TestOrdersAndLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stores := map[string]*memory.Store{"east": memory.New(), "west": memory.New()}
-		cfg := dashboard.Config{Clock: clock.Standard{}, LogURL: "https://logs.example/?q={election}", RunbookURL: "http://wiki.example/{store}"}
+		cfg := Config{LogURL: "https://logs.example/?q={election}", RunbookURL: "http://wiki.example/{store}"}
 		for _, name := range []string{"west", "east"} {
-			cfg.Sources = append(cfg.Sources, dashboard.Source{Name: name, Store: stores[name], Elections: []string{"a-" + name, "z-" + name}})
+			cfg.Sources = append(cfg.Sources, Source{Name: name, Store: stores[name], Elections: []string{"a-" + name, "z-" + name}})
 		}
-		d, err := dashboard.New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go d.Run(t.Context())
-		s := shown{t, d}
+		s, _ := run(t, cfg)
 		lead(t, stores["west"], "z-west", "first")
 		lead(t, stores["east"], "a-east", "second")
 		time.Sleep(time.Minute)
@@ -220,80 +155,29 @@ func TestOrdersAndLinks(t *testing.T) {
 			}
 		}
 	})
-	const script = "javascript:alert(1)"
-	source := dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"x"}}
-	if _, err := dashboard.New(dashboard.Config{Sources: []dashboard.Source{source}, LogURL: script}); err == nil || !strings.Contains(err.Error(), "no http or https URL") {
-		t.Errorf("a script as a link: %v", err)
-	}
-}
-
-// A new election is there within 10 s.
-func TestNewElectionIsListedSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &lister{Polled: memory.NewPolled()}
-		s := show(t, dashboard.Source{Name: "store", Store: store})
-		time.Sleep(31 * time.Second)
-		store.lists(nil, "billing")
-		time.Sleep(10 * time.Second)
-		if of := s.overview("").Sources[0]; of.Elections != 1 || time.Since(of.Listed) > 10*time.Second {
-			t.Errorf("the store: %+v", of)
-		}
-	})
-}
-
-// away is a store that can be taken away. Then calls wait for their contexts, and two seconds later
-// it pushes that nothing is pushed. When it is back, the next renewal is pushed.
-type away struct {
-	*memory.Store
-	off   atomic.Bool
-	watch chan func(driver.Entry)
-}
-
-func newAway() *away { return &away{Store: memory.New(), watch: make(chan func(driver.Entry), 100)} }
-
-func (a *away) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if a.off.Load() {
-		<-ctx.Done()
-		return driver.Entry{}, fmt.Errorf("outbound buffer limit exceeded\n: %w", errors.Join(driver.ErrConnecting, ctx.Err()))
-	}
-	return a.Store.Read(ctx, key)
-}
-
-func (a *away) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-	a.watch <- see
-	return a.Store.Watch(ctx, key, func(e driver.Entry) {
-		if !a.off.Load() {
-			see(e)
-		}
-	})
-}
-
-func (a *away) set(off bool) {
-	a.off.Store(off)
-	if !off {
-		return
-	}
-	time.Sleep(2 * time.Second)
-	for range len(a.watch) {
-		see := <-a.watch
-		see(driver.Entry{Lost: fmt.Errorf("no pushes: %w", driver.ErrConnecting)})
-		a.watch <- see
-	}
 }
 
 // A store that pushes is away: within 3 s one line says so, the elections keep their leaders as
 // last known, and the line goes when the store is back.
 func TestOutageOfAStoreThatPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newAway()
+		// Calls wait for their contexts, and two seconds later it pushes that nothing is pushed.
+		store := &fake{Store: memory.New(), fail: func(ctx context.Context, op, _ string) error {
+			if op == "read" {
+				<-ctx.Done()
+			}
+			return fmt.Errorf("outbound buffer limit exceeded\n: %w", errors.Join(driver.ErrConnecting, ctx.Err()))
+		}}
 		names := []string{"a", "b", "c"}
-		s := show(t, dashboard.Source{Name: "store", Store: store, Elections: names})
+		s := show(t, Source{Name: "store", Store: store, Elections: names})
 		for _, name := range names {
 			lead(t, store.Store, name, "leader of "+name)
 		}
 		time.Sleep(time.Minute)
 		began := time.Now()
-		store.set(true)
+		store.off.Store(true)
+		time.Sleep(2 * time.Second)
+		store.pushes(driver.Entry{Lost: fmt.Errorf("no pushes: %w", driver.ErrConnecting)})
 		time.Sleep(999 * time.Millisecond)
 		for range 2 { // within 3 s, and after the lease
 			o := s.overview("")
@@ -307,7 +191,7 @@ func TestOutageOfAStoreThatPushes(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		store.set(false)
+		store.off.Store(false)
 		time.Sleep(checkEvery + time.Second)
 		if of := s.overview("").Sources[0]; !of.OK {
 			t.Errorf("soon after the outage: %+v", of)
@@ -332,14 +216,12 @@ func TestOutageOfAStoreThatPushes(t *testing.T) {
 	})
 }
 
-const checkEvery = 2 * time.Second
-
 // A store that is read is away within one poll.
 func TestOutageOfAStoreThatIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewPolled()
-		way := &polledCut{Polled: store}
-		s := show(t, dashboard.Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: 5 * time.Second})
+		store := memory.New()
+		way := &fake{Store: store, polled: true, fail: cutOff}
+		s := show(t, Source{Name: "store", Store: way, Elections: []string{"billing"}, Interval: 5 * time.Second})
 		lead(t, store, "billing", "a")
 		time.Sleep(time.Minute)
 		way.off.Store(true)
@@ -355,28 +237,18 @@ func TestOutageOfAStoreThatIsRead(t *testing.T) {
 	})
 }
 
-// polledCut is a store that is read, and can be cut off.
-type polledCut struct {
-	*memory.Polled
-	off    atomic.Bool
-	denied string // the election that may not be read
-}
-
-func (p *polledCut) Read(ctx context.Context, key string) (driver.Entry, error) {
-	if p.off.Load() {
-		return driver.Entry{}, errors.New("cut off")
-	}
-	if key == p.denied {
-		return driver.Entry{}, fmt.Errorf("read: %w", driver.ErrDenied)
-	}
-	return p.Polled.Read(ctx, key)
-}
-
 // One election that may not be read is no outage of its store.
 func TestOneElectionThatFailsIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewPolled()
-		s := show(t, dashboard.Source{Name: "store", Store: &polledCut{Polled: store, denied: "secret"}, Elections: []string{"billing", "secret"}})
+		store := memory.New()
+		way := failing(store, func(_ context.Context, _, key string) error {
+			if key == "secret" {
+				return fmt.Errorf("read: %w", driver.ErrDenied)
+			}
+			return nil
+		})
+		way.polled = true
+		s := show(t, Source{Name: "store", Store: way, Elections: []string{"billing", "secret"}})
 		lead(t, store, "billing", "a")
 		for range 100 {
 			time.Sleep(1700 * time.Millisecond)
@@ -393,12 +265,12 @@ func TestOneElectionThatFailsIsNoOutage(t *testing.T) {
 	})
 }
 
-// An outage is known after a restart of the dashboard.
+// An outage is known after a restart of the
 func TestHistoryKeepsOutages(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "history")
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewPolled()
-		way := &polledCut{Polled: store}
+		store := memory.New()
+		way := &fake{Store: store, polled: true, fail: cutOff}
 		lead(t, store, "billing", "a")
 		for n := range 3 {
 			s, stop := remembering(t, way, file)

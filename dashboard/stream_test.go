@@ -1,4 +1,4 @@
-package dashboard_test
+package dashboard
 
 import (
 	"bufio"
@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/pipenet"
 )
@@ -39,7 +37,7 @@ func served(t *testing.T, h http.Handler) *httptest.Server {
 // In HTTP/2 a write deadline also resets a stream that writes nothing.
 func TestQuietStreamOverTLSStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
+		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
 		server := served(t, s)
 		answer, err := server.Client().Get(server.URL + "/api/stream")
 		if err != nil {
@@ -64,16 +62,10 @@ func TestQuietStreamOverTLSStaysOpen(t *testing.T) {
 // Shutdown waits for streams, so they must end with Run. Afterwards the view is out of date.
 func TestStreamsAndActionsEndWithRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, err := dashboard.New(dashboard.Config{
-			Sources: []dashboard.Source{{Name: "store", Store: memory.New(), Elections: []string{"billing"}}}, Clock: clock.Standard{}, Actions: true,
+		s, end := run(t, Config{
+			Sources: []Source{{Name: "store", Store: memory.New(), Elections: []string{"billing"}}}, Actions: true,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, end := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { d.Run(ctx); close(ended) }()
-		server := served(t, d)
+		server := served(t, s)
 		server.Client().Timeout = 2 * time.Hour
 		answer, err := server.Client().Get(server.URL + "/api/stream")
 		if err != nil {
@@ -81,11 +73,9 @@ func TestStreamsAndActionsEndWithRun(t *testing.T) {
 		}
 		defer answer.Body.Close()
 		time.Sleep(time.Minute)
-		s := shown{t, d}
 		s.acts(http.StatusConflict, "an action while it runs", "hand-over", map[string]any{"source": "store", "name": "billing", "to": "c"})
 
 		end()
-		<-ended
 		if _, err := io.ReadAll(answer.Body); err != nil {
 			t.Errorf("the stream ended with %v", err)
 		}
@@ -100,16 +90,5 @@ func TestStreamsAndActionsEndWithRun(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/stream", nil).WithContext(within))
 		wantCode(t, "a stream afterwards", w.Code, w.Body.String(), http.StatusServiceUnavailable)
-	})
-}
-
-func TestStreamRefusesHead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := show(t, dashboard.Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/api/stream", nil).WithContext(ctx))
-		wantCode(t, "HEAD", w.Code, w.Body.String(), http.StatusMethodNotAllowed)
 	})
 }

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -71,24 +72,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Path == "" {
-		c.Path = DefaultPath
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 3 * time.Second
-	}
-	if c.Retry == 0 {
-		c.Retry = 5 * time.Second
-	}
-	if c.MaxStreams == 0 {
-		c.MaxStreams = 1024
-	}
-	if c.MaxStreamsPerAddress == 0 {
-		c.MaxStreamsPerAddress = max(16, c.MaxStreams/4)
-	}
-	if c.MaxConnections == 0 {
-		c.MaxConnections = 4096
-	}
+	c.Path = cmp.Or(c.Path, DefaultPath)
+	c.Timeout, c.Retry = cmp.Or(c.Timeout, 3*time.Second), cmp.Or(c.Retry, 5*time.Second)
+	c.MaxStreams = cmp.Or(c.MaxStreams, 1024)
+	c.MaxStreamsPerAddress = cmp.Or(c.MaxStreamsPerAddress, max(16, c.MaxStreams/4))
+	c.MaxConnections = cmp.Or(c.MaxConnections, 4096)
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
@@ -104,26 +92,22 @@ func (c *Config) validate(store driver.Store) error {
 	if c.TLS != nil && (c.ServerTLS != nil || c.ClientTLS != nil) {
 		problems = append(problems, errors.New("TLS is set besides ServerTLS or ClientTLS, which it replaces; leave them out"))
 	}
-	if c.Timeout < time.Millisecond {
-		problems = append(problems, fmt.Errorf("Timeout is %v; it must be at least 1ms", c.Timeout))
-	}
-	if c.Retry < time.Millisecond {
-		problems = append(problems, fmt.Errorf("Retry is %v; it must be at least 1ms", c.Retry))
-	}
+	problems = append(problems,
+		atLeast("Timeout", c.Timeout, time.Millisecond), atLeast("Retry", c.Retry, time.Millisecond))
 	if c.Margin < 0 {
 		problems = append(problems, fmt.Errorf("Margin is %v; it must be at least 0", c.Margin))
 	}
-	problems = append(problems, atLeastOne("MaxStreams", c.MaxStreams),
-		atLeastOne("MaxStreamsPerAddress", c.MaxStreamsPerAddress), atLeastOne("MaxConnections", c.MaxConnections))
+	problems = append(problems, atLeast("MaxStreams", c.MaxStreams, 1),
+		atLeast("MaxStreamsPerAddress", c.MaxStreamsPerAddress, 1), atLeast("MaxConnections", c.MaxConnections, 1))
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("peer: %w", err)
 	}
 	return nil
 }
 
-func atLeastOne(field string, n int) error {
-	if n < 1 {
-		return fmt.Errorf("%s is %d; it must be at least 1", field, n)
+func atLeast[T int | time.Duration](field string, value, least T) error {
+	if value < least {
+		return fmt.Errorf("%s is %v; it must be at least %v", field, value, least)
 	}
 	return nil
 }

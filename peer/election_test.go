@@ -151,8 +151,6 @@ func reads(members []*member) (n int64) {
 	return n
 }
 
-func TestFollowersOfALivingLeaderReadNothing(t *testing.T) { overPipes(t, followersReadNothing) }
-
 func followersReadNothing(t *testing.T, on wires) {
 	leader, followers, _, _ := fleet(t, on, lease)
 	written := leader.member.cells.writes.Load()
@@ -165,28 +163,25 @@ func followersReadNothing(t *testing.T, on wires) {
 	}
 }
 
-// TestFollowersKnowThatNothingIsPushed: the leader's server ends, and the leader goes on. Its
-// followers poll.
-func TestFollowersKnowThatNothingIsPushed(t *testing.T) {
-	overPipes(t, func(t *testing.T, on wires) {
-		leader, followers, _, _ := fleet(t, on, lease)
-		pushed := func(want bool) {
-			for _, m := range followers {
-				_, err := m.elected.Wait(t.Context(), func(s tenure.Status) bool { return s.Pushed == want && s.Leader.ID == leader.member.id })
-				if err != nil {
-					t.Fatal(err)
-				}
+// The leader's server ends, and the leader goes on. Its followers poll.
+func followersKnowThatNothingIsPushed(t *testing.T, on wires) {
+	leader, followers, _, _ := fleet(t, on, lease)
+	pushed := func(want bool) {
+		for _, m := range followers {
+			_, err := m.elected.Wait(t.Context(), func(s tenure.Status) bool { return s.Pushed == want && s.Leader.ID == leader.member.id })
+			if err != nil {
+				t.Fatal(err)
 			}
 		}
-		pushed(true)
-		if err := leader.member.peers.Close(); err != nil {
-			t.Fatal(err)
-		}
-		pushed(false)
-		if err := leader.term.Err(); err != nil {
-			t.Error(err)
-		}
-	})
+	}
+	pushed(true)
+	if err := leader.member.peers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pushed(false)
+	if err := leader.term.Err(); err != nil {
+		t.Error(err)
+	}
 }
 
 // The winner claims on the pushed release, without a read before its claim. A machine that stalls
@@ -271,8 +266,6 @@ func status(t *testing.T, on wires, address string) int {
 
 // A leader that cannot reach the store answers 404 as soon as its lease is over, although its
 // process is well.
-func TestLeaderWithoutStoreAnswers404(t *testing.T) { overPipes(t, leaderWithoutStoreAnswers404) }
-
 func leaderWithoutStoreAnswers404(t *testing.T, on wires) {
 	terms := make(chan won, 100)
 	m := join(t, on, memory.NewPolled(), "a", lease, terms)
@@ -297,8 +290,6 @@ func answers(t *testing.T, on wires, m *member, code int) {
 }
 
 // A peer that cannot be reached only costs reads.
-func TestElectionWithoutReachablePeers(t *testing.T) { overPipes(t, electionWithoutReachablePeers) }
-
 func electionWithoutReachablePeers(t *testing.T, on wires) {
 	cells, terms := memory.NewPolled(), make(chan won, 100)
 	a := join(t, on, cells, "a", lease, terms)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/internal/record"
@@ -42,6 +42,44 @@ func overPipes(t *testing.T, run func(*testing.T, wires)) {
 		n := new(pipenet.Network)
 		run(t, wires{listen: n.Listen, dial: n.DialContext})
 	})
+}
+
+// scenarios run over pipes. Those in which the network itself matters also run over TCP, in
+// TestOverSockets.
+var scenarios = []struct {
+	name string
+	tcp  bool
+	run  func(*testing.T, wires)
+}{
+	{"a follower receives each write", true, followerReceivesEachWrite},
+	{"a follower returns to a leader that released", false, followerReturnsToALeaderThatReleased},
+	{"a release is pushed before Close", true, releaseIsPushedBeforeClose},
+	{"a write is pushed when a read confirms it", false, writeIsPushedWhenAReadConfirmsIt},
+	{"a follower comes back after an outage", true, followerComesBackAfterAnOutage},
+	{"stop from see", false, stopFromSee},
+	{"many keys", true, manyKeys},
+	{"Close leaves nothing", true, closeLeavesNothing},
+	{"Close during pushes", true, closeDuringPushes},
+	{"silence ends a stream", false, silenceEndsAStream},
+	{"a slow follower", false, slowFollower},
+	{"a stream ends with the lease", false, streamEndsWithTheLease},
+	{"a stream outlives the server's timeouts", false, streamOutlivesTheServersTimeouts},
+	{"a stream outlives the limits of Serve", false, streamOutlivesTheLimitsOfServe},
+	{"a stream over TLS outlives the limits of Serve", false, secureStreamOutlivesTheLimitsOfServe},
+	{"streams are bounded", true, streamsAreBounded},
+	{"connections are bounded", true, connectionsAreBounded},
+	{"a closed connection counts once", false, closedConnectionCountsOnce},
+	{"TLS", true, followOverTLS},
+	{"followers of a living leader read nothing", false, followersReadNothing},
+	{"followers know that nothing is pushed", false, followersKnowThatNothingIsPushed},
+	{"a leader without a store answers 404", false, leaderWithoutStoreAnswers404},
+	{"an election without reachable peers", false, electionWithoutReachablePeers},
+}
+
+func TestOverPipes(t *testing.T) {
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) { overPipes(t, s.run) })
+	}
 }
 
 // free returns a listener on any address.
@@ -249,6 +287,7 @@ func (s *Store) streams() (n int) {
 type pair struct {
 	wires
 	cells            *memory.Polled
+	faults           faults.Store // the leader's way to the cells
 	leader, follower *Store
 	name             string // the leader's incarnation
 	address          string
@@ -260,7 +299,8 @@ type pair struct {
 func newPair(t *testing.T, on wires, leader, follower func(*Config)) *pair {
 	t.Helper()
 	p := &pair{wires: on, cells: memory.NewPolled(), said: make(reports, 1000)}
-	p.leader = open(t, on, p.cells, leader)
+	p.faults = faults.New(p.cells, 1, faults.Plan{})
+	p.leader = open(t, on, p.faults, leader)
 	p.address = serving(t, on, p.leader)
 	p.name = p.leader.Incarnation()
 	p.version = p.write(t, held(p.name, 1, 1))
@@ -282,52 +322,4 @@ func (p *pair) write(t *testing.T, r record.Record) driver.Version {
 	t.Helper()
 	r.LeaderAddr = p.address
 	return write(t, p.leader, testKey, r)
-}
-
-// unreliable is a store in which a test decides the outcome of the next writes.
-type unreliable struct {
-	*memory.Polled
-	mu   sync.Mutex
-	fate []fate
-}
-
-type fate int
-
-const (
-	fine fate = iota
-	answerLost
-	requestLost
-	doubled // applied, and a second delivery answers
-)
-
-func (u *unreliable) next(f ...fate) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.fate = append(u.fate, f...)
-}
-
-func (u *unreliable) take() fate {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if len(u.fate) == 0 {
-		return fine
-	}
-	f := u.fate[0]
-	u.fate = slices.Delete(u.fate, 0, 1)
-	return f
-}
-
-func (u *unreliable) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	f := u.take()
-	if f == requestLost {
-		return "", errors.New("lost")
-	}
-	v, err := u.Polled.CompareAndSwap(ctx, key, prev, value)
-	switch f {
-	case answerLost:
-		return "", errors.New("lost")
-	case doubled:
-		return "", driver.ErrConflict
-	}
-	return v, err
 }

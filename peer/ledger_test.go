@@ -1,9 +1,12 @@
 package peer
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/record"
 )
@@ -11,204 +14,125 @@ import (
 // desk is a leader with a clock that the test sets and a store that fails as the test says.
 type desk struct {
 	*testing.T
-	clock *turned
-	cells *unreliable
-	store *Store
-	name  string
+	clock  *turned
+	cells  *memory.Polled
+	faults faults.Store
+	store  *Store
+	name   string
+	pushed *receiver
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{T: t, clock: &turned{}, cells: &unreliable{Polled: memory.NewPolled()}}
-	d.store = open(t, wires{}, d.cells, func(c *Config) { c.Clock = d.clock })
+	d := &desk{T: t, clock: &turned{}, cells: memory.NewPolled()}
+	d.faults = faults.New(d.cells, 1, faults.Plan{})
+	d.store = open(t, wires{}, d.faults, func(c *Config) { c.Clock = d.clock })
 	d.name = d.store.Incarnation()
+	d.pushed = listenTo(t, d.store, testKey)
 	return d
 }
 
-// try writes over the present entry, and makes the write fail as given.
-func (d *desk) try(f fate, r record.Record) {
+// try writes over the present entry, with a fault.
+func (d *desk) try(f faults.Fault, r record.Record) {
 	d.Helper()
 	e, _ := d.cells.Read(d.Context(), testKey)
-	d.cells.next(f)
+	d.faults.Next(faults.Write, f)
 	_, err := d.store.CompareAndSwap(d.Context(), testKey, e.Version, encode(d, r))
-	if (err == nil) != (f == fine) {
+	if (err == nil) != (f == faults.None) {
 		d.Fatalf("write: %v", err)
 	}
 }
 
-func (d *desk) read() {
-	d.Helper()
-	if _, err := d.store.Read(d.Context(), testKey); err != nil {
-		d.Fatal(err)
+// play carries out a timeline: writes by their numbers in the term, times since the start, and how
+// much is served and pushed then. If 0 is served, nothing may be.
+func (d *desk) play(timeline string) {
+	asked, short := held(d.name, 1, 1), held(d.name, 1, 2)
+	asked.Request, short.Lease = &record.Request{Term: 1}, testLease/3
+	for step := range strings.SplitSeq(timeline, ", ") {
+		what, argument, _ := strings.Cut(step, " ")
+		n, _ := strconv.ParseUint(argument, 10, 64)
+		switch what {
+		case "at":
+			since, _ := time.ParseDuration(argument)
+			d.clock.turn(since - d.clock.now)
+		case "write":
+			d.try(faults.None, held(d.name, 1, n))
+		case "lose":
+			d.try(faults.Fail, held(d.name, 1, n))
+		case "apply-unanswered":
+			d.try(faults.LoseAnswer, held(d.name, 1, n))
+		case "apply-twice":
+			d.try(faults.Replay, held(d.name, 1, n))
+		case "apply-shorter-lease-unanswered":
+			d.try(faults.LoseAnswer, short)
+		case "release":
+			d.try(faults.None, released(d.name, 1, n))
+		case "lose-release":
+			d.try(faults.Fail, released(d.name, 1, n))
+		case "write-request":
+			d.try(faults.None, asked)
+		case "write-stranger":
+			d.try(faults.None, held("another", 1, 1))
+		case "elsewhere-request":
+			write(d, d.cells, testKey, asked)
+		case "elsewhere-leader":
+			write(d, d.cells, testKey, held("another", 2, 1))
+		case "delete":
+			d.cells.Delete(testKey)
+		case "purge":
+			d.cells.Purge(testKey)
+		case "read":
+			if _, err := d.store.Read(d.Context(), testKey); err != nil {
+				d.Fatal(err)
+			}
+		case "serves":
+			got := uint64(0)
+			if _, p := d.store.books.look(testKey); p != nil {
+				got = p.record.Seq
+			}
+			if got != n {
+				d.Errorf("write %d is served, want %d", got, n)
+			}
+		case "pushed":
+			if got := len(d.pushed.entries); got != int(n) {
+				d.Errorf("%d pushes", got)
+			}
+		default:
+			d.Fatalf("unknown step %q", step)
+		}
 	}
 }
-
-// shows requires that the n-th write of the term is served. If n is 0, nothing may be served.
-func (d *desk) shows(n uint64) {
-	d.Helper()
-	got := uint64(0)
-	if _, p := d.store.books.look(testKey); p != nil {
-		got = p.record.Seq
-	}
-	if got != n {
-		d.Errorf("write %d is served, want %d", got, n)
-	}
-}
-
-// margin is more than the part of the lease that a holder does not use, and less than half of the
-// lease.
-const margin = time.Second
 
 // TestServedWhileLeaseIsValid: a leader's statements end with its lease as the leader counts it,
-// whatever the outcome of its writes.
+// whatever the outcome of its writes. The lease is 15 s. The leader does not use the last part of
+// it, which is less than 1 s.
 func TestServedWhileLeaseIsValid(t *testing.T) {
-	tests := []struct {
-		name string
-		why  string
-		run  func(*desk)
-	}{
-		{"no longer than the lease", "another member may lead then", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.clock.turn(testLease - margin)
-			d.shows(1)
-			d.clock.turn(margin)
-			d.shows(0)
-		}},
-		{"the margin is kept back", "the leader itself stops then", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.clock.turn(testLease - time.Millisecond)
-			d.shows(0)
-		}},
-		{"a renewal prolongs it", "that is what it is for", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.clock.turn(testLease - margin)
-			d.try(fine, held(d.name, 1, 2))
-			d.clock.turn(testLease - margin)
-			d.shows(2)
-		}},
-		{"a renewal without an answer does not", "it may never have arrived", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.clock.turn(testLease - margin)
-			d.try(requestLost, held(d.name, 1, 2))
-			d.shows(1)
-			d.clock.turn(margin)
-			d.shows(0)
-		}},
-		{"a read confirms a write, counted from its send", "a lost answer must not cost the followers", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.clock.turn(testLease / 2)
-			d.try(answerLost, held(d.name, 1, 2))
-			d.clock.turn(testLease / 4)
-			d.read()
-			d.shows(2)
-			d.clock.turn(testLease/2 + margin)
-			d.shows(2)
-			d.clock.turn(testLease / 4)
-			d.shows(0)
-		}},
-		{"so after a conflict with an own replay", "proxies deliver twice", func(d *desk) {
-			d.try(doubled, held(d.name, 1, 1))
-			d.shows(0)
-			d.read()
-			d.shows(1)
-		}},
-		{"a shorter lease without an answer counts", "it may be the record by now", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			short := held(d.name, 1, 2)
-			short.Lease = testLease / 3
-			d.try(answerLost, short)
-			d.clock.turn(testLease / 3)
-			d.shows(0)
-		}},
-		{"sending a release ends it", "the work has stopped, and the release may be there", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.try(requestLost, released(d.name, 1, 2))
-			d.shows(0)
-		}},
-		{"a release ends it", "another may lead at once", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.try(fine, released(d.name, 1, 2))
-			d.shows(0)
-		}},
-		{"another holder ends it", "two would say that they lead", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			write(d, d.cells, testKey, held("another", 2, 1))
-			d.shows(1)
-			d.read()
-			d.shows(0)
-		}},
-		{"absence ends it", "the operator removed the record", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.cells.Delete(testKey)
-			d.read()
-			d.shows(0)
-		}},
-		{"a release over an absence is not pushed", "another may have led before it was removed", func(d *desk) {
-			received := listenTo(d, d.store, testKey)
-			d.try(fine, held(d.name, 1, 1))
-			d.cells.Purge(testKey)
-			d.read()
-			d.try(fine, released(d.name, 1, 2))
-			if len(received.entries) != 1 {
-				d.Errorf("%d pushes", len(received.entries))
-			}
-		}},
-		{"neither is one over an unseen absence", "likewise", func(d *desk) {
-			received := listenTo(d, d.store, testKey)
-			d.try(fine, held(d.name, 1, 1))
-			d.cells.Purge(testKey)
-			d.try(fine, held(d.name, 1, 2))
-			d.shows(0)
-			if len(received.entries) != 1 {
-				d.Errorf("%d pushes", len(received.entries))
-			}
-		}},
-		{"a renewal over a request goes on", "the holder read it, and its term is unbroken", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			asked := held(d.name, 1, 1)
-			asked.Request = &record.Request{Term: 1}
-			write(d, d.cells, testKey, asked)
-			d.read()
-			d.try(fine, held(d.name, 1, 2))
-			d.shows(2)
-		}},
-		{"an older read does not", "it was under way while the claim was made", func(d *desk) {
-			mark := d.store.books.mark(testKey)
-			before, _ := d.cells.Read(d.Context(), testKey)
-			d.try(fine, held(d.name, 1, 1))
-			if _, current := d.store.books.observe(testKey, mark, decode(before)); current {
-				d.Error("the read counts as newer than the write")
-			}
-			d.shows(1)
-		}},
-		{"a request prolongs nothing", "the holder did not write it", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			d.clock.turn(testLease - margin)
-			asked := held(d.name, 1, 1)
-			asked.Request = &record.Request{Term: 1}
-			d.try(fine, asked)
-			d.read()
-			d.shows(1)
-			d.clock.turn(margin)
-			d.shows(0)
-		}},
-		{"another's incarnation is not served", "there is nothing to prove it with", func(d *desk) {
-			d.try(fine, held("another", 1, 1))
-			d.shows(0)
-		}},
-		{"a late answer to an old write is too late", "a newer one is served", func(d *desk) {
-			d.try(fine, held(d.name, 1, 1))
-			_, first := d.store.books.look(testKey)
-			a := d.store.books.begin(testKey, first.version, encode(d, held(d.name, 1, 2)))
-			d.try(fine, held(d.name, 1, 3))
-			if d.store.books.finish(testKey, a, "old", nil) != nil {
-				d.Error("it is pushed")
-			}
-			d.shows(3)
-		}},
-	}
-	for _, tt := range tests {
+	for _, tt := range []struct{ name, why, timeline string }{
+		{"no longer than the lease", "another member may lead then", "write 1, at 14s, serves 1, at 15s, serves 0"},
+		{"the margin is kept back", "the leader itself stops then", "write 1, at 14999ms, serves 0"},
+		{"a renewal prolongs it", "that is what it is for", "write 1, at 14s, write 2, at 28s, serves 2"},
+		{"a renewal without an answer does not", "it may never have arrived",
+			"write 1, at 14s, lose 2, serves 1, at 15s, serves 0"},
+		{"a read confirms a write, counted from its send", "a lost answer must not cost the followers",
+			"write 1, at 7500ms, apply-unanswered 2, at 11s, read, serves 2, at 20s, serves 2, at 23s, serves 0"},
+		{"so after a conflict with an own replay", "proxies deliver twice", "apply-twice 1, serves 0, read, serves 1"},
+		{"a shorter lease without an answer counts", "it may be the record by now",
+			"write 1, apply-shorter-lease-unanswered, at 5s, serves 0"},
+		{"sending a release ends it", "the work has stopped, and the release may be there",
+			"write 1, lose-release 2, serves 0"},
+		{"a release ends it", "another may lead at once", "write 1, release 2, serves 0"},
+		{"another holder ends it", "two would say that they lead", "write 1, elsewhere-leader, serves 1, read, serves 0"},
+		{"absence ends it", "the operator removed the record", "write 1, delete, read, serves 0"},
+		{"a release over an absence is not pushed", "another may have led before it was removed",
+			"write 1, purge, read, release 2, pushed 1"},
+		{"neither is one over an unseen absence", "likewise", "write 1, purge, write 2, serves 0, pushed 1"},
+		{"a renewal over a request goes on", "the holder read it, and its term is unbroken",
+			"write 1, elsewhere-request, read, write 2, serves 2"},
+		{"a request prolongs nothing", "the holder did not write it",
+			"write 1, at 14s, write-request, read, serves 1, at 15s, serves 0"},
+		{"another's incarnation is not served", "there is nothing to prove it with", "write-stranger, serves 0"},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.run(newDesk(t))
+			newDesk(t).play(tt.timeline)
 			if t.Failed() {
 				t.Logf("why: %s", tt.why)
 			}
@@ -216,10 +140,28 @@ func TestServedWhileLeaseIsValid(t *testing.T) {
 	}
 }
 
+func TestOldAnswersChangeNothing(t *testing.T) {
+	d := newDesk(t)
+	mark := d.store.books.mark(testKey)
+	before, _ := d.cells.Read(t.Context(), testKey)
+	d.play("write 1, serves 1")
+	if _, current := d.store.books.observe(testKey, mark, decode(before)); current {
+		t.Error("a read that was under way while the claim was made counts as newer")
+	}
+	d.play("serves 1")
+	_, first := d.store.books.look(testKey)
+	a := d.store.books.begin(testKey, first.version, encode(t, held(d.name, 1, 2)))
+	d.play("write 3")
+	if d.store.books.finish(testKey, a, "old", nil) != nil {
+		t.Error("a late answer to an old write is pushed")
+	}
+	d.play("serves 3")
+}
+
 func TestWritesOfUnknownOutcomeAreBounded(t *testing.T) {
 	d := newDesk(t)
 	for n := range uint64(3 * maxPending) {
-		d.try(requestLost, held(d.name, 1, n%60+1))
+		d.try(faults.Fail, held(d.name, 1, n%60+1))
 	}
 	if n := len(d.store.books.seats[testKey].pending); n != maxPending {
 		t.Errorf("%d are kept", n)

@@ -2,13 +2,11 @@ package peer
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +14,10 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
-
-func TestFollowerReceivesEachWrite(t *testing.T) { overPipes(t, followerReceivesEachWrite) }
 
 func followerReceivesEachWrite(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
@@ -37,10 +34,6 @@ func followerReceivesEachWrite(t *testing.T, on wires) {
 }
 
 // The same leader may be elected again, with the same address and incarnation.
-func TestFollowerReturnsToALeaderThatReleased(t *testing.T) {
-	overPipes(t, followerReturnsToALeaderThatReleased)
-}
-
 func followerReturnsToALeaderThatReleased(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
 	p.received.await(t, p.version)
@@ -53,8 +46,6 @@ func followerReturnsToALeaderThatReleased(t *testing.T, on wires) {
 }
 
 // A shutdown is a release, and then Close. A stream may notice either of them first.
-func TestReleaseIsPushedBeforeClose(t *testing.T) { overPipes(t, releaseIsPushedBeforeClose) }
-
 func releaseIsPushedBeforeClose(t *testing.T, on wires) {
 	for range 20 {
 		p := newPair(t, on, nil, nil)
@@ -68,32 +59,17 @@ func releaseIsPushedBeforeClose(t *testing.T, on wires) {
 }
 
 // A write with a lost answer is found by the election's next read, and pushed then.
-func TestWriteIsPushedWhenAReadConfirmsIt(t *testing.T) {
-	overPipes(t, writeIsPushedWhenAReadConfirmsIt)
-}
-
 func writeIsPushedWhenAReadConfirmsIt(t *testing.T, on wires) {
-	cells := &unreliable{Polled: memory.NewPolled()}
-	leader := open(t, on, cells, nil)
-	address := serving(t, on, leader)
-	r := held(leader.Incarnation(), 1, 1)
-	r.LeaderAddr = address
-	first := write(t, leader, testKey, r)
-	follower := open(t, on, cells, nil)
-	received := listenTo(t, follower, testKey)
-	_, _ = follower.Read(t.Context(), testKey)
-	received.await(t, first)
-	r = released(r.Incarnation, 1, 2)
-	cells.next(answerLost)
-	_, err := leader.CompareAndSwap(t.Context(), testKey, first, encode(t, r))
-	e, _ := leader.Read(t.Context(), testKey)
-	if err == nil || e.Version == first {
+	p := newPair(t, on, nil, nil)
+	p.received.await(t, p.version)
+	p.faults.Next(faults.Write, faults.LoseAnswer)
+	_, err := p.leader.CompareAndSwap(t.Context(), testKey, p.version, encode(t, released(p.name, 1, 2)))
+	e, _ := p.leader.Read(t.Context(), testKey)
+	if err == nil || e.Version == p.version {
 		t.Fatalf("write: %v, version %q", err, e.Version)
 	}
-	received.await(t, e.Version)
+	p.received.await(t, e.Version)
 }
-
-func TestFollowerComesBackAfterAnOutage(t *testing.T) { overPipes(t, followerComesBackAfterAnOutage) }
 
 func followerComesBackAfterAnOutage(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
@@ -143,8 +119,6 @@ func TestWatchesInTheLeadersOwnProcess(t *testing.T) {
 		t.Error("the process dials itself")
 	}
 }
-
-func TestStopFromSee(t *testing.T) { overPipes(t, stopFromSee) }
 
 func stopFromSee(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
@@ -201,10 +175,8 @@ func TestRecordsWithoutAFollowableLeader(t *testing.T) {
 	}
 }
 
-// TestManyKeys: there is one goroutine for each followed key, none for the others, and nothing is
+// There is one goroutine for each followed key, none for the others, and nothing is
 // mixed up.
-func TestManyKeys(t *testing.T) { overPipes(t, manyKeys) }
-
 func manyKeys(t *testing.T, on wires) {
 	const n = 20
 	cells := memory.NewPolled()
@@ -231,14 +203,11 @@ func manyKeys(t *testing.T, on wires) {
 			t.Errorf("%s: floor %d", key, e.Floor)
 		}
 	}
-	for key, h := range received {
+	for _, h := range received {
 		h.stop()
-		_ = key
 	}
 	wait.Until(t, "streams end with their watches", func() bool { return leader.streams() == 0 })
 }
-
-func TestCloseLeavesNothing(t *testing.T) { overPipes(t, closeLeavesNothing) }
 
 func closeLeavesNothing(t *testing.T, on wires) {
 	before := runtime.NumGoroutine()
@@ -259,8 +228,6 @@ func closeLeavesNothing(t *testing.T, on wires) {
 }
 
 // A store is closed while its watches receive pushes, stop and start.
-func TestCloseDuringPushes(t *testing.T) { overPipes(t, closeDuringPushes) }
-
 func closeDuringPushes(t *testing.T, on wires) {
 	p := newPair(t, on, nil, nil)
 	var all sync.WaitGroup
@@ -283,105 +250,80 @@ func closeDuringPushes(t *testing.T, on wires) {
 	all.Wait()
 }
 
-// heldBack is a store whose reads are answered late.
-type heldBack struct {
-	*memory.Polled
-	read, answer chan struct{}
+// late returns a store over cells. Where a test asks for a delay, it lasts a second.
+func late(t *testing.T, cells driver.Store) (faults.Store, *Store) {
+	f := faults.New(cells, 1, faults.Plan{MinDelay: time.Second})
+	return f, open(t, wires{}, f, nil)
 }
 
-func (h *heldBack) Read(ctx context.Context, key string) (driver.Entry, error) {
-	e, err := h.Polled.Read(ctx, key)
-	if h.read != nil {
-		h.read <- struct{}{}
-		<-h.answer
-	}
-	return e, err
+// leads reports whether a leader is served.
+func (s *Store) leads() bool {
+	_, p := s.books.look(testKey)
+	return p != nil
 }
 
 // A leader reads nothing while all is well. So nothing would end its following of the last leader.
 func TestLateReadDoesNotMakeALeaderFollow(t *testing.T) {
-	cells := &heldBack{Polled: memory.NewPolled()}
-	s := open(t, wires{}, cells, nil)
-	listenTo(t, s, testKey)
-	v := write(t, cells.Polled, testKey, held(newIdentities().issue(), 1, 1))
-	cells.read, cells.answer = make(chan struct{}), make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = s.Read(t.Context(), testKey)
-	}()
-	<-cells.read
-	if _, err := s.CompareAndSwap(t.Context(), testKey, v, encode(t, held(s.Incarnation(), 2, 1))); err != nil {
-		t.Fatal(err)
-	}
-	close(cells.answer)
-	<-done
-	if got := s.hub.subject[testKey].target; got != (target{}) {
-		t.Errorf("the leader follows %+v", got)
-	}
-	if _, p := s.books.look(testKey); p == nil {
-		t.Error("the late read ended its leadership here")
-	}
-}
-
-// slowAnswer applies a write and delays its answer until the test releases it.
-type slowAnswer struct {
-	*memory.Polled
-	hold    chan struct{}
-	applied chan struct{}
-}
-
-func (s *slowAnswer) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	v, err := s.Polled.CompareAndSwap(ctx, key, prev, value)
-	if s.hold != nil {
-		close(s.applied)
-		<-s.hold
-	}
-	return v, err
+	synctest.Test(t, func(t *testing.T) {
+		cells := memory.NewPolled()
+		f, s := late(t, cells)
+		listenTo(t, s, testKey)
+		v := write(t, cells, testKey, held(newIdentities().issue(), 1, 1))
+		f.Next(faults.Read, faults.DelayAfter)
+		go func() { _, _ = s.Read(t.Context(), testKey) }()
+		synctest.Wait()
+		if _, err := s.CompareAndSwap(t.Context(), testKey, v, encode(t, held(s.Incarnation(), 2, 1))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := s.hub.subject[testKey].target; got != (target{}) {
+			t.Errorf("the leader follows %+v", got)
+		}
+		if !s.leads() {
+			t.Error("the late read ended its leadership here")
+		}
+	})
 }
 
 // A renewal is applied and its answer is in flight. Another read overtakes the answer.
 func TestReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
-	cells := &slowAnswer{Polled: memory.NewPolled()}
-	s := open(t, wires{}, cells, nil)
-	name := s.Incarnation()
-	v1 := write(t, s, testKey, held(name, 1, 1))
-	cells.hold, cells.applied = make(chan struct{}), make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if _, err := s.CompareAndSwap(t.Context(), testKey, v1, encode(t, held(name, 1, 2))); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		f, s := late(t, memory.NewPolled())
+		name := s.Incarnation()
+		v := write(t, s, testKey, held(name, 1, 1))
+		renew := func(from driver.Version, n uint64) {
+			if _, err := s.CompareAndSwap(t.Context(), testKey, from, encode(t, held(name, 1, n))); err != nil {
+				t.Error(err)
+			}
 		}
-	}()
-	<-cells.applied
-	e, err := s.Read(t.Context(), testKey) // such as a second election's of this process
-	if err != nil {
-		t.Fatal(err)
-	}
-	close(cells.hold)
-	<-done
-	cells.hold = nil
-	if _, p := s.books.look(testKey); p == nil {
-		t.Error("the leader is not served after a read overtook its renewal's answer")
-	}
-	if _, err := s.CompareAndSwap(t.Context(), testKey, e.Version, encode(t, held(name, 1, 3))); err != nil {
-		t.Fatal(err)
-	}
-	if _, p := s.books.look(testKey); p == nil {
-		t.Error("nor after its next renewal")
-	}
+		f.Next(faults.Write, faults.DelayAfter)
+		go renew(v, 2)
+		synctest.Wait()
+		e, err := s.Read(t.Context(), testKey) // such as a second election's of this process
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !s.leads() {
+			t.Error("the leader is not served after a read overtook its renewal's answer")
+		}
+		if renew(e.Version, 3); !s.leads() {
+			t.Error("nor after its next renewal")
+		}
+	})
 }
 
 // An election may keep back more than the defaults. Margin declares it.
 func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		down := &downable{Polled: memory.NewPolled()}
+		f := faults.New(memory.NewPolled(), 1, faults.Plan{})
 		cfg := tenure.Config{
 			ID: "a", Lease: 4 * time.Second, Tuning: tenure.Tuning{Renew: 500 * time.Millisecond, Drift: 0.1}, StopWithin: 2 * time.Second,
 			Clock: clock.Standard{},
 		}
-		s := open(t, wires{}, down, func(c *Config) { c.Margin, c.Clock = cfg.Margin(), cfg.Clock })
+		s := open(t, wires{}, f, func(c *Config) { c.Margin, c.Clock = cfg.Margin(), cfg.Clock })
 		e, err := tenure.New(s, testKey, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -390,23 +332,11 @@ func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		down.down.Store(true)
+		f.Partition()
 		<-term.Context().Done()
-		if _, p := s.books.look(testKey); p != nil {
+		if s.leads() {
 			t.Error("Path answers 200 while the term is over by the election's own account")
 		}
 		_ = term.Resign(t.Context()) // it is over
 	})
-}
-
-type downable struct {
-	*memory.Polled
-	down atomic.Bool
-}
-
-func (d *downable) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	if d.down.Load() {
-		return "", context.DeadlineExceeded
-	}
-	return d.Polled.CompareAndSwap(ctx, key, prev, value)
 }

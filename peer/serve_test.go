@@ -3,7 +3,6 @@ package peer
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"net"
@@ -34,57 +33,39 @@ func get(s *Store, target string, headers ...string) *httptest.ResponseRecorder 
 	return w
 }
 
-func TestPlainAnswer(t *testing.T) {
+func TestPlainRequests(t *testing.T) {
 	s := open(t, wires{}, memory.NewPolled(), nil)
-	name := s.Incarnation()
-	if w := get(s, DefaultPath); w.Code != http.StatusNotFound {
-		t.Errorf("without a leader: %d", w.Code)
+	name, challenge := s.Incarnation(), newChallenge()
+	answers := func(code int, why, target string, headers ...string) *httptest.ResponseRecorder {
+		t.Helper()
+		w := get(s, target, headers...)
+		if w.Code != code {
+			t.Errorf("%s: %d %s, want %d", why, w.Code, w.Body, code)
+		}
+		return w
 	}
+	answers(http.StatusNotFound, "without a leader", DefaultPath)
 	v := write(t, s, testKey, held(name, 1, 1))
 	e, _ := s.Read(t.Context(), testKey)
-	challenge := newChallenge()
 	for _, path := range []string{DefaultPath, DefaultPath + "?election=" + testKey, "/elsewhere"} {
-		w := get(s, path, challengeHeader, text.EncodeToString(challenge))
-		if w.Code != 200 || !bytes.Equal(w.Body.Bytes(), e.Value) || w.Header().Get("ETag") != `"`+string(v)+`"` ||
+		w := answers(http.StatusOK, path, path, challengeHeader, text.EncodeToString(challenge))
+		if !bytes.Equal(w.Body.Bytes(), e.Value) || w.Header().Get("ETag") != `"`+string(v)+`"` ||
 			w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %v %s", path, w.Code, w.Header(), w.Body)
+			t.Errorf("%s: %v %s", path, w.Header(), w.Body)
 		}
 		said := statement{challenge: challenge, key: testKey, version: v, value: e.Value}
 		if err := said.check(name, w.Header().Get(proofHeader)); err != nil {
 			t.Error(err)
 		}
 	}
-	if w := get(s, DefaultPath); w.Code != 200 || w.Header().Get(proofHeader) != "" {
-		t.Errorf("without a challenge: %d %v", w.Code, w.Header())
+	if w := answers(http.StatusOK, "without a challenge", DefaultPath); w.Header().Get(proofHeader) != "" {
+		t.Errorf("without a challenge: %v", w.Header())
 	}
-	if w := get(s, DefaultPath+"?election=payments"); w.Code != http.StatusNotFound {
-		t.Errorf("another election: %d", w.Code)
-	}
-	write(t, s, "payments", held(s.Incarnation(), 1, 1))
-	if w := get(s, DefaultPath); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "?election=billing") {
-		t.Errorf("several elections: %d %s", w.Code, w.Body)
-	}
-	if w := get(s, DefaultPath+"?election=payments"); w.Code != 200 {
-		t.Errorf("one of several: %d", w.Code)
-	}
-	write(t, s, testKey, released(name, 1, 2))
-	for _, accept := range []string{"", eventStream} {
-		if w := get(s, DefaultPath+"?election=billing", "Accept", accept); w.Code != http.StatusNotFound {
-			t.Errorf("released: %d", w.Code)
-		}
-	}
-}
-
-func TestRequestsThatAreRefused(t *testing.T) {
-	s := open(t, wires{}, memory.NewPolled(), nil)
-	write(t, s, testKey, held(s.Incarnation(), 1, 1))
-	for name, header := range map[string]string{
-		"short": "AAAA", "padded": text.EncodeToString(newChallenge()) + "=", "no base64": strings.Repeat("!", 43),
+	for why, challenge := range map[string]string{
+		"short": "AAAA", "padded": text.EncodeToString(challenge) + "=", "no base64": strings.Repeat("!", 43),
 		"long": text.EncodeToString(append(newChallenge(), 0)),
 	} {
-		if w := get(s, DefaultPath, challengeHeader, header); w.Code != http.StatusBadRequest {
-			t.Errorf("challenge %s: %d", name, w.Code)
-		}
+		answers(http.StatusBadRequest, "a challenge that is "+why, DefaultPath, challengeHeader, challenge)
 	}
 	for method, code := range map[string]int{"HEAD": 200, "POST": 405, "DELETE": 405, "OPTIONS": 405} {
 		w := httptest.NewRecorder()
@@ -92,6 +73,16 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		if w.Code != code {
 			t.Errorf("%s: %d, want %d", method, w.Code, code)
 		}
+	}
+	answers(http.StatusNotFound, "another election", DefaultPath+"?election=payments")
+	write(t, s, "payments", held(s.Incarnation(), 1, 1))
+	if w := answers(http.StatusBadRequest, "several elections", DefaultPath); !strings.Contains(w.Body.String(), "?election=billing") {
+		t.Errorf("several elections: %s", w.Body)
+	}
+	answers(http.StatusOK, "one of several", DefaultPath+"?election=payments")
+	write(t, s, testKey, released(name, 1, 2))
+	for _, accept := range []string{"", eventStream} {
+		answers(http.StatusNotFound, "released", DefaultPath+"?election=billing", "Accept", accept)
 	}
 }
 
@@ -117,8 +108,6 @@ func ask(t *testing.T, on wires, address string) asked {
 
 // A stream of a leader that cannot renew continues with heartbeats while the lease is valid, and
 // not longer.
-func TestStreamEndsWithTheLease(t *testing.T) { overPipes(t, streamEndsWithTheLease) }
-
 func streamEndsWithTheLease(t *testing.T, on wires) {
 	s := open(t, on, memory.NewPolled(), nil)
 	address := serving(t, on, s)
@@ -135,8 +124,6 @@ func streamEndsWithTheLease(t *testing.T, on wires) {
 		t.Errorf("it ended after %v of a lease of %v", took, r.Lease)
 	}
 }
-
-func TestStreamsAreBounded(t *testing.T) { overPipes(t, streamsAreBounded) }
 
 func streamsAreBounded(t *testing.T, on wires) {
 	s := open(t, on, memory.NewPolled(), func(c *Config) { c.MaxStreams = 2 })
@@ -156,10 +143,6 @@ func streamsAreBounded(t *testing.T, on wires) {
 }
 
 // The user's own server has limits that are meant for requests. A stream outlives them.
-func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
-	overPipes(t, streamOutlivesTheServersTimeouts)
-}
-
 func streamOutlivesTheServersTimeouts(t *testing.T, on wires) {
 	const limit = time.Second // long enough for a request
 	s := open(t, on, memory.NewPolled(), nil)
@@ -220,6 +203,7 @@ func TestConfig(t *testing.T) {
 		{"pattern", "Path is", memory.NewPolled(), func(c *Config) { c.Path = "/{x}" }},
 		{"timeout", "Timeout is", memory.NewPolled(), func(c *Config) { c.Timeout = -1 }},
 		{"retry", "Retry is", memory.NewPolled(), func(c *Config) { c.Retry = -1 }},
+		{"margin", "Margin is", memory.NewPolled(), func(c *Config) { c.Margin = -1 }},
 		{"streams", "MaxStreams is", memory.NewPolled(), func(c *Config) { c.MaxStreams = -1 }},
 		{"streams of an address", "MaxStreamsPerAddress is", memory.NewPolled(), func(c *Config) { c.MaxStreamsPerAddress = -1 }},
 		{"connections", "MaxConnections is", memory.NewPolled(), func(c *Config) { c.MaxConnections = -1 }},
@@ -357,88 +341,44 @@ func TestOneAddressCannotKeepOthersOut(t *testing.T) {
 	})
 }
 
-// visitors is a listener that accepts the connections that a test sends to it.
-type visitors chan net.Conn
-
-func (v visitors) Accept() (net.Conn, error) {
-	conn, ok := <-v
-	if !ok {
-		return nil, net.ErrClosed
+// The number of all connections is bounded, and one address may have half of them.
+func TestConnectionsByAddress(t *testing.T) {
+	c := &connLimiter{most: 5}
+	admits := func(from string, want bool) {
+		t.Helper()
+		if c.enter(from) != want {
+			t.Errorf("a connection from %s: want %v, with %+v", from, want, c.open)
+		}
 	}
-	return conn, nil
+	for _, want := range []bool{true, true, true, false} {
+		admits("a", want)
+	}
+	admits("b", true)
+	admits("c", true)
+	admits("d", false)
+	c.left("a")
+	admits("d", true)
+	admits("e", false)
 }
-func (v visitors) Close() error   { return nil }
-func (v visitors) Addr() net.Addr { return &net.TCPAddr{} }
 
-// visitor is a connection from an address.
-type visitor struct {
-	net.Conn
-	from string
-}
-
-func (v visitor) RemoteAddr() net.Addr {
-	a, err := net.ResolveTCPAddr("tcp", v.from)
+// A server may close a connection twice.
+func closedConnectionCountsOnce(t *testing.T, on wires) {
+	c := &connLimiter{Listener: on.free(t), most: 2}
+	for range 2 {
+		go func() { _, _ = on.dial(t.Context(), "tcp", c.Addr().String()) }()
+	}
+	first, err := c.Accept()
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	return a
+	_ = first.Close()
+	_ = first.Close()
+	if _, err := c.Accept(); err != nil || c.open.all != 1 {
+		t.Errorf("%d connections are counted, %v", c.open.all, err)
+	}
 }
 
-// TestCrowd: the number of all connections is bounded, and one address may have half of them.
-func TestCrowd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		refusals := 0
-		at := make(visitors)
-		c := &connLimiter{Listener: at, most: 5, refused: func(err error) {
-			if !errors.Is(err, errTooManyConns) {
-				t.Error(err)
-			}
-			refusals++
-		}}
-		var inside []net.Conn
-		go func() {
-			for {
-				conn, err := c.Accept()
-				if err != nil {
-					return
-				}
-				inside = append(inside, conn)
-			}
-		}()
-		come := func(from string) (admitted bool) {
-			before := len(inside)
-			here, there := net.Pipe()
-			at <- visitor{there, from}
-			synctest.Wait()
-			t.Cleanup(func() { _ = here.Close() })
-			return len(inside) > before
-		}
-		for i, want := range []bool{true, true, true, false, false} {
-			if come("192.0.2.1:1") != want {
-				t.Errorf("connection %d of one address: want %v", i, want)
-			}
-		}
-		if !come("192.0.2.2:1") || !come("192.0.2.3:1") {
-			t.Error("others are kept out")
-		}
-		if come("192.0.2.4:1") {
-			t.Error("there are more than 5")
-		}
-		if refusals != 3 {
-			t.Errorf("%d refusals were reported", refusals)
-		}
-		_ = inside[0].Close()
-		_ = inside[0].Close() // counts once
-		if !come("192.0.2.4:1") || come("192.0.2.5:1") {
-			t.Error("one place was free")
-		}
-		close(at)
-	})
-}
-
-// TestConnectionsAreBounded: idle connections once had no limit at all.
-func TestConnectionsAreBounded(t *testing.T) { overPipes(t, connectionsAreBounded) }
-
+// Idle connections once had no limit at all.
 func connectionsAreBounded(t *testing.T, on wires) {
 	said := make(reports, 1000)
 	s := open(t, on, memory.NewPolled(), func(c *Config) { c.MaxConnections, c.OnError = 8, said.note })

@@ -19,29 +19,22 @@ var sockets = wires{listen: net.Listen, any: "127.0.0.1:0"}
 
 // TestOverSockets repeats over TCP those tests over pipes in which the network itself matters.
 func TestOverSockets(t *testing.T) {
+	for _, s := range scenarios {
+		if s.tcp {
+			t.Run(s.name, func(t *testing.T) { s.run(t, sockets) })
+		}
+	}
+	for _, w := range wrongCertificates(t) {
+		t.Run("a certificate "+w.name, func(t *testing.T) { w.isReported(t, sockets) })
+	}
 	for name, run := range map[string]func(*testing.T, wires){
-		"a follower receives each write":   followerReceivesEachWrite,
-		"a follower comes back":            followerComesBackAfterAnOutage,
-		"a release is pushed before Close": releaseIsPushedBeforeClose,
-		"Close leaves nothing":             closeLeavesNothing,
-		"Close under way":                  closeDuringPushes,
-		"many keys":                        manyKeys,
-		"streams are bounded":              streamsAreBounded,
-		"connections are bounded":          connectionsAreBounded,
-		"TLS":                              followOverTLS,
-		"renewed certificates":             renewedCertificates,
-		"a misnamed leader":                misnamedLeaderIsRefused,
-		"a hand-over":                      func(t *testing.T, on wires) { handOverIsPushed(t, on, time.Minute) },
-		"a crash":                          func(t *testing.T, on wires) { crashIsActedOn(t, on) },
-		"a reset":                          answer{"", "reset by peer", nil, reset}.isReported,
+		"renewed certificates": renewedCertificates,
+		"a misnamed leader":    misnamedLeaderIsRefused,
+		"a hand-over":          func(t *testing.T, on wires) { handOverIsPushed(t, on, time.Minute) },
+		"a crash":              func(t *testing.T, on wires) { crashIsActedOn(t, on) },
+		"a reset":              answer{"", "reset by peer", nil, reset}.isReported,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, sockets) })
-	}
-}
-
-func TestWrongCertificateOverSockets(t *testing.T) {
-	for _, w := range wrongCertificates(t) {
-		t.Run(w.name, func(t *testing.T) { w.isReported(t, sockets) })
 	}
 }
 

@@ -157,39 +157,30 @@ func TestThreats(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			overPipes(t, func(t *testing.T, on wires) {
-				if believed := threaten(t, on, tt.report, tt.bad); believed != "" {
-					t.Errorf("believed: %s: %s", believed, tt.why)
+				i := newImpostor(t)
+				i.answer = func(w http.ResponseWriter, c []byte) {
+					_, _ = w.Write(i.event(c, 1, held(i.name, 1, 1), nil))
+					if text := tt.bad(i, c); text != nil {
+						_, _ = w.Write(text)
+						// The events after the bad one would be sound.
+						_, _ = w.Write(i.event(c, 3, released(i.name, 1, 60), nil))
+					}
+				}
+				received, said := i.follow(t, on, nil)
+				received.await(t, "7")
+				said.until(t, tt.report)
+				for len(received.entries) > 0 {
+					e := <-received.entries
+					if e.Absent() {
+						continue // a stream has ended, which causes one read
+					}
+					if r, err := record.Decode(e.Value); err != nil || r.Incarnation != i.name || r.Term != 1 || r.Seq > 2 {
+						t.Errorf("believed: %s: %s", e.Value, tt.why)
+					}
 				}
 			})
 		})
 	}
-}
-
-// threaten follows an impostor that sends a sound event and then a bad one. It returns the part of
-// the bad one that was believed.
-func threaten(t *testing.T, on wires, report string, bad func(*impostor, []byte) []byte) string {
-	i := newImpostor(t)
-	i.answer = func(w http.ResponseWriter, c []byte) {
-		_, _ = w.Write(i.event(c, 1, held(i.name, 1, 1), nil))
-		if text := bad(i, c); text != nil {
-			_, _ = w.Write(text)
-			// The events after the bad one would be sound.
-			_, _ = w.Write(i.event(c, 3, released(i.name, 1, 60), nil))
-		}
-	}
-	received, said := i.follow(t, on, nil)
-	received.await(t, "7")
-	said.until(t, report)
-	for len(received.entries) > 0 {
-		e := <-received.entries
-		if e.Absent() {
-			continue // a stream has ended, which causes one read
-		}
-		if r, err := record.Decode(e.Value); err != nil || r.Incarnation != i.name || r.Term != 1 || r.Seq > 2 {
-			return string(e.Value)
-		}
-	}
-	return ""
 }
 
 // TestAnswers: any other answer at the address causes a report, and the follower tries again.
@@ -272,10 +263,8 @@ func (a answer) isReported(t *testing.T, on wires) {
 	}
 }
 
-// TestSilenceEndsAStream: if a leader was there and is silent for a whole lease, the follower dials
+// If a leader was there and is silent for a whole lease, the follower dials
 // again.
-func TestSilenceEndsAStream(t *testing.T) { overPipes(t, silenceEndsAStream) }
-
 func silenceEndsAStream(t *testing.T, on wires) {
 	const lease = 1500 * time.Millisecond
 	i := newImpostor(t)
@@ -344,10 +333,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestSlowFollower: a follower that does not read is cut off, and the leader's writes never wait
+// A follower that does not read is cut off, and the leader's writes never wait
 // for it.
-func TestSlowFollower(t *testing.T) { overPipes(t, slowFollower) }
-
 func slowFollower(t *testing.T, on wires) {
 	leader := open(t, on, memory.NewPolled(), func(c *Config) { c.Timeout = 2 * time.Second })
 	server := on.server(t, leader.Handler()) // without its own limits

@@ -1,15 +1,9 @@
 package peer
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,88 +14,42 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver/memory"
+	certfiles "github.com/tenure-go/tenure/internal/test/certificates"
 )
 
-// authority signs certificates and writes them to files.
+// authority is an authority with its file.
 type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	*testing.T
 	file string
+	// member makes the files of one member, valid for the loopback unless changed.
+	member func(name string, change ...func(*x509.Certificate)) (certFile, keyFile string)
 }
 
 func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t, dir: t.TempDir()}
-	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	a.file, _ = a.sign("ca", a.cert, nil)
-	return a
-}
-
-// sign makes a certificate. The first one is the authority's own.
-func (a *authority) sign(name string, c *x509.Certificate, parent *x509.Certificate) (certFile, keyFile string) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	signer := a.key
-	if parent == nil {
-		parent, signer, a.key = c, key, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return a.write(name+".crt", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", secret)
-}
-
-func (a *authority) write(name, kind string, der []byte) string {
-	file := filepath.Join(a.dir, name)
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	return file
-}
-
-// member makes the files of one member, valid for the loopback unless changed.
-func (a *authority) member(name string, change func(*x509.Certificate)) (certFile, keyFile string) {
-	a.t.Helper()
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	if change != nil {
-		change(c)
-	}
-	return a.sign(name, c, a.cert)
+	ca, sign := certfiles.Renewed(t)
+	return &authority{t, ca, func(name string, change ...func(*x509.Certificate)) (string, string) {
+		return sign(name, time.Hour, change...)
+	}}
 }
 
 // tls returns the server and the client settings of a member.
-func (a *authority) tls(name string, change func(*x509.Certificate)) (server, client *tls.Config) {
-	a.t.Helper()
-	certFile, keyFile := a.member(name, change)
+func (a *authority) tls(name string, change ...func(*x509.Certificate)) (server, client *tls.Config) {
+	a.Helper()
+	certFile, keyFile := a.member(name, change...)
 	server, client, err := LoadTLS(a.file, certFile, keyFile)
 	if err != nil {
-		a.t.Fatal(err)
+		a.Fatal(err)
 	}
 	return server, client
 }
 
-func TestFollowOverTLS(t *testing.T) { overPipes(t, followOverTLS) }
+// elsewhere names another host in a certificate.
+func elsewhere(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"elsewhere"} }
 
 func followOverTLS(t *testing.T, on wires) {
 	ca := newAuthority(t)
-	server, _ := ca.tls("leader", nil)
-	_, client := ca.tls("follower", nil)
+	server, _ := ca.tls("leader")
+	_, client := ca.tls("follower")
 	p := newPair(t, on, func(c *Config) { c.ServerTLS = server }, func(c *Config) { c.ClientTLS = client })
 	p.received.await(t, p.version)
 	p.received.await(t, p.write(t, held(p.name, 1, 2)))
@@ -137,23 +85,17 @@ func (c *counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// The limits of Serve are meant for requests. A stream outlives them, over either version of HTTP.
-func TestStreamOutlivesTheLimitsOfServe(t *testing.T) {
-	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
-		t.Run(name, func(t *testing.T) {
-			overPipes(t, func(t *testing.T, on wires) { streamOutlivesTheLimitsOfServe(t, on, secure) })
-		})
-	}
+func streamOutlivesTheLimitsOfServe(t *testing.T, on wires) { outlivesServe(t, on, nil, nil) }
+
+func secureStreamOutlivesTheLimitsOfServe(t *testing.T, on wires) {
+	server, client := newAuthority(t).tls("member")
+	outlivesServe(t, on, server, client)
 }
 
-func streamOutlivesTheLimitsOfServe(t *testing.T, on wires, secure bool) {
+// The limits of Serve are meant for requests. A stream outlives them, over either version of HTTP.
+func outlivesServe(t *testing.T, on wires, server, client *tls.Config) {
 	const limit = 1200 * time.Millisecond
-	server, client := newAuthority(t).tls("member", nil)
-	short := func(c *Config) {
-		if c.Timeout = limit; secure {
-			c.ServerTLS, c.ClientTLS = server, client
-		}
-	}
+	short := func(c *Config) { c.Timeout, c.ServerTLS, c.ClientTLS = limit, server, client }
 	p := newPair(t, on, short, short)
 	p.received.await(t, p.version)
 	time.Sleep(2 * limit)
@@ -185,9 +127,9 @@ type wrongCertificate struct {
 // wrongCertificates are valid at the present time, which differs in bubbles.
 func wrongCertificates(t *testing.T) []wrongCertificate {
 	ca, foreign := newAuthority(t), newAuthority(t)
-	server, client := ca.tls("member", nil)
-	misnamed, _ := ca.tls("misnamed", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"elsewhere"} })
-	foreignServer, foreignClient := foreign.tls("member", nil)
+	server, client := ca.tls("member")
+	misnamed, _ := ca.tls("misnamed", elsewhere)
+	foreignServer, foreignClient := foreign.tls("member")
 	_, bare, err := LoadTLS(ca.file, "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -225,16 +167,17 @@ func (w wrongCertificate) isReported(t *testing.T, on wires) {
 
 func TestLoadTLSRefuses(t *testing.T) {
 	ca, foreign := newAuthority(t), newAuthority(t)
-	cert, key := ca.member("sound", nil)
-	_, otherKey := ca.member("other", nil)
-	foreignCert, foreignKey := foreign.member("foreign", nil)
+	cert, key := ca.member("sound")
+	_, otherKey := ca.member("other")
+	foreignCert, foreignKey := foreign.member("foreign")
 	oldCert, oldKey := ca.member("old", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
 	halfCert, halfKey := ca.member("half", func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] })
+	none := filepath.Join(t.TempDir(), "none")
 	tests := []struct{ name, ca, cert, key, want string }{
 		{"sound", ca.file, cert, key, ""},
-		{"missing authority", filepath.Join(ca.dir, "none"), cert, key, "none"},
+		{"missing authority", none, cert, key, "none"},
 		{"authority is no certificate", key, cert, key, "no certificate"},
-		{"missing certificate", ca.file, filepath.Join(ca.dir, "none"), key, "none"},
+		{"missing certificate", ca.file, none, key, "none"},
 		{"certificate alone", ca.file, cert, "", "go together"},
 		{"key alone", ca.file, "", key, "go together"},
 		{"key of another", ca.file, cert, otherKey, otherKey},
@@ -268,7 +211,7 @@ func (r renewed) configure(c *Config) {
 // become replaces the files by those of another authority.
 func (r renewed) become(t *testing.T, a *authority) {
 	t.Helper()
-	cert, key := a.member("renewed", nil)
+	cert, key := a.member("renewed")
 	for from, to := range map[string]string{a.file: r.ca, cert: r.cert, key: r.key} {
 		text, err := os.ReadFile(from)
 		if err == nil {
@@ -306,7 +249,7 @@ func renewedCertificates(t *testing.T, on wires) {
 // misnamedLeaderIsRefused checks that Config.TLS does not weaken the check of the leader's host.
 func misnamedLeaderIsRefused(t *testing.T, on wires) {
 	ca := newAuthority(t)
-	server, _ := ca.tls("misnamed", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"elsewhere"} })
+	server, _ := ca.tls("misnamed", elsewhere)
 	p := newPair(t, on, func(c *Config) { c.ServerTLS = server }, newRenewed(t, ca).configure)
 	p.said.until(t, "127.0.0.1")
 }
@@ -315,7 +258,7 @@ func TestUnreadableCertificates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := make(reports, 10)
 		ca := newAuthority(t)
-		server, client := ca.tls("member", nil)
+		server, client := ca.tls("member")
 		var fault error
 		cfg := Config{OnError: said.note, TLS: func() (*tls.Config, *tls.Config, error) { return server, client, fault }}
 		certs, err := newCertificates(&cfg)
@@ -349,7 +292,7 @@ func TestTLSMustLoadAtFirst(t *testing.T) {
 	if !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
-	_, client := newAuthority(t).tls("member", nil)
+	_, client := newAuthority(t).tls("member")
 	_, err = New(memory.NewPolled(), Config{Networks: loopback, ClientTLS: client, TLS: func() (*tls.Config, *tls.Config, error) { return nil, client, nil }})
 	if err == nil || !strings.Contains(err.Error(), "TLS is set besides") {
 		t.Errorf("got %v", err)

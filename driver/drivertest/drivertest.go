@@ -19,6 +19,7 @@ package drivertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -75,18 +76,8 @@ type Harness struct {
 	ContentVersions bool
 }
 
-const (
-	defaultRounds  = 25
-	defaultWatches = 1000
-)
-
 func (h Harness) withDefaults() Harness {
-	if h.Rounds == 0 {
-		h.Rounds = defaultRounds
-	}
-	if h.Watches == 0 {
-		h.Watches = defaultWatches
-	}
+	h.Rounds, h.Watches = cmp.Or(h.Rounds, 25), cmp.Or(h.Watches, 1000)
 	return h
 }
 

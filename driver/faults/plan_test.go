@@ -1,8 +1,6 @@
 package faults_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -78,7 +76,7 @@ func TestChancesAreKept(t *testing.T) {
 }
 
 func TestDelaysStayInBounds(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name      string
 		plan      faults.Plan
 		low, high time.Duration
@@ -87,20 +85,16 @@ func TestDelaysStayInBounds(t *testing.T) {
 		{"highest", faults.Plan{MaxDelay: time.Second}, 0, time.Second},
 		{"both", faults.Plan{MinDelay: time.Second, MaxDelay: 2 * time.Second}, time.Second, 2 * time.Second},
 		{"lowest alone", faults.Plan{MinDelay: time.Second}, time.Second, time.Second},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tt.plan.Chances = faults.Chances{faults.DelayBefore: 1}
-				f := faults.New(memory.New(), 1, tt.plan)
-				for range 100 {
-					start := time.Now()
-					read(t, f)
-					if took := time.Since(start); took < tt.low || took > tt.high {
-						t.Fatalf("a delay of %v", took)
-					}
+	} {
+		tt.plan.Chances = faults.Chances{faults.DelayBefore: 1}
+		inBubble(t, tt.name, tt.plan, func(t *testing.T, _ *memory.Store, f faults.Store) {
+			for range 100 {
+				start := time.Now()
+				read(t, f)
+				if took := time.Since(start); took < tt.low || took > tt.high {
+					t.Fatalf("a delay of %v", took)
 				}
-			})
+			}
 		})
 	}
 }
@@ -159,39 +153,4 @@ func TestAbilitiesAreThoseOfTheInnerStore(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
-}
-
-// No ability passes by a partition. A question that does not arrive is not answered.
-func TestPartitionCutsEveryAbility(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cells := memory.New()
-		f := faults.New(able.Store{}, 1, faults.Plan{})
-		f.Partition()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		a := driver.AbilitiesOf(f)
-		_, watch := a.Watcher.Watch(ctx, key, func(driver.Entry) {})
-		_, inspect := a.Inspector.Inspect(ctx, time.Second)
-		_, list := a.Lister.Keys(ctx)
-		_, ask := a.Presence.Candidates(ctx, key)
-		for name, err := range map[string]error{"watch": watch, "inspect": inspect, "list": list, "ask": ask, "rights": a.RightsChecker.CheckRights(ctx, key)} {
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		g := faults.New(cells, 1, faults.Plan{})
-		stop, err := driver.AbilitiesOf(g).Presence.Announce(t.Context(), key, func() []byte { return []byte("a") })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stop()
-		for _, cut := range []bool{false, true} {
-			if cut {
-				g.Partition()
-			}
-			if all, err := cells.Candidates(t.Context(), key); err != nil || (len(all) == 0) != cut {
-				t.Errorf("cut %v: %q, %v", cut, all, err)
-			}
-		}
-	})
 }

@@ -1,29 +1,34 @@
-package memory_test
+package memory
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
-	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/electiontest"
 )
 
 var (
-	_ driver.Watcher   = (*memory.Store)(nil)
-	_ driver.Bounded   = (*memory.Store)(nil)
-	_ driver.Inspector = (*memory.Store)(nil)
-	_ driver.Bounded   = (*memory.Polled)(nil)
-	_ driver.Inspector = (*memory.Polled)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Bounded   = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Bounded   = (*Polled)(nil)
+	_ driver.Inspector = (*Polled)(nil)
 )
 
 func TestPolledHasNoWatch(t *testing.T) {
-	var s driver.Store = memory.NewPolled()
+	var s driver.Store = NewPolled()
 	if _, ok := s.(driver.Watcher); ok {
 		t.Error("an election would wait for pushes that never come")
 	}
@@ -34,29 +39,29 @@ func TestSwapFromAbsence(t *testing.T) {
 	tests := []struct {
 		name    string
 		why     string
-		before  func(*memory.Store)
+		before  func(*Store)
 		from    driver.Version
 		applies bool
 	}{
-		{"never written, from never", "the claim that need not wait", func(*memory.Store) {}, "never", true},
-		{"never written, from empty", "empty means absent, and it is", func(*memory.Store) {}, "", true},
-		{"live, from never", "there is a leader", func(s *memory.Store) { s.Put(key, []byte("x")) }, "never", false},
-		{"live, from empty", "there is a leader", func(s *memory.Store) { s.Put(key, []byte("x")) }, "", false},
-		{"deleted, from never", "there was a leader", func(s *memory.Store) { s.Delete(key) }, "never", false},
-		{"deleted, from empty", "a marker has a version of its own", func(s *memory.Store) { s.Delete(key) }, "", false},
-		{"deleted, from the marker", "that is its version", func(s *memory.Store) { s.Delete(key) }, "1", true},
-		{"purged, from never", "there was a leader", func(s *memory.Store) { s.Delete(key); s.Purge(key) }, "never", false},
-		{"purged, from empty", "it is absent", func(s *memory.Store) { s.Delete(key); s.Purge(key) }, "", true},
+		{"never written, from never", "the claim that need not wait", func(*Store) {}, "never", true},
+		{"never written, from empty", "empty means absent, and it is", func(*Store) {}, "", true},
+		{"live, from never", "there is a leader", func(s *Store) { s.Put(key, []byte("x")) }, "never", false},
+		{"live, from empty", "there is a leader", func(s *Store) { s.Put(key, []byte("x")) }, "", false},
+		{"deleted, from never", "there was a leader", func(s *Store) { s.Delete(key) }, "never", false},
+		{"deleted, from empty", "a marker has a version of its own", func(s *Store) { s.Delete(key) }, "", false},
+		{"deleted, from the marker", "that is its version", func(s *Store) { s.Delete(key) }, "1", true},
+		{"purged, from never", "there was a leader", func(s *Store) { s.Delete(key); s.Purge(key) }, "never", false},
+		{"purged, from empty", "it is absent", func(s *Store) { s.Delete(key); s.Purge(key) }, "", true},
 		{"purged, from its old version",
-			"that state is gone", func(s *memory.Store) { s.Delete(key); s.Purge(key) }, "1", false},
+			"that state is gone", func(s *Store) { s.Delete(key); s.Purge(key) }, "1", false},
 		{"purged before any write, from never",
-			"there was nothing to purge", func(s *memory.Store) { s.Purge(key) }, "never", true},
+			"there was nothing to purge", func(s *Store) { s.Purge(key) }, "never", true},
 		{"another key written, from never",
-			"pristine is meant of one key", func(s *memory.Store) { s.Put("other", []byte("x")) }, "never", true},
+			"pristine is meant of one key", func(s *Store) { s.Put("other", []byte("x")) }, "never", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := memory.New()
+			s := New()
 			tt.before(s)
 			_, err := s.CompareAndSwap(t.Context(), key, tt.from, []byte("y"))
 			if applied := err == nil; applied != tt.applies || !applied && !errors.Is(err, driver.ErrConflict) {
@@ -68,7 +73,7 @@ func TestSwapFromAbsence(t *testing.T) {
 
 func TestEntries(t *testing.T) {
 	const key = "billing"
-	s := memory.New()
+	s := New()
 	steps := []struct {
 		name string
 		why  string
@@ -132,7 +137,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := memory.New()
+			s := New()
 			_, err := s.CompareAndSwap(tt.ctx, tt.key, "", tt.value)
 			if (err == nil) != tt.ok {
 				t.Errorf("error %v, because %s", err, tt.why)
@@ -150,7 +155,7 @@ func TestRefusals(t *testing.T) {
 func TestErrorWrapsTheEndOfTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := memory.New()
+	s := New()
 	_, read := s.Read(ctx, "k")
 	_, inspect := s.Inspect(ctx, time.Second)
 	_, watch := s.Watch(ctx, "k", func(driver.Entry) {})
@@ -165,7 +170,7 @@ func TestErrorWrapsTheEndOfTheContext(t *testing.T) {
 }
 
 func TestRecreatedStoreIsNotPristine(t *testing.T) {
-	s := memory.New()
+	s := New()
 	s.Put("a", []byte("old"))
 	former := read(t, s, "a").Era
 	s.Recreate()
@@ -175,7 +180,7 @@ func TestRecreatedStoreIsNotPristine(t *testing.T) {
 }
 
 func TestRestoreBringsBackVersions(t *testing.T) {
-	s := memory.New()
+	s := New()
 	s.Put("a", []byte("old"))
 	backup := s.Snapshot()
 	v := s.Put("a", []byte("new"))
@@ -194,7 +199,7 @@ func TestRestoreBringsBackVersions(t *testing.T) {
 	if e := read(t, s, "a"); string(e.Value) != "old" {
 		t.Errorf("writes after a restore changed the snapshot: %+v", e)
 	}
-	s.Restore(memory.Snapshot{})
+	s.Restore(Snapshot{})
 	if e := read(t, s, "a"); !e.Pristine || e.Floor != 0 {
 		t.Errorf("restored to nothing as %+v", e)
 	}
@@ -219,23 +224,156 @@ func harness(s operated) drivertest.Harness {
 }
 
 func TestConformance(t *testing.T) {
-	drivertest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+	drivertest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(New()) })
 }
 
 func TestConformancePolled(t *testing.T) {
-	drivertest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
+	drivertest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(NewPolled()) })
 }
 
 func TestElection(t *testing.T) {
-	electiontest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.New()) })
+	electiontest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(New()) })
 }
 
 func TestElectionPolled(t *testing.T) {
-	electiontest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(memory.NewPolled()) })
+	electiontest.RunInBubbles(t, func(testing.TB) drivertest.Harness { return harness(NewPolled()) })
 }
 
 func BenchmarkStore(b *testing.B) {
-	open := func(testing.TB) drivertest.Harness { return harness(memory.New()) }
+	open := func(testing.TB) drivertest.Harness { return harness(New()) }
 	drivertest.Benchmark(b, open)
 	electiontest.Benchmark(b, open)
+}
+
+func mustWatch(t *testing.T, s *Store, key string, see func(driver.Entry)) (stop func()) {
+	t.Helper()
+	stop, err := s.Watch(t.Context(), key, see)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stop
+}
+
+// collector collects the entries that it sees. It locks, because any writer may push.
+type collector struct {
+	mu      sync.Mutex
+	entries []driver.Entry
+}
+
+func (c *collector) see(e driver.Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries = append(c.entries, e)
+}
+
+func TestWritesPushBeforeTheyReturn(t *testing.T) {
+	s := New()
+	var c collector
+	defer mustWatch(t, s, "k", c.see)()
+	if _, err := s.CompareAndSwap(t.Context(), "k", never, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	s.Put("other", []byte("x"))
+	s.Put("k", []byte("y"))
+	s.Delete("k")
+	s.Purge("k")
+	s.Purge("k")
+	got := []string{}
+	for _, e := range c.entries {
+		got = append(got, fmt.Sprintf("%s@%s/%d", e.Value, e.Version, e.Floor))
+	}
+	want := []string{"x@1/1", "y@3/3", "@4/4", "@/4"}
+	if !slices.Equal(got, want) {
+		t.Errorf("pushed %q, want %q", got, want)
+	}
+}
+
+// A watch must not stay one entry behind because each of two writers leaves the push to the other.
+func TestPushesKeepTheOrderOfWrites(t *testing.T) {
+	s := New()
+	var c collector
+	defer mustWatch(t, s, "k", c.see)()
+	const writers, writes = 8, 200
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for range writes {
+				s.Put("k", []byte("x"))
+			}
+		})
+	}
+	all.Wait()
+	if len(c.entries) != writers*writes {
+		t.Fatalf("%d of %d writes pushed", len(c.entries), writers*writes)
+	}
+	for i, e := range c.entries {
+		if want := strconv.Itoa(i + 1); string(e.Version) != want || strconv.FormatUint(e.Floor, 10) != want {
+			t.Fatalf("entry %d is %+v", i, e)
+		}
+	}
+}
+
+func TestSeeMayUseTheStore(t *testing.T) {
+	s := New()
+	var seen []driver.Version
+	var stop func()
+	stop = mustWatch(t, s, "k", func(e driver.Entry) {
+		seen = append(seen, e.Version)
+		if e.Version == "3" {
+			stop()
+		}
+		s.Put("k", []byte("again"))
+	})
+	s.Put("k", []byte("first"))
+	if want := []driver.Version{"1", "2", "3"}; !slices.Equal(seen, want) {
+		t.Errorf("seen %q, want %q", seen, want)
+	}
+}
+
+// A push that goes on after its last watch has stopped must not reach a watch that began later.
+func TestWatchSeesLaterChangesAlone(t *testing.T) {
+	s := New()
+	var stop func()
+	var later collector
+	stop = mustWatch(t, s, "k", func(driver.Entry) {
+		s.Put("k", []byte("before"))
+		stop()
+		mustWatch(t, s, "k", later.see)
+		s.Put("k", []byte("after"))
+	})
+	s.Put("k", []byte("first"))
+	if len(later.entries) != 1 || string(later.entries[0].Value) != "after" {
+		t.Errorf("pushed %+v", later.entries)
+	}
+}
+
+func TestWatchesLeaveNothing(t *testing.T) {
+	s := New()
+	before := runtime.NumGoroutine()
+	var stops []func()
+	for i := range 1000 {
+		stops = append(stops, mustWatch(t, s, strconv.Itoa(i%100), func(driver.Entry) {}))
+	}
+	if after := runtime.NumGoroutine(); after > before+10 { // the runtime has some of its own
+		t.Errorf("%d goroutines with 1,000 watches", after-before)
+	}
+	for _, stop := range stops {
+		stop()
+		stop()
+	}
+	if len(s.feeds) != 0 {
+		t.Errorf("%d feeds without watches", len(s.feeds))
+	}
+}
+
+func TestStoreFromOutsideWorksInBubble(t *testing.T) {
+	s := New()
+	synctest.Test(t, func(t *testing.T) {
+		pushed := make(chan driver.Entry, 1)
+		defer mustWatch(t, s, "k", func(e driver.Entry) { pushed <- e })()
+		go s.Put("k", []byte("x"))
+		if e := <-pushed; e.Version != "1" {
+			t.Errorf("pushed %+v", e)
+		}
+	})
 }

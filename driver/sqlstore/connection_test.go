@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,18 +17,45 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// server is a database and its driver. The driver ignores contexts.
+// server is a database and its driver. The driver ignores contexts, except while a connection or an
+// answer takes its time.
 type server struct {
 	// answers gives the result of a statement: rows of one column, and how many rows it wrote.
-	answers func(statement string) (rows []string, written int64, err error)
+	answers               func(statement string) (rows []string, written int64, err error)
+	connecting, answering atomic.Int64 // time.Durations
+	opened, closed        atomic.Int32
 
 	mu   sync.Mutex
 	sent []string          // the first words of all statements
 	row  []sqldriver.Value // that the last write wrote, as a read selects it
 }
 
-func (s *server) Connect(context.Context) (sqldriver.Conn, error) { return connection{s}, nil }
-func (s *server) Driver() sqldriver.Driver                        { return nil }
+// sound is the answers of a server that applies each write.
+func sound(string) ([]string, int64, error) { return []string{"era"}, 1, nil }
+
+// Connect gives up with its context.
+func (s *server) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	if !lasts(ctx, &s.connecting) {
+		return nil, ctx.Err()
+	}
+	s.opened.Add(1)
+	return &connection{s}, nil
+}
+
+func (s *server) Driver() sqldriver.Driver { return nil }
+
+// lasts waits for a duration, unless that is 0. It reports false if the context has ended before.
+func lasts(ctx context.Context, d *atomic.Int64) bool {
+	if d.Load() == 0 {
+		return true
+	}
+	select {
+	case <-time.After(time.Duration(d.Load())):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 func (s *server) run(statement string) ([]string, int64, error) {
 	s.mu.Lock()
@@ -45,11 +73,11 @@ func (s *server) statements() string {
 
 type connection struct{ *server }
 
-func (c connection) Prepare(string) (sqldriver.Stmt, error) { return nil, errors.New("not used") }
-func (c connection) Begin() (sqldriver.Tx, error)           { return nil, errors.New("not used") }
-func (c connection) Close() error                           { return nil }
+func (c *connection) Prepare(string) (sqldriver.Stmt, error) { return nil, errors.New("not used") }
+func (c *connection) Begin() (sqldriver.Tx, error)           { return nil, errors.New("not used") }
+func (c *connection) Close() error                           { c.closed.Add(1); return nil }
 
-func (c connection) ExecContext(_ context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+func (c *connection) ExecContext(_ context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
 	_, written, err := c.run(query)
 	switch len(args) {
 	case 4: // INSERT
@@ -60,7 +88,11 @@ func (c connection) ExecContext(_ context.Context, query string, args []sqldrive
 	return sqldriver.RowsAffected(written), err
 }
 
-func (c connection) QueryContext(_ context.Context, query string, _ []sqldriver.NamedValue) (sqldriver.Rows, error) {
+// QueryContext loses the connection with its context.
+func (c *connection) QueryContext(ctx context.Context, query string, _ []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	if !lasts(ctx, &c.answering) {
+		return nil, sqldriver.ErrBadConn
+	}
 	rows, _, err := c.run(query)
 	if strings.Contains(query, "LEFT JOIN") {
 		return &answer{[][]sqldriver.Value{c.stored()}}, err
@@ -109,10 +141,10 @@ func (a *answer) Next(into []sqldriver.Value) error {
 	return nil
 }
 
-func (s *server) open(t testing.TB) *Store {
+func (s *server) open(t testing.TB, opts ...Option) (*sql.DB, *Store) {
 	db := sql.OpenDB(s)
 	t.Cleanup(func() { _ = db.Close() })
-	return newStore(t, db, Postgres())
+	return db, newStore(t, db, Postgres(), opts...)
 }
 
 // TestWriteOfUnknownOutcomeIsNotRepeated: some drivers report a bad connection after they have sent
@@ -125,7 +157,8 @@ func TestWriteOfUnknownOutcomeIsNotRepeated(t *testing.T) {
 			}
 			return nil, 0, sqldriver.ErrBadConn
 		}}
-		_, err := s.open(t).CompareAndSwap(t.Context(), "k", prev, []byte("v"))
+		_, store := s.open(t)
+		_, err := store.CompareAndSwap(t.Context(), "k", prev, []byte("v"))
 		if err == nil || errors.Is(err, driver.ErrConflict) || errors.Is(err, driver.ErrDenied) {
 			t.Errorf("from version %q: got %v, want an unknown outcome", prev, err)
 		}
@@ -139,7 +172,7 @@ func TestWriteOfUnknownOutcomeIsNotRepeated(t *testing.T) {
 func TestWriteOfNoRowIsAConflict(t *testing.T) {
 	var written int64
 	s := &server{answers: func(string) ([]string, int64, error) { return []string{"era"}, written, nil }}
-	store := s.open(t)
+	_, store := s.open(t)
 	for _, prev := range []driver.Version{"", "stamp era"} {
 		written = 0
 		if _, err := store.CompareAndSwap(t.Context(), "k", prev, []byte("v")); !errors.Is(err, driver.ErrConflict) {
@@ -158,7 +191,7 @@ func TestCallEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
 		s := &server{answers: func(string) ([]string, int64, error) { <-hangs; return nil, 0, nil }}
-		store := s.open(t)
+		_, store := s.open(t)
 		calls := map[string]func(context.Context) error{
 			"read":   func(ctx context.Context) error { _, err := store.Read(ctx, "k"); return err },
 			"insert": func(ctx context.Context) error { _, err := store.CompareAndSwap(ctx, "k", "", nil); return err },
@@ -188,7 +221,7 @@ func TestCallEndsWithItsContext(t *testing.T) {
 // Nothing is sent for an invalid key or in a context that has ended.
 func TestInvalidCallsSendNothing(t *testing.T) {
 	s := &server{answers: func(string) ([]string, int64, error) { return nil, 0, nil }}
-	store := s.open(t)
+	_, store := s.open(t)
 	ended, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the reason")
 	cancel(why)
@@ -249,9 +282,9 @@ type wrapped struct{ *server }
 
 func (w wrapped) Connect(context.Context) (sqldriver.Conn, error) {
 	return struct {
-		connection
+		*connection
 		labels []string
-	}{connection: connection(w)}, nil
+	}{connection: &connection{w.server}}, nil
 }
 
 // These types have the shapes of the drivers' errors.

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -37,12 +38,29 @@ type Dialect struct {
 	rights string // writes no row of a key, and fails if rights to write are missing
 	notify string // does a write, its %s, and notifies of the row; empty if that is impossible
 	fence  fenceDialect
-	// means gives the meaning of an error by its code and text.
-	means func(code, text string) meaning
+	// errors gives the meanings of errors. The first that fits counts; of all others the outcome is
+	// unknown.
+	errors []errorMeaning
 	// remedies are what an operator does about a meaning, in the terms of this database.
 	remedies map[meaning]string
 	// inspect finds settings that are unsafe for elections.
 	inspect func(*inspection)
+}
+
+// errorMeaning is the meaning of errors with one of these codes, separated by spaces, and this part
+// of their text. An error that is not the server's has the code "".
+type errorMeaning struct {
+	codes, text string
+	meaning     meaning
+}
+
+func (d Dialect) means(code, text string) meaning {
+	for _, e := range d.errors {
+		if slices.Contains(strings.Split(e.codes, " "), code) && strings.Contains(text, e.text) {
+			return e.meaning
+		}
+	}
+	return unknown
 }
 
 // statements are those of a dialect for one table.
@@ -130,7 +148,7 @@ func Postgres() Dialect {
 		notify: `WITH written AS (%s RETURNING name, version, floor, era, value) ` +
 			`SELECT pg_notify(` + postgresChannel + `, concat_ws(E'\n', name, version, floor, era, encode(value, 'base64'))) FROM written`,
 		fence:   postgresFence,
-		means:   postgresMeans,
+		errors:  postgresErrors,
 		inspect: inspectPostgres,
 		remedies: map[meaning]string{
 			denied: "grant this user CONNECT on the database, USAGE on the schema, and SELECT on the table, to a candidate " +
@@ -149,43 +167,20 @@ func Postgres() Dialect {
 // postgresChannel names the channel of the notifications, where era is the era of the row.
 const postgresChannel = `'tenure/' || left(encode(sha256(convert_to(era, 'UTF8')), 'hex'), 32)`
 
-func postgresMeans(code, text string) meaning {
-	switch code {
-	case "40001", "40P01": // this statement was undone because of another transaction
-		return conflict
-	case "42501":
-		return denied
-	case "28P01", "28000":
-		return refused
-	case "08P01":
-		if strings.Contains(text, "authentication failed") { // PgBouncer
-			return refused
-		}
-	case "3D000":
-		return noDatabase
-	case "42P01", "3F000":
-		return noTable
-	case "42703", "42804", "22P02", "42P10": // 42P10: name is not unique
-		return otherLayout
-	case "25006":
-		return readOnly
-	case "55000":
-		if strings.Contains(text, "recovery") {
-			return readOnly
-		}
-	case "42883", "0A000":
-		if strings.Contains(text, "operator does not exist") { // for the types of the columns
-			return otherLayout
-		}
-		if !strings.Contains(text, "cached plan") { // the table was altered
-			return noEra
-		}
-	case "":
-		if strings.HasSuffix(text, "server refused TLS connection") { // pgx
-			return noTLS
-		}
-	}
-	return unknown
+var postgresErrors = []errorMeaning{
+	{"40001 40P01", "", conflict}, // this statement was undone because of another transaction
+	{"42501", "", denied},
+	{"28P01 28000", "", refused},
+	{"08P01", "authentication failed", refused}, // PgBouncer
+	{"3D000", "", noDatabase},
+	{"42P01 3F000", "", noTable},
+	{"42703 42804 22P02 42P10", "", otherLayout}, // 42P10: name is not unique
+	{"25006", "", readOnly},
+	{"55000", "recovery", readOnly},
+	{"42883 0A000", "operator does not exist", otherLayout}, // for the types of the columns
+	{"42883 0A000", "cached plan", unknown},                 // the table was altered
+	{"42883 0A000", "", noEra},
+	{"", "server refused TLS connection", noTLS}, // pgx
 }
 
 // MySQL is the dialect of MySQL 8 and MariaDB 10.6 and newer, with the storage engine InnoDB.
@@ -233,7 +228,7 @@ func MySQL() Dialect {
 			`WHERE name = ? AND version = ? AND {era} = ?`,
 		rights:  `UPDATE {table} SET value = value, version = version, floor = floor, era = era WHERE name = ? AND false`,
 		fence:   mysqlFence,
-		means:   mysqlMeans,
+		errors:  mysqlErrors,
 		inspect: inspectMySQL,
 		remedies: map[meaning]string{
 			denied: "grant this user SELECT on the table, to a candidate INSERT and UPDATE too",
@@ -246,34 +241,18 @@ func MySQL() Dialect {
 	}
 }
 
-func mysqlMeans(code, text string) meaning {
-	switch code {
-	case "1062": // the row is there
-		return conflict
-	case "1568":
-		return inTransaction
-	case "1213", "1205": // this statement was undone because of another transaction
-		return conflict
-	case "1142", "1143", "1044", "1227", "1370":
-		return denied
-	case "1045", "1698", "1130", "1820", "1862", "3159":
-		return refused
-	case "1046", "1049":
-		return noDatabase
-	case "1146":
-		return noTable
-	case "1054", "1136", "1364", "1366", "1406":
-		return otherLayout
-	case "1290", "1836", "1792":
-		return readOnly
-	case "1193":
-		return noEra
-	case "":
-		if strings.Contains(text, "server does not support TLS") { // go-sql-driver/mysql
-			return noTLS
-		}
-	}
-	return unknown
+var mysqlErrors = []errorMeaning{
+	{"1062", "", conflict},      // the row is there
+	{"1213 1205", "", conflict}, // this statement was undone because of another transaction
+	{"1568", "", inTransaction},
+	{"1142 1143 1044 1227 1370", "", denied},
+	{"1045 1698 1130 1820 1862 3159", "", refused},
+	{"1046 1049", "", noDatabase},
+	{"1146", "", noTable},
+	{"1054 1136 1364 1366 1406", "", otherLayout},
+	{"1290 1836 1792", "", readOnly},
+	{"1193", "", noEra},
+	{"", "server does not support TLS", noTLS}, // go-sql-driver/mysql
 }
 
 // SQLite is the dialect of SQLite 3.24 and newer, for processes on one machine. The file must be on
@@ -315,7 +294,7 @@ func SQLite() Dialect {
 
 		unfit:   "give elections a pool of their own, or end each transaction that this program begins on a connection of this pool",
 		fence:   sqliteFence,
-		means:   sqliteMeans,
+		errors:  sqliteErrors,
 		inspect: inspectSQLite,
 		remedies: map[meaning]string{
 			denied:     "let this user read and write the file",
@@ -325,26 +304,14 @@ func SQLite() Dialect {
 	}
 }
 
-// sqliteMeans looks at the primary result code, the lower eight bits.
-func sqliteMeans(code, text string) meaning {
-	switch code {
-	case "1":
-		switch {
-		case strings.Contains(text, "within a transaction"):
-			return inTransaction
-		case strings.Contains(text, "no such table"):
-			return noTable
-		case strings.Contains(text, "no such column"), strings.Contains(text, "has no column"):
-			return otherLayout
-		case strings.Contains(text, "ON CONFLICT"): // name is not unique
-			return otherLayout
-		}
-	case "3", "23":
-		return denied
-	case "14", "26":
-		return noDatabase
-	case "8":
-		return readOnly
-	}
-	return unknown
+// sqliteErrors are by the primary result code, the lower eight bits.
+var sqliteErrors = []errorMeaning{
+	{"1", "within a transaction", inTransaction},
+	{"1", "no such table", noTable},
+	{"1", "no such column", otherLayout},
+	{"1", "has no column", otherLayout},
+	{"1", "ON CONFLICT", otherLayout}, // name is not unique
+	{"3 23", "", denied},
+	{"14 26", "", noDatabase},
+	{"8", "", readOnly},
 }

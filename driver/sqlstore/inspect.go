@@ -15,12 +15,12 @@ import (
 // on at most two connections at once. It skips settings that this user may not read.
 //
 // Errors are as for Read.
-func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
+func (s *Store) Inspect(ctx context.Context, _ time.Duration) ([]driver.Finding, error) {
 	if _, err := s.Read(ctx, "tenure-inspection"); err != nil {
 		return nil, err
 	}
 	found, err := on(ctx, s, func(ctx context.Context, c session) ([]driver.Finding, error) {
-		i := &inspection{ctx: ctx, s: s, conn: c.conn, lease: lease}
+		i := &inspection{ctx: ctx, s: s, conn: c.conn}
 		s.dialect.inspect(i)
 		return i.found, context.Cause(ctx)
 	})
@@ -35,7 +35,6 @@ type inspection struct {
 	ctx   context.Context
 	s     *Store
 	conn  *sql.Conn
-	lease time.Duration
 	found []driver.Finding
 }
 

@@ -239,14 +239,16 @@ func TestNewRefusesInvalidSettings(t *testing.T) {
 	for _, c := range []struct {
 		db      *sql.DB
 		dialect Dialect
-		table   string
+		option  Option
 		want    string
 	}{
-		{nil, SQLite(), "tenure", "database is nil"},
-		{&sql.DB{}, Dialect{}, "tenure", "use Postgres, MySQL or SQLite"},
-		{&sql.DB{}, SQLite(), "a.b.c", "more than one dot"},
+		{nil, SQLite(), WithTable("tenure"), "database is nil"},
+		{&sql.DB{}, Dialect{}, WithTable("tenure"), "use Postgres, MySQL or SQLite"},
+		{&sql.DB{}, SQLite(), WithTable("a.b.c"), "more than one dot"},
+		{&sql.DB{}, MySQL(), WithNotifications(), "has no notifications"},
+		{&sql.DB{}, SQLite(), WithNotifications(), "has no notifications"},
 	} {
-		if _, err := New(c.db, c.dialect, WithTable(c.table)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := New(c.db, c.dialect, c.option); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want an error with %q", err, c.want)
 		}
 	}
@@ -299,14 +301,6 @@ func TestParseNotification(t *testing.T) {
 	for n := range good {
 		if _, _, err := ParseNotification(strings.Join(good[:n], "\n")); err == nil {
 			t.Errorf("%d fields are enough", n)
-		}
-	}
-}
-
-func TestOnlyPostgresNotifies(t *testing.T) {
-	for _, dialect := range []Dialect{MySQL(), SQLite()} {
-		if _, err := New(&sql.DB{}, dialect, WithNotifications()); err == nil || !strings.Contains(err.Error(), "has no notifications") {
-			t.Errorf("%s: got %v", dialect.name, err)
 		}
 	}
 }

@@ -3,10 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,54 +12,13 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// slowServer is a server whose connections and statements take a while.
-type slowServer struct {
-	server
-	connecting, answering atomic.Int64 // time.Durations
-	opened, closed        atomic.Int32
-}
-
-func newSlowServer() *slowServer {
-	s := &slowServer{}
-	s.answers = func(string) ([]string, int64, error) { return []string{"era"}, 1, nil }
-	return s
-}
-
-// Connect takes its time, and gives up with its context.
-func (s *slowServer) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	select {
-	case <-time.After(time.Duration(s.connecting.Load())):
-		s.opened.Add(1)
-		return &slowConnection{connection{&s.server}, s}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (s *slowServer) store(t testing.TB, opts ...Option) (*sql.DB, *Store) {
-	db := sql.OpenDB(s)
-	t.Cleanup(func() { _ = db.Close() })
-	return db, newStore(t, db, Postgres(), opts...)
-}
-
-type slowConnection struct {
-	connection
-	of *slowServer
-}
-
-// QueryContext takes its time, and loses the connection with its context.
-func (c *slowConnection) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	select {
-	case <-time.After(time.Duration(c.of.answering.Load())):
-		return c.connection.QueryContext(ctx, query, args)
-	case <-ctx.Done():
-		return nil, sqldriver.ErrBadConn
-	}
-}
-
-func (c *slowConnection) Close() error {
-	c.of.closed.Add(1)
-	return nil
+// onServer runs a test in a bubble, on a store over a sound server.
+func onServer(t *testing.T, run func(*testing.T, *server, *sql.DB, *Store), opts ...Option) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answers: sound}
+		db, store := s.open(t, opts...)
+		run(t, s, db, store)
+	})
 }
 
 // read makes one call within a second.
@@ -87,9 +44,7 @@ func TestErrorSaysWhatACallWaitedFor(t *testing.T) {
 		{"no connection", time.Minute, 0, false, driver.ErrConnecting, "no connection to the store within 1s"},
 		{"a busy pool", 0, 0, true, driver.ErrPoolBusy, "no free connection in the pool within 1s: all 1 are in use"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			server := newSlowServer()
-			db, s := server.store(t)
+		onServer(t, func(t *testing.T, server *server, db *sql.DB, s *Store) {
 			db.SetMaxOpenConns(1)
 			if c.busy {
 				conn, err := db.Conn(t.Context())
@@ -117,9 +72,7 @@ func TestErrorSaysWhatACallWaitedFor(t *testing.T) {
 // TestLateAnswerKeepsItsConnection: on an overloaded server opening a connection takes longer than
 // a statement. So a statement that was given up ends on its connection, and connecting goes on.
 func TestLateAnswerKeepsItsConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newSlowServer()
-		_, s := server.store(t)
+	onServer(t, func(t *testing.T, server *server, _ *sql.DB, s *Store) {
 		server.connecting.Store(int64(2 * time.Second))
 		if err := read(t, s); !errors.Is(err, driver.ErrConnecting) {
 			t.Errorf("the first call: %v", err)
@@ -143,42 +96,32 @@ func TestLateAnswerKeepsItsConnection(t *testing.T) {
 	})
 }
 
-// TestNothingIsSentTooLate: a write that waited for a connection until its time was over is not
-// sent when it gets one.
+// TestNothingIsSentTooLate: a write that waited until its time was over sends nothing more, whether
+// it waited for a connection or for the answer to the read before an insert.
 func TestNothingIsSentTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newSlowServer()
-		db, s := server.store(t)
+	onServer(t, func(t *testing.T, server *server, db *sql.DB, s *Store) {
+		swap := func(prev driver.Version, want error, sent string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := s.CompareAndSwap(ctx, "k", prev, []byte("v")); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			time.Sleep(time.Second)
+			if got := server.statements(); got != sent {
+				t.Errorf("sent %q, want %q", got, sent)
+			}
+		}
 		db.SetMaxOpenConns(1)
 		conn, err := db.Conn(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := s.CompareAndSwap(ctx, "k", "stamp era", []byte("v")); !errors.Is(err, driver.ErrPoolBusy) {
-			t.Errorf("got %v", err)
-		}
-		time.Sleep(time.Second)
+		swap("stamp era", driver.ErrPoolBusy, "")
 		_ = conn.Close()
 		synctest.Wait()
-		if got := server.statements(); got != "" {
-			t.Errorf("sent %s", got)
-		}
-	})
-}
-
-// TestInsertIsNotSentTooLate: the read before it was answered when the time was over.
-func TestInsertIsNotSentTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newSlowServer()
-		_, s := server.store(t)
+		db.SetMaxOpenConns(0)
 		server.answering.Store(int64(1500 * time.Millisecond))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := s.CompareAndSwap(ctx, "k", "", []byte("v")); !errors.Is(err, driver.ErrNoAnswer) {
-			t.Errorf("got %v", err)
-		}
+		swap("", driver.ErrNoAnswer, "SELECT")
 		time.Sleep(time.Minute)
 		if got := server.statements(); got != "SELECT" {
 			t.Errorf("sent %s", got)
@@ -188,9 +131,7 @@ func TestInsertIsNotSentTooLate(t *testing.T) {
 
 // TestReservedConnection: other code of the program uses the whole pool.
 func TestReservedConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newSlowServer()
-		db, s := server.store(t, WithReservedConnection())
+	onServer(t, func(t *testing.T, server *server, db *sql.DB, s *Store) {
 		db.SetMaxOpenConns(2)
 		if err := read(t, s); err != nil {
 			t.Fatal(err)
@@ -221,17 +162,14 @@ func TestReservedConnection(t *testing.T) {
 			t.Errorf("%d connections are in use after Close, want that of the other code", in)
 		}
 		_ = other.Close()
-	})
+	}, WithReservedConnection())
 }
 
 // TestReservedConnectionIsExchanged: a reserved connection may lead to a server that has become a
 // standby, and no lifetime of the pool ends it.
 func TestReservedConnectionIsExchanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newSlowServer()
-		db, s := server.store(t, WithReservedConnection())
+	onServer(t, func(t *testing.T, server *server, db *sql.DB, s *Store) {
 		db.SetConnMaxLifetime(time.Minute)
-		answers := server.answers
 		for i := range 4 {
 			if opened := server.opened.Load(); int(opened) != i {
 				t.Errorf("%d connections after %d calls with an error or a pause", opened, i)
@@ -243,7 +181,7 @@ func TestReservedConnectionIsExchanged(t *testing.T) {
 				_ = read(t, s)
 				time.Sleep(time.Minute + time.Second)
 			}
-			server.answers = answers
+			server.answers = sound
 			if err := read(t, s); err != nil {
 				t.Fatal(err)
 			}
@@ -251,15 +189,13 @@ func TestReservedConnectionIsExchanged(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-	})
+	}, WithReservedConnection())
 }
 
 // TestOneCallConnects: attempts to connect to an overloaded server do not delay each other, and
 // each takes its time although the calls are shorter.
 func TestOneCallConnects(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newSlowServer()
-		_, s := server.store(t)
+	onServer(t, func(t *testing.T, server *server, _ *sql.DB, s *Store) {
 		server.connecting.Store(int64(4500 * time.Millisecond))
 		results := make(chan error, 20)
 		for range 4 {
@@ -284,9 +220,7 @@ func TestOneCallConnects(t *testing.T) {
 
 // TestFreedConnectionGoesToACallThatWaits, although another call is still connecting.
 func TestFreedConnectionGoesToACallThatWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newSlowServer()
-		_, s := server.store(t)
+	onServer(t, func(t *testing.T, server *server, _ *sql.DB, s *Store) {
 		server.answering.Store(int64(1500 * time.Millisecond))
 		first := make(chan error)
 		go func() { first <- read(t, s) }()
@@ -308,9 +242,7 @@ func TestFreedConnectionGoesToACallThatWaits(t *testing.T) {
 
 // TestFullPoolKeepsNoLateStatement: the next call needs the connection of a call that was given up.
 func TestFullPoolKeepsNoLateStatement(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newSlowServer()
-		db, s := server.store(t)
+	onServer(t, func(t *testing.T, server *server, db *sql.DB, s *Store) {
 		db.SetMaxOpenConns(1)
 		server.answering.Store(int64(time.Hour))
 		if err := read(t, s); !errors.Is(err, driver.ErrNoAnswer) {

@@ -128,130 +128,109 @@ func (s *stage) openNow(want int) {
 	}
 }
 
-// slowly is work that takes 3 s to stop.
-func slowly(ctx context.Context, _ *tenure.Term) error {
-	<-ctx.Done()
-	time.Sleep(3 * time.Second)
-	return nil
+// lasting is work that takes a time to stop.
+func lasting(d time.Duration) tenure.Lead {
+	return func(ctx context.Context, _ *tenure.Term) error {
+		<-ctx.Done()
+		time.Sleep(d)
+		return nil
+	}
 }
 
-func TestSpanOfATermThatIsReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
-		began := time.Now()
-		term := s.run(slowly)
-		s.open(1)
-		time.Sleep(time.Minute)
-		s.open(1)
-		s.stop()
-		time.Sleep(2 * time.Second)
-		s.open(1)
-		<-s.done
-		s.want(term, time.Now(), codes.Unset, "tenure.leaving shutdown", "tenure.released ")
-		if at := s.Ended()[0].StartTime(); !at.Equal(began) {
-			t.Errorf("it began at %v, want %v", at, began)
-		}
-	})
-}
+var slowly = lasting(3 * time.Second)
 
-func TestSpanOfAReleaseThatIsNotConfirmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
-		term := s.run(slowly)
-		s.faults.Partition()
-		s.stop()
-		<-s.done
-		s.want(term, time.Now(), codes.Unset, "tenure.leaving shutdown", "tenure.trouble no-answer", "tenure.released unconfirmed")
-	})
-}
-
-func TestSpanOfATermThatExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
-		term := s.run(slowly)
-		s.faults.Partition()
-		<-term.Soft().Done()
-		s.open(1) // the work goes on
-		time.Sleep(3 * time.Second)
-		s.open(0)
-		s.want(term, time.Now(), codes.Error, "tenure.trouble no-answer", "tenure.lost expired")
-		s.faults.Heal()
-		<-s.won
-		s.open(1)
-		s.stop()
-		<-s.done
-		s.open(0)
-	})
-}
-
-// The record in the store is of a later term.
-func TestSpanOfATermThatIsDeposed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
-		term := s.run(slowly)
-		rival, other := memory.New(), tenure.Config{ID: "node-2", Lease: lease, Clock: clock.Standard{}}
-		e, err := tenure.New(rival, "job", other)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := uint64(0); n <= term.Token(); {
-			other, err := e.Campaign(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			n = other.Token()
-			if n <= term.Token() {
-				_ = other.Resign(t.Context())
-			}
-		}
-		entry, err := rival.Read(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.store.Put("job", entry.Value)
-		<-term.Soft().Done()
-		s.open(1)
-		time.Sleep(3 * time.Second)
-		s.want(term, time.Now(), codes.Error, "tenure.lost deposed")
-		s.stop()
-		<-s.done
-	})
-}
-
-// If this process does not campaign again, no event shows when the work has stopped. End ends the
-// span.
-func TestSpanOfALostTermWithoutAnEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
-		term := s.run(slowly)
-		s.store.Delete("job")
-		<-term.Soft().Done()
-		s.stop()
-		s.store.Put("job", []byte("something else"))
-		<-s.done
-		s.open(1)
-		time.Sleep(time.Second)
-		s.tracer.End()
-		s.want(term, time.Now(), codes.Error, "tenure.alarm deleted", "tenure.lost deleted", "tenure.alarm foreign")
-		s.open(0)
-	})
-}
-
-func TestSpanOfWorkThatIsOverdue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
-		term := s.run(func(ctx context.Context, _ *tenure.Term) error {
-			<-ctx.Done()
-			time.Sleep(12 * time.Second)
-			return nil
+// TestSpans covers the ends of a term. The span begins with the term. It ends when act returns.
+func TestSpans(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		work   tenure.Lead
+		act    func(*stage, *tenure.Term)
+		status codes.Code
+		events []string
+	}{
+		{"released", slowly, func(s *stage, _ *tenure.Term) {
+			time.Sleep(time.Minute)
+			s.open(1)
+			s.stop()
+			time.Sleep(2 * time.Second)
+			s.open(1)
+			<-s.done
+		}, codes.Unset, []string{"tenure.leaving shutdown", "tenure.released "}},
+		{"released without confirmation", slowly, func(s *stage, _ *tenure.Term) {
+			s.faults.Partition()
+			s.stop()
+			<-s.done
+		}, codes.Unset, []string{"tenure.leaving shutdown", "tenure.trouble no-answer", "tenure.released unconfirmed"}},
+		{"expired", slowly, func(s *stage, term *tenure.Term) {
+			s.faults.Partition()
+			<-term.Soft().Done()
+			s.open(1) // the work goes on
+			time.Sleep(3 * time.Second)
+			s.open(0)
+		}, codes.Error, []string{"tenure.trouble no-answer", "tenure.lost expired"}},
+		{"deposed", slowly, func(s *stage, term *tenure.Term) {
+			s.store.Put("job", s.laterRecord())
+			<-term.Soft().Done()
+			s.open(1)
+			time.Sleep(3 * time.Second)
+		}, codes.Error, []string{"tenure.lost deposed"}},
+		// If this process does not campaign again, no event shows when the work has stopped.
+		{"lost without an end", slowly, func(s *stage, term *tenure.Term) {
+			s.store.Delete("job")
+			<-term.Soft().Done()
+			s.stop()
+			s.store.Put("job", []byte("something else"))
+			<-s.done
+			s.open(1)
+			time.Sleep(time.Second)
+			s.tracer.End()
+		}, codes.Error, []string{"tenure.alarm deleted", "tenure.lost deleted", "tenure.alarm foreign"}},
+		{"overdue", lasting(12 * time.Second), func(s *stage, term *tenure.Term) {
+			s.stop()
+			<-term.Context().Done()
+			s.open(1)
+			<-s.done
+		}, codes.Error, []string{"tenure.leaving shutdown", "tenure.overdue overdue", "tenure.lost overdue", "tenure.released "}},
+		// The process ends while it leads, so there is no event of the end.
+		{"led until the process ends", slowly, func(s *stage, _ *tenure.Term) {
+			time.Sleep(time.Minute)
+			s.tracer.End()
+		}, codes.Unset, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, nil)
+				began := time.Now()
+				term := s.run(tt.work)
+				s.open(1)
+				tt.act(s, term)
+				s.want(term, time.Now(), tt.status, tt.events...)
+				if at := s.Ended()[0].StartTime(); !at.Equal(began) {
+					t.Errorf("it began at %v, want %v", at, began)
+				}
+				s.stop()
+				s.faults.Heal()
+				time.Sleep(time.Minute)
+				s.open(0)
+			})
 		})
-		s.stop()
-		<-term.Context().Done()
-		s.open(1)
-		<-s.done
-		s.want(term, time.Now(), codes.Error,
-			"tenure.leaving shutdown", "tenure.overdue overdue", "tenure.lost overdue", "tenure.released ")
-	})
+	}
+}
+
+// laterRecord returns the record of another member in a later term, made on a copy of the store.
+func (s *stage) laterRecord() []byte {
+	rival := memory.New()
+	rival.Restore(s.store.Snapshot())
+	rival.Delete("job")
+	e, err := tenure.New(rival, "job", tenure.Config{ID: "node-2", Lease: lease, Clock: clock.Standard{}})
+	if err == nil {
+		_, err = e.Campaign(s.Context())
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	entry, _ := rival.Read(s.Context(), "job")
+	return entry.Value
 }
 
 // No event follows the loss of a term whose work panicked or ended by Goexit.
@@ -276,20 +255,6 @@ func TestSpanOfAbandonedWork(t *testing.T) {
 		}
 		<-ended
 		s.want(<-s.won, time.Now(), codes.Error, "tenure.lost abandoned")
-	})
-}
-
-// The process ends while it leads, so there is no event of the end.
-func TestSpanOfATermThatGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
-		term := s.run(slowly)
-		time.Sleep(time.Minute)
-		s.tracer.End()
-		s.want(term, time.Now(), codes.Unset)
-		s.stop()
-		<-s.done
-		s.open(0)
 	})
 }
 

@@ -26,8 +26,10 @@ func New(t *testing.T) (ca, cert, key string) {
 }
 
 // Renewed writes an authority. The function renew writes a certificate of it, which ends after a
-// time, into the files of a member.
-func Renewed(t *testing.T) (ca string, renew func(member string, lifetime time.Duration) (cert, key string)) {
+// time, into the files of a member. Changes are made to it before it is signed.
+func Renewed(t *testing.T) (
+	ca string, renew func(member string, lifetime time.Duration, changes ...func(*x509.Certificate)) (cert, key string),
+) {
 	t.Helper()
 	dir := t.TempDir()
 	root := &x509.Certificate{
@@ -36,12 +38,15 @@ func Renewed(t *testing.T) (ca string, renew func(member string, lifetime time.D
 	}
 	rootKey := newKey(t)
 	ca = write(t, dir, "ca.pem", "CERTIFICATE", sign(t, root, root, rootKey, rootKey))
-	return ca, func(member string, lifetime time.Duration) (cert, key string) {
+	return ca, func(member string, lifetime time.Duration, changes ...func(*x509.Certificate)) (cert, key string) {
 		leaf := &x509.Certificate{
 			SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "member"},
 			NotBefore: root.NotBefore, NotAfter: time.Now().Add(lifetime), KeyUsage: x509.KeyUsageDigitalSignature,
 			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		}
+		for _, change := range changes {
+			change(leaf)
 		}
 		leafKey := newKey(t)
 		private, err := x509.MarshalPKCS8PrivateKey(leafKey)
