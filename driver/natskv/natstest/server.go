@@ -10,10 +10,12 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
 	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -105,13 +107,27 @@ func FreePort(t testing.TB) int {
 // InBubble runs a test in virtual time. Servers that it starts are within the bubble.
 func InBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	PrepareBubbles()
-	natsnet.InBubble(t, test)
+	PrepareBubble(t)
+	synctest.Test(t, test)
+}
+
+// PrepareBubble is for kits that make bubbles themselves. Call it before the first server starts in
+// one, and then in each bubble.
+func PrepareBubble(t testing.TB) {
+	register()
+	natsnet.EmptyPools()
+	t.Cleanup(natsnet.EmptyPools)
 }
 
 // Virtual reports whether the caller is in a bubble, whose clock starts in the year 2000.
 func Virtual() bool { return time.Now().Year() < 2020 }
 
-// PrepareBubbles starts the clock that all servers of a process share. The first server would start
-// it, and that must not be in a bubble.
-var PrepareBubbles = sync.OnceFunc(ats.Register)
+// register starts the clock that all servers of a process share. The first server would start it,
+// and that must not be in a bubble.
+var register = sync.OnceFunc(ats.Register)
+
+// Connect returns a connection to a server of this process, which is closed after the test.
+func Connect(t testing.TB, s *server.Server, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	return natsnet.Connect(t, s.ClientURL(), opts...)
+}
