@@ -27,9 +27,7 @@ func TestFromEnvironment(t *testing.T) {
 	bareEnvironment(t)
 	s := startStub(t)
 	store, err := FromEnvironment(t.Context(), "bucket", WithEndpoint(s.url), WithRegion("eu-test-1"), WithPrefix("p"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	store.client = s3.New(store.client.Options(), s.reach)
 	s.swap(t, store, "key", "", "value")
 	if got := s.value("p/key"); got != "value" {
@@ -43,9 +41,7 @@ func TestEnvironmentNamesEndpointAndRegion(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_S3", s.url)
 	t.Setenv("AWS_REGION", "eu-env-1")
 	store, err := FromEnvironment(t.Context(), "bucket")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if o := store.client.Options(); !o.UsePathStyle || store.region != "eu-env-1" {
 		t.Errorf("path style %t, region %s", o.UsePathStyle, store.region)
 	}
@@ -61,9 +57,7 @@ func TestAddressOfS3Itself(t *testing.T) {
 			opts = append(opts, WithPathStyle())
 		}
 		store, err := FromEnvironment(t.Context(), "bucket", opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if o := store.client.Options(); o.UsePathStyle != want || o.BaseEndpoint != nil {
 			t.Errorf("path style %t, endpoint %v", o.UsePathStyle, o.BaseEndpoint)
 		}
