@@ -45,10 +45,7 @@ func TestConformance(t *testing.T) {
 
 // TestElections runs in virtual time. TestElectionsOnSockets does not.
 func TestElections(t *testing.T) {
-	inBubbles(t, variant{"memory", inMemory, opened, true, false, false})
-}
-
-func inBubbles(t *testing.T, v variant) {
+	v := variant{"memory", inMemory, opened, true, false, false}
 	PrepareBubble(t)
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
 		PrepareBubble(t)

@@ -33,7 +33,7 @@ func configured(t testing.TB, text string, change ...func(*server.Options)) *ser
 		plain := *into
 		*into = *o
 		into.Host, into.Port, into.StoreDir, into.DontListen = plain.Host, plain.Port, plain.StoreDir, plain.DontListen
-		into.NoLog, into.NoSigs = true, true
+		into.NoSigs = true
 		for _, c := range change {
 			c(into)
 		}

@@ -127,19 +127,6 @@ func TestReadGoesToTheLeader(t *testing.T) {
 	}
 }
 
-// TestDeletedBucketIsNamed: the server reports only that a stream is not found.
-func TestDeletedBucketIsNamed(t *testing.T) {
-	InBubble(t, func(t *testing.T) {
-		f := newFixture(t)
-		name := f.kv.Bucket()
-		f.must(f.js.DeleteKeyValue(wait.Context(t), name))
-		_, err := f.store.Read(wait.Context(t), testKey)
-		if err == nil || !strings.Contains(err.Error(), "the bucket is gone") || !strings.Contains(err.Error(), "nats kv add "+name) {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
 // The hint names an option, so it is empty where the option is set or cannot be.
 func TestPristineHint(t *testing.T) {
 	f := newFixture(t)

@@ -26,8 +26,9 @@ func (s *scene) purge(lanes string) {
 	}
 }
 
-// TestLostFence: a leader that publishes restores all lost parts of the fence. An older leader whose
-// clocks stood still is refused, and also before that, as long as the newer one has a single lane.
+// TestLostFence: a leader that publishes restores all lost parts of the fence. An older leader
+// whose clocks stood still is refused, and also before that, as long as the newer one has a single
+// lane.
 func TestLostFence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
