@@ -13,8 +13,7 @@ var migrations = flag.Int("migrations", 4, "how many fleets TestRollingMigration
 
 // migrate replaces the old candidates one by one, while other things happen.
 func (f *fleet) migrate() {
-	f.Migrate(2*ttl, func(i int) { f.startOld(i, f.often()) }, func(i int) { f.startNew(i) }, f.happen)
-	f.await("a candidate leads", 2*ttl+lease, f.anyLeads)
+	f.Migrate(2*ttl, 2*ttl+lease, func(i int) { f.startOld(i, f.often()) }, func(i int) { f.startNew(i) }, f.happen)
 }
 
 // often returns how often an old candidate campaigns: by its documentation, or with a back-off.

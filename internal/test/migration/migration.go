@@ -13,6 +13,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Process is a process of either kind.
@@ -119,8 +120,9 @@ func (f *Fleet) Leader() (int, Process) {
 }
 
 // Migrate replaces the old processes one by one, with pauses of at most this length. Happen lets
-// one thing happen to the process of a place, mostly the leader's.
-func (f *Fleet) Migrate(pause time.Duration, startOld, startNew, happen func(i int)) {
+// one thing happen to the process of a place, mostly the leader's. In the end, when all are new,
+// one must lead within a time.
+func (f *Fleet) Migrate(pause, within time.Duration, startOld, startNew, happen func(i int)) {
 	several := func(n int) {
 		for range n {
 			f.report.Steps++
@@ -149,6 +151,8 @@ func (f *Fleet) Migrate(pause time.Duration, startOld, startNew, happen func(i i
 		}
 	}
 	several(3)
+	leads := func() bool { _, p := f.Leader(); return p != nil }
+	f.Check(wait.Within(within, leads), "nobody leads within %v in the end", within)
 }
 
 func (f *Fleet) pick() int {
