@@ -200,7 +200,8 @@ func migrate(t *testing.T, seed uint64, cond conditions) (r migration.Report, lo
 		f := &fleet{cond: cond, store: memory.NewPolled()}
 		f.Fleet = migration.New(seed, look, f.judge)
 		f.Migrate(40*time.Second, 2*time.Minute, f.startOld, f.startNew, f.happen)
-		r, longest = f.Close(), f.longest
+		r = f.Close()
+		longest = f.longest
 	})
 	return r, longest
 }

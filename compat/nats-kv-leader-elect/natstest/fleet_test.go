@@ -63,7 +63,8 @@ func inFleet(t *testing.T, seed uint64, cond conditions, story func(*fleet)) (r 
 		// In memory, because messages in files expire by a clock outside the bubble.
 		f := newFleet(w.TB, seed, cond, jetstream.MemoryStorage, func() jetstream.JetStream { return js })
 		story(f)
-		r = report{f.Close(), f.window}
+		r.Report = f.Close()
+		r.window = f.window
 	})
 	return r
 }

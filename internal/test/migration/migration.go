@@ -27,7 +27,7 @@ type Process interface {
 // Fleet is up to three processes of each kind, with a referee that looks at them all the time.
 type Fleet struct {
 	rng   *rand.Rand
-	judge func(earlier, later Process) string
+	judge func(p, q Process) string
 	stop  chan struct{}
 	over  sync.Once
 	done  chan struct{}
@@ -223,6 +223,7 @@ func (f *Fleet) turn(p Process) {
 	}
 }
 
+// fault is called under the lock.
 func (f *Fleet) fault(text string) {
 	if len(f.report.Faults) < 5 {
 		f.report.Faults = append(f.report.Faults, fmt.Sprintf("%v: %s", f.report.All, text))
