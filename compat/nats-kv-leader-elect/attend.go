@@ -41,12 +41,13 @@ func (a *attendance) lead(ctx context.Context, t *tenure.Term) error {
 
 // attend calls the callbacks that are due, until the election is over.
 func (a *attendance) attend(done <-chan error) error {
-	r := a.newCampaigns()
-	defer r.stop()
+	r := &campaigns{attendance: a, timer: time.NewTimer(0)}
+	defer r.timer.Stop()
+	r.begin()
 	defer a.inspect()()
 	for {
 		select {
-		case <-r.due():
+		case <-r.timer.C:
 			r.campaign()
 		case <-r.changed:
 			r.look(false)
@@ -125,16 +126,6 @@ type campaigns struct {
 	// closed at the next change of the election's status; nil without a back-off
 	changed <-chan struct{}
 }
-
-func (a *attendance) newCampaigns() *campaigns {
-	r := &campaigns{attendance: a, timer: time.NewTimer(0)}
-	r.begin()
-	return r
-}
-
-func (r *campaigns) stop() { r.timer.Stop() }
-
-func (r *campaigns) due() <-chan time.Time { return r.timer.C }
 
 // begin starts over with a campaign at once, so that OnCampaign is called before the candidate can
 // be elected.

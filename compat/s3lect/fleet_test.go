@@ -6,27 +6,20 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
+	"log/slog"
 	"regexp"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/migration"
 )
-
-// process is a process of either kind.
-type process interface {
-	name() string
-	// acts reports whether the process does a leader's work now, since when it has led, and until
-	// when it was frozen.
-	acts() (since, awake time.Time, ok bool)
-	trouble(kind int, d time.Duration) (undo func())
-	end(crash bool)
-}
 
 // conditions are the circumstances of a migration.
 type conditions struct {
@@ -41,28 +34,11 @@ type conditions struct {
 
 // fleet is three servers over one lockfile, and a referee that checks them all the time.
 type fleet struct {
-	rng    *rand.Rand
-	cond   conditions
-	store  *memory.Polled
-	mu     sync.Mutex
-	places [6]process // first the old processes, then the new ones
-	report report
-	last   process
-	stop   chan struct{}
-	done   chan struct{}
-}
-
-// report is the referee's result.
-type report struct {
-	faults []string
+	*migration.Fleet
+	cond  conditions
+	store *memory.Polled
 	// The longest time for which an S3lect process went on after another process took over from it.
-	longest     time.Duration
-	led         time.Duration
-	all         time.Duration
-	oldToNew    int
-	newToOld    int
-	token       uint64
-	tokenFaults int
+	longest time.Duration
 }
 
 const look = 50 * time.Millisecond
@@ -71,35 +47,13 @@ const look = 50 * time.Millisecond
 // and the referee's check.
 const slack = 1300 * time.Millisecond
 
-func newFleet(seed uint64, cond conditions) *fleet {
-	f := &fleet{
-		rng: rand.New(rand.NewPCG(seed, 1)), cond: cond, store: memory.NewPolled(),
-		stop: make(chan struct{}), done: make(chan struct{}),
-	}
-	go func() {
-		defer close(f.done)
-		for {
-			select {
-			case <-f.stop:
-				return
-			case <-time.After(look):
-				f.look()
-			}
-		}
-	}()
-	return f
-}
-
-func (f *fleet) between(least, most time.Duration) time.Duration {
-	return least + time.Duration(f.rng.Int64N(int64(most-least)+1))
-}
-
 // clock returns a skew of up to half of the total, so that two clocks differ by at most all of it.
 func (f *fleet) clock() time.Duration {
-	if f.rng.IntN(2) == 0 {
-		return f.cond.skew/2 - f.between(0, f.cond.skew/20)
+	skew := f.cond.skew/2 - f.Between(0, f.cond.skew/20)
+	if f.Draw(2) == 0 {
+		return skew
 	}
-	return -f.cond.skew/2 + f.between(0, f.cond.skew/20)
+	return -skew
 }
 
 func (f *fleet) line(chances faults.Chances) faults.Store {
@@ -107,208 +61,158 @@ func (f *fleet) line(chances faults.Chances) faults.Store {
 	if f.cond.bare {
 		store = FromStorage(struct{ Storage }{ToStorage(store)})
 	}
-	return faults.New(store, f.rng.Uint64(), faults.Plan{Chances: chances, MaxDelay: 300 * time.Millisecond})
-}
-
-func (f *fleet) put(i int, p process) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.places[i] = p
-}
-
-func (f *fleet) at(i int) process {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.places[i]
+	return faults.New(store, uint64(f.Between(0, time.Hour)), faults.Plan{Chances: chances, MaxDelay: 300 * time.Millisecond})
 }
 
 func (f *fleet) startOld(i int) {
 	line := f.line(faults.Chances{faults.DelayBefore: 0.3, faults.DelayAfter: 0.3})
-	f.put(i, startOld(fmt.Sprintf("server-%d", i), line, f.clock(), f.between(0, oldEvery)))
+	f.Put(i, startOld(fmt.Sprintf("server-%d", i), line, f.clock(), f.Between(0, oldEvery)))
 }
 
+// startNew starts a candidate whose records pass through meddle on their way to the store, unless
+// meddle is nil. It is an elector of this package if the conditions need nothing that an elector
+// lacks.
 func (f *fleet) startNew(i int) {
 	line := f.line(faults.Chances{faults.DelayBefore: 0.2, faults.DelayAfter: 0.2, faults.LoseAnswer: 0.03, faults.LoseRequest: 0.03})
-	n, err := startNew(fmt.Sprintf("server-%d", i), line, f.clock(), f.cond)
+	n, skew := &migration.Candidate{ID: fmt.Sprintf("server-%d", i), Line: line}, f.clock()
+	var err error
+	if f.cond.electors {
+		err = elector(n, skew, f.cond.lease)
+	} else {
+		err = f.candidate(n, skew)
+	}
 	if err != nil {
 		panic(err)
 	}
-	f.put(3+i, n)
+	f.Put(3+i, n)
 }
 
-func (f *fleet) end(i int, crash bool) {
-	f.at(i).end(crash)
-	f.put(i, nil)
-}
-
-// migrate replaces the old processes one by one, while other things happen.
-func (f *fleet) migrate() report {
-	for i := range 3 {
-		f.startOld(i)
+func (f *fleet) candidate(n *migration.Candidate, skew time.Duration) error {
+	var inner driver.Store = n.Line
+	if f.cond.meddle != nil {
+		inner = f.cond.meddle(inner)
 	}
-	for i := range 3 {
-		f.happen(3)
-		f.startNew(i)
-		f.happen(1)
-		time.Sleep(f.between(0, 40*time.Second))
-		f.end(i, f.rng.IntN(3) == 0)
-		time.Sleep(f.between(0, 40*time.Second))
-		if i < 2 && f.rng.IntN(3) == 0 { // roll back, once
+	store := legacyAt(inner, LegacyConfig{}.withDefaults(), func() time.Time { return time.Now().Add(skew) })
+	e, err := tenure.New(store, "lock.json", tenure.Config{
+		ID: n.ID, Address: n.ID + ":9443", Lease: f.cond.lease, Clock: clockAhead{clock.Standard{}, skew},
+	})
+	if err == nil {
+		n.Campaign(e)
+	}
+	return err
+}
+
+// elector uses S3lect's API. Its LeaderTimeout is its lease, and counts as the timeout of the old
+// processes.
+func elector(n *migration.Candidate, skew, lease time.Duration) error {
+	e, err := NewS3Elector(S3ElectorOptions{
+		Config: &ElectorConfig{
+			LockfilePath: "lock.json", ServerID: n.ID, ServerAddr: n.ID + ":9443",
+			LeaderTimeout: lease, FrequentInterval: lease / 3, OnAcquireLeadership: n.Lead,
+		},
+		Store: n.Line, Logger: slog.New(slog.DiscardHandler), MaxSkew: LegacyConfig{}.withDefaults().MaxSkew,
+		Configure: func(c *tenure.Config) { c.Clock = clockAhead{clock.Standard{}, skew} },
+	})
+	if err == nil {
+		n.Run(e.election.HandOver, func(ctx context.Context) {
+			_ = e.Start(ctx)
+			<-e.done
+		})
+	}
+	return err
+}
+
+// clockAhead shows its own time of day. Its time passes at the normal rate.
+type clockAhead struct {
+	clock.Clock
+	by time.Duration
+}
+
+func (c clockAhead) Now() clock.Reading {
+	r := c.Clock.Now()
+	r.Wall = r.Wall.Add(c.by)
+	return r
+}
+
+// happen lets one thing happen to a process.
+func (f *fleet) happen(i int) {
+	kind := f.Draw(7)
+	if kind >= 3 {
+		f.End(i, kind%2 == 0)
+		time.Sleep(f.Between(0, 30*time.Second))
+		if i < 3 {
 			f.startOld(i)
-			f.happen(2)
-			f.end(i, false)
+		} else {
+			f.startNew(i - 3)
 		}
+		return
 	}
-	f.happen(2)
-	for i := range 6 {
-		if f.at(i) != nil {
-			f.end(i, false)
-		}
+	var undo func()
+	d := f.Between(time.Second, 40*time.Second)
+	switch p := f.At(i).(type) {
+	case *oldOne:
+		undo = p.trouble(kind, d)
+	case *migration.Candidate:
+		undo = p.Trouble(kind == 2, d)
 	}
-	close(f.stop)
-	<-f.done
-	return f.report
+	time.Sleep(f.Between(time.Second, 45*time.Second))
+	undo()
 }
 
-// happen lets n things happen to processes, mostly to the leader.
-func (f *fleet) happen(n int) {
-	for range n {
-		time.Sleep(f.between(0, 50*time.Second))
-		i := f.pick()
-		if i < 0 {
-			continue
-		}
-		switch kind := f.rng.IntN(7); {
-		case kind < 3:
-			undo := f.at(i).trouble(kind, f.between(time.Second, 40*time.Second))
-			time.Sleep(f.between(time.Second, 45*time.Second))
-			undo()
-		default:
-			f.end(i, kind%2 == 0)
-			time.Sleep(f.between(0, 30*time.Second))
-			if i < 3 {
-				f.startOld(i)
-			} else {
-				f.startNew(i - 3)
-			}
-		}
-	}
-}
-
-func (f *fleet) pick() int {
-	alive := []int{}
-	for i := range 6 {
-		p := f.at(i)
-		if p == nil {
-			continue
-		}
-		if _, _, ok := p.acts(); ok && f.rng.IntN(4) > 0 {
-			return i
-		}
-		alive = append(alive, i)
-	}
-	if len(alive) == 0 {
-		return -1
-	}
-	return alive[f.rng.IntN(len(alive))]
-}
-
-// look is the referee: no two processes may act at once. An S3lect process may act until its next
-// read of the lockfile after another process took over from it.
-func (f *fleet) look() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var acting []process
-	for _, p := range f.places {
-		if p == nil {
-			continue
-		}
-		if _, _, ok := p.acts(); ok {
-			acting = append(acting, p)
-		}
-	}
-	f.report.all += look
-	if len(acting) > 0 {
-		f.report.led += look
-	}
-	for i, p := range acting {
-		for _, q := range acting[:i] {
-			f.judge(p, q)
-		}
-	}
-	if len(acting) == 1 {
-		f.turn(acting[0])
-	}
-}
-
-func (f *fleet) judge(p, q process) {
+// judge: no two processes may act at once. But an S3lect process may act until its next read of the
+// lockfile after another process took over from it.
+func (f *fleet) judge(p, q migration.Process) string {
 	first, second := p, q
-	pSince, _, _ := p.acts()
-	qSince, _, _ := q.acts()
-	if qSince.Before(pSince) {
+	if began(q).Before(began(p)) {
 		first, second = q, p
 	}
 	old, ok := first.(*oldOne)
 	if !ok {
-		f.fault("%s took over from %s, which leads", second.name(), first.name())
-		return
+		return fmt.Sprintf("%s took over from %s, which leads", second.Name(), first.Name())
 	}
-	begun, _, _ := second.acts()
-	if _, awake, _ := old.acts(); awake.After(begun) {
+	begun := began(second)
+	if _, awake := old.led(); awake.After(begun) {
 		begun = awake
 	}
 	both := time.Since(begun)
-	f.report.longest = max(f.report.longest, both)
+	f.longest = max(f.longest, both)
 	if both > oldEvery+slack {
-		f.fault("%s goes on for %v after %s took over", first.name(), both, second.name())
+		return fmt.Sprintf("%s goes on for %v after %s took over", first.Name(), both, second.Name())
 	}
+	return ""
 }
 
-func (f *fleet) fault(format string, args ...any) {
-	if len(f.report.faults) < 5 {
-		f.report.faults = append(f.report.faults, time.Now().Format("15:04:05.00 ")+fmt.Sprintf(format, args...))
+func began(p migration.Process) time.Time {
+	if n, ok := p.(*migration.Candidate); ok {
+		return n.Won()
 	}
-}
-
-// turn records each leader and the one before it.
-func (f *fleet) turn(p process) {
-	if p == f.last {
-		return
-	}
-	if f.last != nil {
-		_, wasOld := f.last.(*oldOne)
-		_, isOld := p.(*oldOne)
-		switch {
-		case wasOld && !isOld:
-			f.report.oldToNew++
-		case isOld && !wasOld:
-			f.report.newToOld++
-		}
-	}
-	f.last = p
-	if n, ok := p.(*newOne); ok {
-		if n.token() <= f.report.token {
-			f.report.tokenFaults++
-		}
-		f.report.token = n.token()
-	}
+	since, _ := p.(*oldOne).led()
+	return since
 }
 
 // migrations is a small number by default. The long checks set a larger one.
 var migrations = flag.Int("migrations", 12, "how `many` fleets TestRollingMigration replaces")
 
 // migrate runs a whole migration in virtual time.
-func migrate(t *testing.T, seed uint64, cond conditions) (r report) {
+func migrate(t *testing.T, seed uint64, cond conditions) (r migration.Report, longest time.Duration) {
 	t.Helper()
-	synctest.Test(t, func(*testing.T) { r = newFleet(seed, cond).migrate() })
-	return r
+	synctest.Test(t, func(*testing.T) {
+		f := &fleet{cond: cond, store: memory.NewPolled()}
+		f.Fleet = migration.New(seed, look, f.judge)
+		f.Migrate(40*time.Second, 2*time.Minute, f.startOld, f.startNew, f.happen)
+		r = f.Close()
+		longest = f.longest
+	})
+	return r, longest
 }
 
 // The leases are shorter than S3lect's timeout, equal to it, and longer.
 var leases = []time.Duration{6 * time.Second, 15 * time.Second, 30 * time.Second}
 
 func TestRollingMigration(t *testing.T) {
-	var sum totals
+	var mu sync.Mutex
+	var sum migration.Report
+	var longest time.Duration
 	t.Run("fleets", func(t *testing.T) { // it ends when all tests in it have ended
 		for seed := range uint64(*migrations) {
 			cond := conditions{
@@ -316,47 +220,23 @@ func TestRollingMigration(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 				t.Parallel()
-				r := migrate(t, seed, cond)
-				r.check(t, cond)
-				sum.add(r)
+				r, both := migrate(t, seed, cond)
+				if cond.bare {
+					r.TokensNotAbove = 0
+				}
+				r.Require(t)
+				mu.Lock()
+				defer mu.Unlock()
+				sum.Add(r)
+				longest = max(longest, both)
 			})
 		}
 	})
-	t.Logf("%d times from old to new, %d back; led %.0f %% of %v; an old one went on for at most %v",
-		sum.oldToNew, sum.newToOld, 100*float64(sum.led)/float64(sum.all), sum.all, sum.longest)
+	t.Logf("%v; an old one went on for at most %v", sum, longest)
 	// On average each seed has two and one of these.
-	if sum.oldToNew < *migrations || sum.newToOld < *migrations/4 || sum.longest == 0 {
-		t.Errorf("%d times from old to new and %d back: nothing is proved by that", sum.oldToNew, sum.newToOld)
+	if sum.OldToNew < *migrations || sum.NewToOld < *migrations/4 || longest == 0 {
+		t.Errorf("%v: nothing is proved by that", sum)
 	}
-}
-
-func (r report) check(t *testing.T, cond conditions) {
-	t.Helper()
-	for _, fault := range r.faults {
-		t.Error(fault)
-	}
-	if r.tokenFaults > 0 && !cond.bare {
-		t.Errorf("%d tokens that were not above the one before", r.tokenFaults)
-	}
-	if r.led < r.all/3 {
-		t.Errorf("there was a leader for only %v of %v", r.led, r.all)
-	}
-}
-
-// totals are the sums of many reports.
-type totals struct {
-	mu sync.Mutex
-	report
-}
-
-func (sum *totals) add(r report) {
-	sum.mu.Lock()
-	defer sum.mu.Unlock()
-	sum.oldToNew += r.oldToNew
-	sum.newToOld += r.newToOld
-	sum.led += r.led
-	sum.all += r.all
-	sum.longest = max(sum.longest, r.longest)
 }
 
 // spoiler removes a part of the translation between it and the store.
@@ -411,8 +291,8 @@ func TestWithoutOneConditionTwoLead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(200) {
-				if r := migrate(t, seed, c.cond); len(r.faults) > 0 {
-					t.Logf("seed %d: %s", seed, r.faults[0])
+				if r, _ := migrate(t, seed, c.cond); len(r.Faults) > 0 {
+					t.Logf("seed %d: %s", seed, r.Faults[0])
 					return
 				}
 			}

@@ -1,16 +1,9 @@
 package s3lect_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,30 +11,18 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/certificates"
 )
 
-// certified returns a certificate for 127.0.0.1 that is its own authority.
-func certified(t *testing.T) (cert tls.Certificate, ca []byte) {
+// certified returns a certificate for 127.0.0.1, and its authority.
+func certified(t *testing.T) (tls.Certificate, []byte) {
 	t.Helper()
-	return certifiedFor(t, net.IPv4(127, 0, 0, 1))
-}
-
-func certifiedFor(t *testing.T, ip net.IP) (cert tls.Certificate, ca []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "peers"}, IPAddresses: []net.IP{ip},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	ca, cert, key := certificates.New(t)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	must(t, err)
+	pem, err := os.ReadFile(ca)
+	must(t, err)
+	return pair, pem
 }
 
 func TestHealthServerIsChecked(t *testing.T) {
@@ -57,9 +38,7 @@ func TestHealthServerIsChecked(t *testing.T) {
 		}
 	}
 	h, err := s3lect.NewHealthServer(s3lect.HealthServerConfig{Certificate: cert, Elector: a, BindAddress: "127.0.0.1:99999"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := h.Start(t.Context()); err == nil {
 		t.Error("listens on a port that cannot be")
 	}

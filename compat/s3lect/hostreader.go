@@ -66,11 +66,6 @@ var (
 // they can be changed while connections are made.
 type roots struct{ pool atomic.Pointer[x509.CertPool] }
 
-func (r *roots) check(pem []byte) error {
-	_, err := parseRoots(pem)
-	return err
-}
-
 func (r *roots) set(pem []byte) error {
 	pool, err := parseRoots(pem)
 	if err == nil {

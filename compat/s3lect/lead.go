@@ -14,7 +14,7 @@ const hookWithin = 5 * time.Second
 // lead is a leader's work: it calls the hooks. Its context ends when leadership should end, or has
 // ended.
 func (e *S3Elector) lead(ctx context.Context, t *tenure.Term) error {
-	e.begin(t)
+	e.set(func() { e.term, e.elected = t, time.Now() })
 	if hook := e.config().OnAcquireLeadership; hook != nil {
 		if err := hook(ctx); err != nil {
 			e.log.Error("s3lect: OnAcquireLeadership failed; resigning", "error", err)
@@ -22,36 +22,22 @@ func (e *S3Elector) lead(ctx context.Context, t *tenure.Term) error {
 			return fmt.Errorf("%w: %w", tenure.ErrDecline, err)
 		}
 	}
-	e.acquired()
+	e.set(func() { e.ready = true })
 	<-ctx.Done()
 	e.finish(ctx, false)
 	return nil
 }
 
-func (e *S3Elector) begin(t *tenure.Term) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.term, e.elected = t, time.Now()
-	e.broadcast()
-}
-
-func (e *S3Elector) acquired() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.ready = true
-	e.broadcast()
-}
-
 // finish returns when the hook has returned: only then may the lease be released.
 func (e *S3Elector) finish(ctx context.Context, failed bool) {
-	e.mu.Lock()
-	e.term, e.ready = nil, false
-	if failed {
-		e.elected = time.Time{}
-	}
-	hook := e.cfg.OnLoseLeadership
-	e.broadcast()
-	e.mu.Unlock()
+	var hook func(context.Context) error
+	e.set(func() {
+		e.term, e.ready = nil, false
+		if failed {
+			e.elected = time.Time{}
+		}
+		hook = e.cfg.OnLoseLeadership
+	})
 	if hook == nil {
 		return
 	}
@@ -77,10 +63,7 @@ func leads(t *tenure.Term) bool {
 
 // LeaderID returns the ServerID of the leader as far as this process knows; empty while there is no
 // leader.
-func (e *S3Elector) LeaderID() string {
-	s := e.election.Status()
-	return s.Leader.ID
-}
+func (e *S3Elector) LeaderID() string { return e.election.Status().Leader.ID }
 
 // GetLeadershipStatus returns a snapshot. It is never nil.
 func (e *S3Elector) GetLeadershipStatus() *LeadershipStatus {

@@ -2,6 +2,7 @@ package s3lect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,12 +29,8 @@ type LegacyConfig struct {
 }
 
 func (c LegacyConfig) withDefaults() LegacyConfig {
-	if c.LeaderTimeout == 0 {
-		c.LeaderTimeout = 15 * time.Second
-	}
-	if c.MaxSkew == 0 {
-		c.MaxSkew = c.LeaderTimeout / 3
-	}
+	c.LeaderTimeout = cmp.Or(c.LeaderTimeout, defaultTimeout)
+	c.MaxSkew = cmp.Or(c.MaxSkew, c.LeaderTimeout/3)
 	return c
 }
 

@@ -75,9 +75,7 @@ func TestPushesAreTranslated(t *testing.T) {
 	outer := mustLegacy(t, inner)
 	var seen []string
 	stop, err := driver.AbilitiesOf(outer).Watcher.Watch(t.Context(), "k", func(e driver.Entry) { seen = append(seen, string(e.Value)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer stop()
 	inner.Put("k", []byte(`{"leaderID":"server-001","leaderAddr":"","lastUpdated":"2024-10-27T10:30:45Z"}`))
 	inner.Put("k", []byte("bytes of somebody else"))
@@ -100,9 +98,7 @@ func TestFollowingAnS3lectLeader(t *testing.T) {
 				}
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		inner.Put("k", []byte(`{"leaderID":"server-001","leaderAddr":"10.0.1.42:8443","lastUpdated":"2024-10-27T10:30:45Z"}`))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -119,9 +115,7 @@ func TestFollowingAnS3lectLeader(t *testing.T) {
 		}
 		began := time.Now()
 		term, err := e.Campaign(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if waited := time.Since(began); waited < 15*time.Second || waited > 40*time.Second || term.Token() < 2 {
 			t.Errorf("token %d after %v", term.Token(), waited)
 		}

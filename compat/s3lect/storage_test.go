@@ -195,9 +195,7 @@ var over = map[string]func(testing.TB) (operated, driver.Store){
 func mustLegacy(t testing.TB, s driver.Store) driver.Store {
 	t.Helper()
 	l, err := s3lect.Legacy(s, s3lect.LegacyConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -229,9 +227,7 @@ func TestElection(t *testing.T) {
 func mustElection(t *testing.T, store driver.Store, id string) *tenure.Election {
 	t.Helper()
 	e, err := tenure.New(store, "k", tenure.Config{ID: id, Clock: clock.Standard{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }
 
@@ -241,9 +237,7 @@ func turn(t *testing.T, e *tenure.Election) uint64 {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	term, err := e.Campaign(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := term.Resign(ctx); err != nil {
 		t.Error(err)
 	}

@@ -142,9 +142,12 @@ func (b *bucket) info(ctx context.Context) (streamInfo, error) {
 	}
 	over := b.conn.Number()
 	err := b.call(ctx, "STREAM.INFO."+b.stream, nil, &got)
-	if err == nil {
-		b.ttl.learn(got.streamInfo)
-		err = b.identify(got.streamInfo, over)
+	if err != nil {
+		return got.streamInfo, err
+	}
+	b.ttl.learn(got.streamInfo)
+	if err = b.identity.Check(got.Created, got.Now, over); err != nil {
+		b.conn.MoveOn() // leaves the server that has the stream of another cluster
 	}
 	return got.streamInfo, err
 }
@@ -226,25 +229,23 @@ func hasCode(err error, code jetstream.ErrorCode) bool {
 
 // CompareAndSwap is one publish under conditions that the stream's leader checks.
 func (b *bucket) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	header, err := b.conditions(prev)
-	if err != nil {
-		return "", err
-	}
-	return b.publish(ctx, key, header, value)
+	return b.swap(ctx, key, prev, value, false)
 }
 
 // markDeleted is CompareAndSwap for a value that clients of a key-value bucket should take for a
 // deleted key.
 func (b *bucket) markDeleted(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	return b.swap(ctx, key, prev, value, true)
+}
+
+func (b *bucket) swap(ctx context.Context, key string, prev driver.Version, value []byte, marked bool) (driver.Version, error) {
 	header, err := b.conditions(prev)
 	if err != nil {
 		return "", err
 	}
-	header["KV-Operation"] = []string{"DEL"}
-	return b.publish(ctx, key, header, value)
-}
-
-func (b *bucket) publish(ctx context.Context, key string, header nats.Header, value []byte) (driver.Version, error) {
+	if marked {
+		header["KV-Operation"] = []string{"DEL"}
+	}
 	m, err := b.request(ctx, &nats.Msg{Subject: b.sendTo + key, Header: header, Data: value}, connection.Write)
 	if err != nil {
 		return "", err
@@ -385,15 +386,6 @@ func (b *bucket) checkRights(ctx context.Context, key string) error {
 // recreated. Either the servers in the URL belong to two clusters, or an older bucket was put back.
 // The store reads and writes nothing there, since another candidate may lead by the other bucket.
 var ErrTwoClusters = identity.ErrTwoClusters
-
-// identify refuses the stream of another cluster, and leaves the server that has it.
-func (b *bucket) identify(info streamInfo, connection uint64) error {
-	err := b.identity.Check(info.Created, info.Now, connection)
-	if err != nil {
-		b.conn.MoveOn()
-	}
-	return err
-}
 
 // confirm checks before a write that the connection still leads to the same stream.
 func (b *bucket) confirm(ctx context.Context) error {

@@ -73,7 +73,10 @@ func (b *bucket) createWithin(ctx context.Context, c jetstream.KeyValueConfig) e
 		c.LimitMarkerTTL = markerTTL
 	}
 	if first := b.firstSequence(c, account.API.Level, time.Now()); first > 0 {
-		return b.createAt(ctx, c, first)
+		s := b.streamOf(c) // because jetstream.KeyValueConfig has no first sequence
+		s.FirstSeq = first
+		_, err = js.CreateStream(ctx, s)
+		return err
 	}
 	_, err = js.CreateKeyValue(ctx, c)
 	return err
@@ -112,14 +115,6 @@ func (b *bucket) beginsAnywhere(level int) bool {
 // invalid reports whether the client library refuses such a bucket. Then it returns its own error.
 func invalid(c jetstream.KeyValueConfig, level int) bool {
 	return c.History > jetstream.KeyValueMaxHistory || c.LimitMarkerTTL != 0 && level < 1
-}
-
-// createAt makes the stream of a bucket, because jetstream.KeyValueConfig has no first sequence.
-func (b *bucket) createAt(ctx context.Context, c jetstream.KeyValueConfig, first uint64) error {
-	s := b.streamOf(c)
-	s.FirstSeq = first
-	_, err := b.conn.JetStream().CreateStream(ctx, s)
-	return err
 }
 
 // streamOf returns the stream that the client library makes for a bucket without mirror and

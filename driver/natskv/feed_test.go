@@ -118,20 +118,27 @@ func TestFeedResumes(t *testing.T) {
 		pushed []uint64
 		want   uint64
 		why    string
+
+		reconnects bool // the link is not lost by itself
 	}{
-		{"after the last message", 5, []uint64{6, 9}, 9, "what came later was missed"},
-		{"after the start", 5, nil, 5, "no message came, but some may have been missed"},
-		{"from now on", 0, nil, 0, "nothing is known"},
-		{"after the last message of a new stream", 90, []uint64{91, 2}, 2, "its sequences begin again"},
+		{"after the last message", 5, []uint64{6, 9}, 9, "what came later was missed", false},
+		{"after the start", 5, nil, 5, "no message came, but some may have been missed", false},
+		{"from now on", 0, nil, 0, "nothing is known", false},
+		{"after the last message of a new stream", 90, []uint64{91, 2}, 2, "its sequences begin again", false},
+		{"over another connection", 4, nil, 4, "a link dies silently with its connection", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakeSource{starts: c.starts}
+				s := &fakeSource{starts: c.starts, again: make(chan nats.Status)}
 				h, _ := startHub(t, s)
 				for _, seq := range c.pushed {
 					s.push("b", seq)
 				}
-				s.lose()
+				if c.reconnects {
+					s.again <- nats.CONNECTED
+				} else {
+					s.lose()
+				}
 				synctest.Wait()
 				if asked, links := s.state(); !slices.Equal(asked, []uint64{0, c.want}) || links != 1 {
 					t.Errorf("asked for news after %d, %d links; want after 0, then %d: %s", asked, links, c.want, c.why)
@@ -231,20 +238,6 @@ func TestFeedReportsThatNothingIsPushed(t *testing.T) {
 	})
 }
 
-// TestFeedReconnect: a link dies silently with its connection.
-func TestFeedReconnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSource{again: make(chan nats.Status), starts: 4}
-		h, _ := startHub(t, s)
-		s.again <- nats.CONNECTED
-		synctest.Wait()
-		if asked, links := s.state(); !slices.Equal(asked, []uint64{0, 4}) || links != 1 {
-			t.Errorf("asked for news after %d, %d links; want a new link after 4", asked, links)
-		}
-		h.close()
-	})
-}
-
 // TestHubSetUp: the first watch sets the feed up, and gets the error if that fails. The next watch
 // tries again.
 func TestHubSetUp(t *testing.T) {
@@ -266,35 +259,6 @@ func TestHubSetUp(t *testing.T) {
 	h.close()
 }
 
-// TestHubEndsWithLastWatch: the hub ends with the last watch, and begins again with the next one.
-func TestHubEndsWithLastWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSource{}
-		h := newHub(s, &abandon.Calls{})
-		for range 3 {
-			stop, err := h.watch(t.Context(), "a", func(driver.Entry) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			other, err := h.watch(t.Context(), "b", func(driver.Entry) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			stop()
-			synctest.Wait()
-			if _, links := s.state(); links != 1 {
-				t.Errorf("%d links while there is a watch; want 1", links)
-			}
-			other()
-			synctest.Wait()
-			if _, links := s.state(); links != 0 {
-				t.Errorf("%d links without a watch; want 0", links)
-			}
-		}
-		h.close()
-	})
-}
-
 // TestHubWaitsForItsTurn: a set-up that hangs delays another one only until the other's context
 // ends.
 func TestHubWaitsForItsTurn(t *testing.T) {
@@ -306,45 +270,8 @@ func TestHubWaitsForItsTurn(t *testing.T) {
 		if _, err := h.watch(ctx, "a", func(driver.Entry) {}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("watch: %v; want the context's error", err)
 		}
-		if len(h.watches) != 0 {
-			t.Errorf("%d watches are left", len(h.watches))
+		if !h.watches.Empty() {
+			t.Error("a watch is left")
 		}
 	})
-}
-
-// TestHubFanOut: the hub delivers in order, only to the watches of the key, each with its own
-// value, and not after stop.
-func TestHubFanOut(t *testing.T) {
-	s := &fakeSource{}
-	h := newHub(s, &abandon.Calls{})
-	add := func(see func(driver.Entry)) (stop func()) {
-		stop, err := h.watch(t.Context(), "a", see)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return stop
-	}
-	var once, all []uint64
-	var stop, stopLast func()
-	stop = add(func(e driver.Entry) {
-		once = append(once, e.Floor)
-		e.Value[0] = 'X'
-		stop()
-		stopLast()
-	})
-	add(func(e driver.Entry) {
-		all = append(all, e.Floor)
-		if e.Value[0] == 'X' {
-			t.Error("what one watch does to a value, another sees")
-		}
-	})
-	stopLast = add(func(driver.Entry) { t.Error("a watch was called after it was stopped") })
-	for seq := uint64(1); seq <= 4; seq++ {
-		s.push("a", seq)
-		s.push("b", seq+10)
-	}
-	if !slices.Equal(all, []uint64{1, 2, 3, 4}) || !slices.Equal(once, []uint64{1}) {
-		t.Errorf("seen %d and %d; want 1 to 4 and 1", all, once)
-	}
-	h.close()
 }

@@ -151,28 +151,6 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-func TestRelease(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		known bool
-		least bool // 2.12.3
-	}{
-		{"2.12.3", true, true},
-		{"2.12.2", true, false},
-		{"2.9.25", true, false},
-		{"2.15.0-RC.1", true, true},
-		{"3.0.0", true, true},
-		{"", false, false},
-		{"2.12", false, false},
-		{"unknown", false, false},
-	} {
-		r := parseServerVersion(c.text)
-		if r.known() != c.known || r.atLeast(serverVersion{2, 12, 3}) != c.least {
-			t.Errorf("%q: known %v, at least 2.12.3 %v", c.text, r.known(), r.atLeast(serverVersion{2, 12, 3}))
-		}
-	}
-}
-
 func TestCheckKey(t *testing.T) {
 	s := newStore(nil)
 	for _, c := range []struct {

@@ -97,14 +97,17 @@ func TestUntouchedBucketIsClaimedAtOnce(t *testing.T) {
 	}
 }
 
-func TestServerReleasesThatKeepTheFirstSequence(t *testing.T) {
-	for text, want := range map[string]struct{ loses, safe bool }{
-		"2.9.25": {false, false}, "2.10.0": {true, false}, "2.10.27": {true, false}, "2.10.28": {false, true}, "2.11.0": {true, false},
-		"2.11.1": {true, false}, "2.11.2": {false, true}, "2.12.0": {false, true}, "2.15.2": {false, true}, "": {false, false},
+func TestServerVersions(t *testing.T) {
+	for text, want := range map[string]struct{ known, fixed, loses, safe bool }{
+		"2.9.25": {true, false, false, false}, "2.10.0": {true, false, true, false}, "2.10.27": {true, false, true, false},
+		"2.10.28": {true, false, false, true}, "2.11.0": {true, false, true, false}, "2.11.1": {true, false, true, false},
+		"2.11.2": {true, false, false, true}, "2.12.2": {true, false, false, true}, "2.12.3": {true, true, false, true},
+		"2.15.0-RC.1": {true, true, false, true}, "3.0.0": {true, true, false, true}, "": {}, "2.12": {}, "unknown": {},
 	} {
 		r := parseServerVersion(text)
-		if r.losesFirst() != want.loses || r.beginsAnywhere() != want.safe {
-			t.Errorf("%q: loses %v, begins anywhere %v; want %+v", text, r.losesFirst(), r.beginsAnywhere(), want)
+		if r.known() != want.known || r.atLeast(durable) != want.fixed || r.losesFirst() != want.loses || r.beginsAnywhere() != want.safe {
+			t.Errorf("%q is %v: known %v, at least %v %v, loses %v, begins anywhere %v; want %+v",
+				text, r, r.known(), durable, r.atLeast(durable), r.losesFirst(), r.beginsAnywhere(), want)
 		}
 	}
 }

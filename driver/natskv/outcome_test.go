@@ -1,11 +1,9 @@
 package natskv
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -109,20 +107,6 @@ func TestConditions(t *testing.T) {
 		if h.Get(jetstream.ExpectedStreamHeader) != "KV_B" || h.Get(jetstream.MsgIDHeader) != "" {
 			t.Errorf("from version %q: headers %v; want the stream's name and no message id", c.prev, h)
 		}
-	}
-}
-
-// TestWriteWithoutAnAnswer: the write ends with its context, and its error shows that.
-func TestWriteWithoutAnAnswer(t *testing.T) {
-	_, store := silent(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := store.CompareAndSwap(ctx, testKey, "", []byte("v"))
-	if !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != open {
-		t.Errorf("an unanswered swap: %v; want the context's error", err)
-	}
-	if !strings.Contains(err.Error(), testKey) || !strings.Contains(err.Error(), "bucket B") {
-		t.Errorf("the error does not say which: %v", err)
 	}
 }
 

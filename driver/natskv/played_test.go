@@ -191,8 +191,8 @@ func watchSetUpIsBounded(t *testing.T) {
 		t.Errorf("watch: %v; want the context's error", err)
 	}
 	wait.Until(t, "one subscription is left, the library's for answers", func() bool { return nc.NumSubscriptions() == 1 })
-	if n := len(store.hub.watches); n != 0 {
-		t.Errorf("%d watches are left", n)
+	if !store.hub.watches.Empty() {
+		t.Error("a watch is left")
 	}
 }
 

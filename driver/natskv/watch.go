@@ -1,12 +1,9 @@
 package natskv
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,11 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 var errClosed = errors.New("the store is closed")
 
-// hub gives the entries of one feed to the watches of each key.
+// hub gives the entries of one feed to the watches of each key. There may be ten thousand watches,
+// of as many keys.
 type hub struct {
 	from  source
 	calls *abandon.Calls
@@ -29,40 +28,30 @@ type hub struct {
 	closed  bool
 	lost    error              // why no messages come; nil: they come
 	halt    context.CancelFunc // ends the feed that is running; nil: none is
-	watches map[string]*watch  // the first of each key
-	feeds   sync.WaitGroup     // all that were ever started
-}
-
-// watch is one watch of a key. There may be ten thousand, of as many keys.
-type watch struct {
-	hub     *hub
-	key     string
-	see     func(driver.Entry)
-	next    *watch // of the same key; under the lock
-	stopped atomic.Bool
+	watches watches.Set
+	feeds   sync.WaitGroup // all that were ever started
 }
 
 func newHub(from source, under *abandon.Calls) *hub {
-	return &hub{from: from, calls: under, turn: make(chan struct{}, 1), watches: map[string]*watch{}}
+	return &hub{from: from, calls: under, turn: make(chan struct{}, 1)}
 }
 
 func (h *hub) watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
-	w := &watch{hub: h, key: key, see: see}
-	h.add(w)
+	w := watches.New(key, see)
+	h.mu.Lock()
+	h.watches.Put(w)
+	h.mu.Unlock()
 	if err := h.start(ctx); err != nil {
-		w.stop()
+		h.remove(w)
 		return nil, err
 	}
-	h.mu.Lock()
-	lost := h.lost
-	h.mu.Unlock()
-	if lost != nil {
-		see(driver.Entry{Lost: lost})
-		if h.hears() { // since a moment ago
-			see(driver.Entry{Unverified: true})
+	if lost := h.silence(); lost != nil {
+		w.Push(driver.Entry{Lost: lost})
+		if h.silence() == nil { // since a moment ago
+			w.Push(driver.Entry{Unverified: true})
 		}
 	}
-	return w.stop, nil
+	return func() { h.remove(w) }, nil
 }
 
 // pushes notes why no messages come, or nil if they come, and tells all watches. The context is
@@ -83,60 +72,24 @@ func (h *hub) pushes(ctx context.Context, lost error) {
 	}
 }
 
-// hears reports whether messages come.
-func (h *hub) hears() bool {
+// silence returns why no messages come; nil: they come.
+func (h *hub) silence() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.lost == nil
-}
-
-func (h *hub) add(w *watch) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	first := h.watches[w.key]
-	at := &first
-	for *at != nil {
-		at = &(*at).next
-	}
-	*at = w
-	h.watches[w.key] = first
-}
-
-func (w *watch) stop() {
-	if !w.stopped.Swap(true) {
-		w.hub.remove(w)
-	}
+	return h.lost
 }
 
 // remove stops the feed with the last watch.
-func (h *hub) remove(w *watch) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	first := h.watches[w.key]
-	at := &first
-	for *at != nil && *at != w {
-		at = &(*at).next
-	}
-	*at = w.next
-	if first != nil {
-		h.watches[w.key] = first
+func (h *hub) remove(w *watches.Watch) {
+	if !w.Stop() {
 		return
 	}
-	delete(h.watches, w.key)
-	if len(h.watches) == 0 {
-		h.stop()
-	}
-}
-
-// of returns the watches of a key.
-func (h *hub) of(key string) []*watch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []*watch
-	for w := h.watches[key]; w != nil; w = w.next {
-		all = append(all, w)
+	h.watches.Remove(w)
+	if h.watches.Empty() {
+		h.stop()
 	}
-	return all
 }
 
 // stop is called under the lock.
@@ -158,8 +111,8 @@ func (h *hub) start(ctx context.Context) error {
 	if running, err := h.running(); running || err != nil {
 		return err
 	}
-	f, err := openFeed(ctx, h)
-	if err != nil {
+	f := &feed{hub: h}
+	if err := f.open(ctx); err != nil { // within the context, so that its errors are the caller's
 		return err
 	}
 	return h.adopt(f)
@@ -188,16 +141,12 @@ func (h *hub) adopt(f *feed) error {
 	return nil
 }
 
-// deliver calls the watches without the lock, so that they may use the store, and gives each a
-// value of its own.
+// deliver calls the watches without the lock, so that they may use the store.
 func (h *hub) deliver(key string, e driver.Entry) {
-	for _, w := range h.of(key) {
-		if !w.stopped.Load() {
-			own := e
-			own.Value = bytes.Clone(e.Value)
-			w.see(own)
-		}
-	}
+	h.mu.Lock()
+	all := h.watches.Of(key)
+	h.mu.Unlock()
+	watches.Push(all, e)
 }
 
 // recreated notifies all watches that the bucket was recreated or put back: their state may be
@@ -213,22 +162,15 @@ func (h *hub) recreated(l *link) {
 // tellAll pushes an entry to the watches of all keys.
 func (h *hub) tellAll(e driver.Entry) {
 	h.mu.Lock()
-	keys := slices.Collect(maps.Keys(h.watches))
+	all := h.watches.All()
 	h.mu.Unlock()
-	for _, key := range keys {
-		h.deliver(key, e)
-	}
+	watches.Push(all, e)
 }
 
 func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
-	for _, w := range h.watches {
-		for ; w != nil; w = w.next {
-			w.stopped.Store(true)
-		}
-	}
-	clear(h.watches)
+	h.watches.StopAll()
 	h.stop()
 	h.mu.Unlock()
 	h.feeds.Wait()
@@ -270,29 +212,16 @@ func (l *link) end() { l.stop() }
 // feed keeps the messages coming: it replaces each lost link by one that resumes after it. It is
 // one goroutine.
 type feed struct {
-	from      source
-	calls     *abandon.Calls
-	deliver   func(key string, e driver.Entry)
-	pushes    func(ctx context.Context, lost error) // notes whether messages come
-	link      *link
-	recreated func(*link) // called when the past of the bucket has changed
-	life      life        // the life of the links so far; 0 if not known
+	hub  *hub
+	link *link
+	life life // of the links so far; 0 if not known
 	// the floor of the last message delivered or known to be older; 0 if there is none
 	last atomic.Uint64
 }
 
-// openFeed sets up the first link within the context, so that its errors are the caller's.
-func openFeed(ctx context.Context, h *hub) (*feed, error) {
-	f := &feed{from: h.from, calls: h.calls, deliver: h.deliver, pushes: h.pushes, recreated: h.recreated}
-	if err := f.open(ctx); err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
 func (f *feed) open(ctx context.Context) error {
 	before := f.last.Load()
-	l, err := abandon.Run(ctx, f.calls, func() (*link, error) { return f.from.open(ctx, before, f.pass) }, (*link).end)
+	l, err := abandon.Run(ctx, f.hub.calls, func() (*link, error) { return f.hub.from.open(ctx, before, f.pass) }, (*link).end)
 	if err != nil {
 		return err
 	}
@@ -301,7 +230,7 @@ func (f *feed) open(ctx context.Context) error {
 		f.last.CompareAndSwap(before, l.after) // unless a message has come already
 	}
 	if l.recreated || f.life != 0 && l.life != 0 && l.life != f.life {
-		f.recreated(l)
+		f.hub.recreated(l)
 	}
 	f.life = l.life
 	return nil
@@ -311,12 +240,12 @@ func (f *feed) open(ctx context.Context) error {
 // begins again from there.
 func (f *feed) pass(key string, e driver.Entry) {
 	f.last.Store(e.Floor)
-	f.deliver(key, e)
+	f.hub.deliver(key, e)
 }
 
 // run ends with the context, and stops the link then.
 func (f *feed) run(ctx context.Context) {
-	again, stop := f.from.reconnects()
+	again, stop := f.hub.from.reconnects()
 	defer stop()
 	for {
 		select {
@@ -339,10 +268,10 @@ func (f *feed) reopen(ctx context.Context, again <-chan nats.Status) bool {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := f.attempt(ctx)
 		if err == nil {
-			f.pushes(ctx, nil)
+			f.hub.pushes(ctx, nil)
 			return true
 		}
-		f.pushes(ctx, fmt.Errorf("no changes of the bucket are pushed: %w", err))
+		f.hub.pushes(ctx, fmt.Errorf("no changes of the bucket are pushed: %w", err))
 		if !sleep(ctx, pause, again) {
 			return false
 		}

@@ -48,9 +48,7 @@ func profile(t *testing.T) (write func(text string), file string) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
 	return func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 	}, file
 }
 
@@ -65,13 +63,9 @@ func TestReplacedCredentials(t *testing.T) {
 	write(keyed("one"))
 	t.Setenv("AWS_REGION", "eu-test-1")
 	cfg, err := LoadConfig(t.Context(), func(err error) { reports = append(reports, err.Error()) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	store, err := New(s3.NewFromConfig(cfg, func(o *s3.Options) { o.BaseEndpoint, o.UsePathStyle = &server.url, true }), "bucket")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, step := range []struct {
 		why      string
 		happens  func()
@@ -104,21 +98,15 @@ func TestRefusedCredentials(t *testing.T) {
 		source := filepath.Join(t.TempDir(), "source")
 		hand := func(id string) {
 			text := `{"Version": 1, "AccessKeyId": "` + id + `", "SecretAccessKey": "secret"}`
-			if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(source, []byte(text), 0o600))
 		}
 		write("[default]\ncredential_process = cat " + source + "\n")
 		hand("one")
 		server.key.Store("one")
 		store, err := FromEnvironment(t.Context(), "bucket", WithEndpoint(server.url), WithRegion("eu-test-1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		read := func(ctx context.Context) error { _, err := store.Read(ctx, "key"); return err }
-		if err := read(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, read(t.Context()))
 		hand("second")
 		server.key.Store("second")
 		if err := read(t.Context()); err == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
@@ -27,9 +28,7 @@ func TestFromEnvironment(t *testing.T) {
 	bareEnvironment(t)
 	s := startStub(t)
 	store, err := FromEnvironment(t.Context(), "bucket", WithEndpoint(s.url), WithRegion("eu-test-1"), WithPrefix("p"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	store.client = s3.New(store.client.Options(), s.reach)
 	s.swap(t, store, "key", "", "value")
 	if got := s.value("p/key"); got != "value" {
@@ -37,35 +36,25 @@ func TestFromEnvironment(t *testing.T) {
 	}
 }
 
-func TestEnvironmentNamesEndpointAndRegion(t *testing.T) {
-	bareEnvironment(t)
-	s := startStub(t)
-	t.Setenv("AWS_ENDPOINT_URL_S3", s.url)
-	t.Setenv("AWS_REGION", "eu-env-1")
-	store, err := FromEnvironment(t.Context(), "bucket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o := store.client.Options(); !o.UsePathStyle || store.region != "eu-env-1" {
-		t.Errorf("path style %t, region %s", o.UsePathStyle, store.region)
-	}
-	store.client = s3.New(store.client.Options(), s.reach)
-	s.swap(t, store, "key", "", "value")
-}
-
-func TestAddressOfS3Itself(t *testing.T) {
-	bareEnvironment(t)
-	for _, want := range []bool{false, true} {
-		opts := []Option{WithRegion("eu-test-1")}
-		if want {
-			opts = append(opts, WithPathStyle())
-		}
-		store, err := FromEnvironment(t.Context(), "bucket", opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o := store.client.Options(); o.UsePathStyle != want || o.BaseEndpoint != nil {
-			t.Errorf("path style %t, endpoint %v", o.UsePathStyle, o.BaseEndpoint)
+// TestAddressing: an endpoint is addressed by path, and S3 itself only if that is set.
+func TestAddressing(t *testing.T) {
+	for _, c := range []struct {
+		endpoint, region string // in the environment
+		opts             []Option
+		pathStyle        bool
+	}{
+		{"http://server:1", "eu-test-1", nil, true},
+		{"", "", []Option{WithRegion("eu-test-1")}, false},
+		{"", "", []Option{WithRegion("eu-test-1"), WithPathStyle()}, true},
+	} {
+		bareEnvironment(t)
+		t.Setenv("AWS_ENDPOINT_URL_S3", c.endpoint)
+		t.Setenv("AWS_REGION", c.region)
+		store, err := FromEnvironment(t.Context(), "bucket", c.opts...)
+		must(t, err)
+		o := store.client.Options()
+		if o.UsePathStyle != c.pathStyle || store.region != "eu-test-1" || aws.ToString(o.BaseEndpoint) != c.endpoint {
+			t.Errorf("path style %t, region %s, endpoint %v; want %+v", o.UsePathStyle, store.region, o.BaseEndpoint, c)
 		}
 	}
 }

@@ -23,29 +23,23 @@ func (s *stub) wiped() {
 
 // settable shows a time of day that differs from the true one.
 func settable(off *atomic.Int64) func(*stub) {
-	return func(s *stub) {
-		s.intercept = func(w http.ResponseWriter, _ *http.Request) bool {
-			w.Header().Set("Date", time.Now().Add(time.Duration(off.Load())).UTC().Format(http.TimeFormat))
-			return false
-		}
-	}
+	return answering(func(s *stub, w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Date", time.Now().Add(time.Duration(off.Load())).UTC().Format(http.TimeFormat))
+		return false
+	})
 }
 
 func candidate(t *testing.T, store driver.Store, id string) *tenure.Election {
 	t.Helper()
 	e, err := tenure.New(store, "billing", tenure.Config{ID: id, Clock: clock.Standard{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }
 
 func elected(t *testing.T, e *tenure.Election) *tenure.Term {
 	t.Helper()
 	term, err := e.Campaign(bounded(t, time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return term
 }
 

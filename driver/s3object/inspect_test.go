@@ -11,16 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 )
 
 func (s *stub) inspect(t *testing.T, opts ...Option) []driver.Finding {
 	t.Helper()
 	found, err := s.probe(t, opts...).inspect(bounded(t, patience))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found
 }
 
@@ -100,9 +97,7 @@ func (c fault) find(t *testing.T) {
 		p = newProbe(p.s, p.lease)
 	}
 	found, err := p.inspect(bounded(t, patience))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(found) == 0 || len(found) > 3 {
 		t.Errorf("findings: %v", found)
 	}
@@ -135,65 +130,55 @@ func swapsLost(s *stub) {
 
 // overwriting refuses writes only in its answer. It still applies the writes that it refuses in a
 // race.
-func overwriting(s *stub) {
-	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Header.Get("If-Match") == "" || r.ContentLength < 10 {
-			return false
-		}
-		s.mu.Lock()
-		met := s.meets(r)
-		s.mu.Unlock()
-		if met {
-			return false
-		}
-		r.Header.Del("If-Match")
-		s.put(discard{http.Header{}}, r)
-		refuse(w, 412, "PreconditionFailed")
-		return true
-	}
-}
-
-func neverCreated(s *stub) {
-	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Header.Get("If-None-Match") == "" {
-			return false
-		}
-		refuse(w, 412, "PreconditionFailed")
-		return true
-	}
-}
-
-func resurrecting(s *stub) {
-	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if _, ok := s.objects[r.URL.Path]; !ok {
-			r.Header.Del("If-Match")
-		}
+var overwriting = answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
+	if r.Header.Get("If-Match") == "" || r.ContentLength < 10 {
 		return false
 	}
-}
+	s.mu.Lock()
+	met := s.meets(r)
+	s.mu.Unlock()
+	if met {
+		return false
+	}
+	r.Header.Del("If-Match")
+	s.put(discard{http.Header{}}, r)
+	refuse(w, 412, "PreconditionFailed")
+	return true
+})
+
+var neverCreated = answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
+	if r.Header.Get("If-None-Match") == "" {
+		return false
+	}
+	refuse(w, 412, "PreconditionFailed")
+	return true
+})
+
+var resurrecting = answering(func(s *stub, _ http.ResponseWriter, r *http.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.objects[r.URL.Path]; !ok {
+		r.Header.Del("If-Match")
+	}
+	return false
+})
 
 // busyRaces serves one writer at a time, and a second writer a while later.
-func busyRaces(s *stub) {
-	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodPut || r.ContentLength < 10 {
-			return false
-		}
-		refuse(w, 429, "TooManyRequests")
-		return true
+var busyRaces = answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodPut || r.ContentLength < 10 {
+		return false
 	}
-}
+	refuse(w, 429, "TooManyRequests")
+	return true
+})
 
-func staleReads(s *stub) {
-	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodGet || r.URL.Query().Has("versioning") {
-			return false
-		}
-		refuse(w, 404, "NoSuchKey")
-		return true
+var staleReads = answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet || r.URL.Query().Has("versioning") {
+		return false
 	}
-}
+	refuse(w, 404, "NoSuchKey")
+	return true
+})
 
 func lengthETags(s *stub) {
 	s.etag = func(value string) string { return fmt.Sprint(len(value)) }
@@ -222,29 +207,25 @@ func TestInspectOfAGoodServer(t *testing.T) {
 
 // TestInspectWorksWithoutSomeRights: a missing right to read the versioning is not a finding.
 func TestInspectWorksWithoutSomeRights(t *testing.T) {
-	s := startStub(t, func(s *stub) {
-		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-			if !r.URL.Query().Has("versioning") {
-				return false
-			}
-			refuse(w, 403, "AccessDenied")
-			return true
+	s := startStub(t, answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
+		if !r.URL.Query().Has("versioning") {
+			return false
 		}
-	})
+		refuse(w, 403, "AccessDenied")
+		return true
+	}))
 	if found := s.inspect(t); len(found) != 0 {
 		t.Errorf("findings: %v", found)
 	}
 }
 
 func TestInspectWithoutTheRightToWrite(t *testing.T) {
-	s := startStub(t, func(s *stub) {
-		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method == http.MethodPut {
-				refuse(w, 403, "AccessDenied")
-			}
-			return r.Method == http.MethodPut
+	s := startStub(t, answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut {
+			refuse(w, 403, "AccessDenied")
 		}
-	})
+		return r.Method == http.MethodPut
+	}))
 	if _, err := s.open(t).Inspect(bounded(t, patience), time.Second); !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("inspect: %v", err)
 	}
@@ -255,23 +236,21 @@ func TestInspectIsPatient(t *testing.T) { synctest.Test(t, inspectIsPatient) }
 
 func inspectIsPatient(t *testing.T) {
 	last := map[string]time.Time{}
-	s := startStub(t, func(s *stub) {
-		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method != http.MethodPut {
-				return false
-			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if time.Since(last[r.URL.Path]) < 40*time.Millisecond {
-				refuse(w, 429, "TooManyRequests")
-				return true
-			}
-			if s.meets(r) {
-				last[r.URL.Path] = time.Now()
-			}
+	s := startStub(t, answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut {
 			return false
 		}
-	})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if time.Since(last[r.URL.Path]) < 40*time.Millisecond {
+			refuse(w, 429, "TooManyRequests")
+			return true
+		}
+		if s.meets(r) {
+			last[r.URL.Path] = time.Now()
+		}
+		return false
+	}))
 	if found := s.inspect(t); len(found) != 0 {
 		t.Errorf("findings: %v", found)
 	}
@@ -280,14 +259,12 @@ func inspectIsPatient(t *testing.T) {
 func TestInspectEndsWithItsContext(t *testing.T) { synctest.Test(t, inspectEnds) }
 
 func inspectEnds(t *testing.T) {
-	s := startStub(t, func(s *stub) {
-		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method == http.MethodPut {
-				time.Sleep(20 * time.Millisecond)
-			}
-			return false
+	s := startStub(t, answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut {
+			time.Sleep(20 * time.Millisecond)
 		}
-	})
+		return false
+	}))
 	const limit = 150 * time.Millisecond
 	began := time.Now()
 	_, err := s.open(t).Inspect(bounded(t, limit), time.Second)
@@ -337,37 +314,4 @@ func TestCheckRights(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The election reports the missing right while another candidate leads.
-func TestStandbyWithoutTheRightToWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startStub(t, func(s *stub) {
-			s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-				if r.Method == http.MethodGet || r.URL.Query().Has("versioning") {
-					return false
-				}
-				refuse(w, 403, "AccessDenied")
-				return true
-			}
-		})
-		s.standbyReports(t, driver.ErrDenied)
-	})
-}
-
-// standbyReports lets a candidate follow another one, and requires that it reports this error.
-func (s *stub) standbyReports(t *testing.T, want error) {
-	t.Helper()
-	s.set("billing", `{"leaderID":"a","incarnation":"i","term":7,"leaseMillis":20000,"seq":1,"nonce":"n"}`)
-	e := candidate(t, s.openFirst(t), "b")
-	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx, func(context.Context, *tenure.Term) error { return nil }) }()
-	status, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Health() != nil })
-	if err != nil || !errors.Is(status.WriteErr, want) {
-		t.Errorf("health: %v (%v)", status.Health(), err)
-	}
-	stop()
-	<-done
 }

@@ -52,14 +52,19 @@ func startStub(t testing.TB, change ...func(*stub)) *stub {
 	}
 	s.network = new(pipenet.Network)
 	l, err := s.network.Listen("tcp", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: s}}
 	server.Start()
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	return s
+}
+
+// answering sets a function that returns true if it has answered a request itself.
+func answering(answer func(s *stub, w http.ResponseWriter, r *http.Request) bool) func(*stub) {
+	return func(s *stub) {
+		s.intercept = func(w http.ResponseWriter, r *http.Request) bool { return answer(s, w, r) }
+	}
 }
 
 // reach makes a client use the stub.
@@ -203,10 +208,15 @@ func (s *stub) open(t testing.TB, opts ...Option) *Store {
 func (s *stub) openFirst(t testing.TB, opts ...Option) *Store {
 	t.Helper()
 	store, err := New(s.client(), "bucket", opts...)
+	must(t, err)
+	return store
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store
 }
 
 func bounded(t testing.TB, d time.Duration) context.Context {
@@ -221,17 +231,13 @@ const patience = 2 * time.Minute
 func (s *stub) swap(t testing.TB, store *Store, key string, prev driver.Version, value string) driver.Version {
 	t.Helper()
 	v, err := store.CompareAndSwap(bounded(t, patience), key, prev, []byte(value))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }
 
 func (s *stub) read(t testing.TB, store *Store, key string) driver.Entry {
 	t.Helper()
 	e, err := store.Read(bounded(t, patience), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 )
 
 // width is the number of a fence's subjects, and so of messages that can be on their way at a time:
@@ -367,14 +367,7 @@ type wire struct {
 }
 
 func newWire(js jetstream.JetStream) wire {
-	api := jetstream.DefaultAPIPrefix
-	switch o := js.Options(); {
-	case o.Domain != "":
-		api = "$JS." + o.Domain + ".API."
-	case o.APIPrefix != "":
-		api = strings.TrimSuffix(o.APIPrefix, ".") + "."
-	}
-	return wire{nc: js.Conn(), api: api, calls: &abandon.Calls{}}
+	return wire{nc: js.Conn(), api: connection.Borrow(js).API(), calls: &abandon.Calls{}}
 }
 
 // request sends one message, once, and returns the answer. It ends with the context even while the

@@ -35,10 +35,13 @@ func Open(ctx context.Context, t driver.Term, js jetstream.JetStream, stream, fe
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	p := &Publisher{
-		term: t, wire: newWire(js), stream: stream, fence: fence, set: settle(opts),
+		term: t, wire: newWire(js), stream: stream, fence: fence, need: defaultNeed,
 		free: make(chan *lane, width), taking: make(chan struct{}, 1),
 	}
-	err := t.Do(ctx, p.set.need, p.begin)
+	for _, o := range opts {
+		o(p)
+	}
+	err := t.Do(ctx, p.need, p.begin)
 	if err == nil {
 		err = p.checkLease()
 	}
@@ -99,22 +102,12 @@ const (
 )
 
 // Option changes how Open makes a Publisher.
-type Option func(*settings)
-
-type settings struct{ need time.Duration }
+type Option func(*Publisher)
 
 // WithNeed sets how much of the lease must be left to take the fence and to send a message: 100 ms
 // if not set. With less the call returns tenure.ErrTooLate. A leader that renews in time always has
 // three fifths of its lease left.
-func WithNeed(d time.Duration) Option { return func(s *settings) { s.need = max(d, 0) } }
-
-func settle(opts []Option) settings {
-	s := settings{need: defaultNeed}
-	for _, o := range opts {
-		o(&s)
-	}
-	return s
-}
+func WithNeed(d time.Duration) Option { return func(p *Publisher) { p.need = max(d, 0) } }
 
 // levelKey is where servers since 2.11, which introduced the condition on another subject, report
 // their abilities.

@@ -26,7 +26,7 @@ type Publisher struct {
 	wire   wire
 	stream string
 	fence  string
-	set    settings
+	need   time.Duration // of the lease, for each message
 	born   time.Time
 	rolls  bool // a message of the fence may replace the one before
 	ttls   bool // and may say that it does not expire
@@ -65,7 +65,7 @@ func (p *Publisher) Publish(ctx context.Context, m *nats.Msg) (*jetstream.PubAck
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var ack *jetstream.PubAck
-	err := p.term.Do(ctx, p.set.need, func(ctx context.Context) (err error) {
+	err := p.term.Do(ctx, p.need, func(ctx context.Context) (err error) {
 		select {
 		case l := <-p.free:
 			defer func() { p.free <- l }()
@@ -123,7 +123,7 @@ func rollsAll(value string) bool { return strings.EqualFold(strings.TrimSpace(va
 
 // checkLease returns nil if enough of the lease is left.
 func (p *Publisher) checkLease() error {
-	return p.term.Do(context.Background(), p.set.need, func(context.Context) error { return nil })
+	return p.term.Do(context.Background(), p.need, func(context.Context) error { return nil })
 }
 
 // pass sends a message through a lane. It repeats that while the answer is only that another

@@ -24,33 +24,14 @@ func TestSubjectFilterCoversTheFence(t *testing.T) {
 	}
 }
 
-// TestFit: the server's description of a stream, and the verdict on it.
-func TestFit(t *testing.T) {
-	const level = `"metadata":{"_nats.level":"1"}`
-	for name, c := range map[string]struct{ config, says string }{
-		"fit":                {`"subjects":["a.>"],` + level, ""},
-		"too old":            {`"subjects":["a.>"]`, "2.11"},
-		"mirror":             {`"mirror":{},` + level, "mirror"},
-		"elsewhere":          {`"subjects":["b.>"],` + level, "a.f.>"},
-		"no answers":         {`"subjects":["a.>"],"no_ack":true,` + level, "no_ack"},
-		"asynchronous":       {`"subjects":["a.>"],"persist_mode":"async",` + level, "persist_mode"},
-		"transformed":        {`"subjects":["a.>"],"subject_transform":{},` + level, "transforms"},
-		"interest":           {`"subjects":["a.>"],"retention":"interest",` + level, "interest"},
-		"work queue":         {`"subjects":["a.>"],"retention":"workqueue",` + level, "--allow-rollup"},
-		"rolling work queue": {`"subjects":["a.>"],"retention":"workqueue","allow_rollup_hdrs":true,` + level, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var s stream
-			if err := json.Unmarshal([]byte(`{"config":{`+c.config+`}}`), &s); err != nil {
-				t.Fatal(err)
-			}
-			switch err := s.fit("a.f"); {
-			case c.says == "" && err != nil:
-				t.Error(err)
-			case c.says != "" && (!errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), c.says)):
-				t.Errorf("%v, which does not say %q", err, c.says)
-			}
-		})
+// TestMirrorIsUnfit: module natstest has the other reasons, on a server.
+func TestMirrorIsUnfit(t *testing.T) {
+	s := stream{}
+	if err := json.Unmarshal([]byte(`{"config":{"mirror":{},"metadata":{"_nats.level":"1"}}}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fit("a.f"); !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "mirror") {
+		t.Errorf("got the error %v", err)
 	}
 }
 

@@ -88,24 +88,12 @@ func staysWithItsCluster(t *testing.T, watched bool, opts []natskv.Option) {
 func refusesAll(t *testing.T, s *natskv.Store, last driver.Version, watched bool) {
 	t.Helper()
 	calls := map[string]func(ctx context.Context) error{
-		"swap": func(ctx context.Context) error {
-			_, err := s.CompareAndSwap(ctx, testKey, last, []byte("mine"))
-			return err
-		},
-		"read": func(ctx context.Context) error {
-			_, err := s.Read(ctx, testKey)
-			return err
-		},
-		"inspect": func(ctx context.Context) error {
-			_, err := s.Inspect(ctx, testLease)
-			return err
-		},
+		"swap":    func(ctx context.Context) error { return failure(s.CompareAndSwap(ctx, testKey, last, []byte("mine"))) },
+		"read":    func(ctx context.Context) error { return failure(s.Read(ctx, testKey)) },
+		"inspect": func(ctx context.Context) error { return failure(s.Inspect(ctx, testLease)) },
 	}
 	if !watched {
-		calls["watch"] = func(ctx context.Context) error {
-			_, err := s.Watch(ctx, testKey, func(driver.Entry) {})
-			return err
-		}
+		calls["watch"] = func(ctx context.Context) error { return failure(s.Watch(ctx, testKey, func(driver.Entry) {})) }
 	}
 	for what, call := range calls {
 		wait.Until(t, what+" is refused", func() bool {
@@ -118,26 +106,11 @@ func refusesAll(t *testing.T, s *natskv.Store, last driver.Version, watched bool
 	}
 }
 
-// TestRecreatedBucket: the store does not refuse a bucket that replaced the known one.
-func TestRecreatedBucket(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.put(testKey, "v")
-	f.read(f.store, testKey)
-	f.must(f.js.DeleteKeyValue(wait.Context(t), f.kv.Bucket()))
-	addBucket(t, f.js, named(f.kv.Bucket()))
-	if e := f.read(f.store, testKey); !e.Absent() {
-		t.Errorf("read: %+v", e)
-	}
-}
-
 // atServer returns the findings about the given servers.
 func atServer(t *testing.T, s *natskv.Store) []driver.Finding {
 	t.Helper()
 	found, err := s.Inspect(wait.Context(t), testLease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var about []driver.Finding
 	for _, f := range found {
 		if f.Setting == "servers" {

@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
@@ -20,7 +19,7 @@ import (
 type variant struct {
 	name   string
 	bucket func(*jetstream.KeyValueConfig)
-	open   func(t testing.TB, nc *nats.Conn, bucket string) driver.Store
+	open   reaching
 	denies bool // it can detect a missing right
 	rare   bool // nearly the same as another
 	create bool // the bucket is one of Create
@@ -46,14 +45,10 @@ func TestConformance(t *testing.T) {
 
 // TestElections runs in virtual time. TestElectionsOnSockets does not.
 func TestElections(t *testing.T) {
-	inBubbles(t, variant{"memory", inMemory, opened, true, false, false})
-}
-
-func inBubbles(t *testing.T, v variant) {
-	PrepareBubbles()
-	defer natsnet.EmptyPools()
+	v := variant{"memory", inMemory, opened, true, false, false}
+	PrepareBubble(t)
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
-		natsnet.EmptyPools()
+		PrepareBubble(t)
 		return v.harness(t, StartServer(t, withLimitedUser))
 	})
 }
@@ -150,9 +145,7 @@ func created(t testing.TB, js jetstream.JetStream, name string, opts ...natskv.C
 	t.Helper()
 	openStore(t, js, name, natskv.Create(opts...))
 	kv, err := js.KeyValue(wait.Context(t), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return kv
 }
 
@@ -167,33 +160,30 @@ func purge(js jetstream.JetStream, bucket string) func(context.Context, string) 
 	}
 }
 
-func opened(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
-	return openStore(t, natsnet.JetStream(t, nc), bucket)
+// reaching is a way to open a bucket.
+type reaching = func(t testing.TB, nc *nats.Conn, bucket string, opts ...natskv.Option) *natskv.Store
+
+func opened(t testing.TB, nc *nats.Conn, bucket string, opts ...natskv.Option) *natskv.Store {
+	return openStore(t, natsnet.JetStream(t, nc), bucket, opts...)
 }
 
 // vouched lets the first election in a bucket begin at once.
-func vouched(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
-	return openStore(t, natsnet.JetStream(t, nc), bucket, natskv.Pristine())
+func vouched(t testing.TB, nc *nats.Conn, bucket string, opts ...natskv.Option) *natskv.Store {
+	return opened(t, nc, bucket, append(opts, natskv.Pristine())...)
 }
 
-func handled(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
+func handled(t testing.TB, nc *nats.Conn, bucket string, opts ...natskv.Option) *natskv.Store {
 	kv, err := natsnet.JetStream(t, nc).KeyValue(wait.Context(t), bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return closedAfter(t, natskv.FromKeyValue(kv))
+	must(t, err)
+	return closedAfter(t, natskv.FromKeyValue(kv, opts...))
 }
 
-func handledLegacy(t testing.TB, nc *nats.Conn, bucket string) driver.Store {
+func handledLegacy(t testing.TB, nc *nats.Conn, bucket string, opts ...natskv.Option) *natskv.Store {
 	js, err := nc.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kv, err := js.KeyValue(bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return closedAfter(t, natskv.FromLegacyKeyValue(kv))
+	must(t, err)
+	return closedAfter(t, natskv.FromLegacyKeyValue(kv, opts...))
 }
 
 func closedAfter(t testing.TB, s *natskv.Store) *natskv.Store {

@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -31,32 +30,6 @@ func TestHandleRefusesMarker(t *testing.T) {
 		e := f.read(s, testKey)
 		if _, err := s.CompareAndSwap(wait.Context(t), testKey, e.Version, []byte("v")); err != nil {
 			t.Errorf("%s: a swap from the delete marker: %v", name, err)
-		}
-	}
-}
-
-// TestHandleReportsHowAKeyVanished, as far as the client libraries show it.
-func TestHandleReportsHowAKeyVanished(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		remove func(f *fixture)
-		want   error
-	}{
-		{"nats kv del", func(f *fixture) { f.must(f.kv.Delete(wait.Context(f), testKey)) }, natskv.ErrDeleted},
-		{"nats kv purge", func(f *fixture) { f.must(f.kv.Purge(wait.Context(f), testKey)) }, natskv.ErrPurged},
-		{"nats stream purge", func(f *fixture) { f.must(purge(f.js, f.kv.Bucket())(wait.Context(f), testKey)) }, natskv.ErrPurged},
-	} {
-		f := newFixture(t)
-		f.put(testKey, "v")
-		c.remove(f)
-		for name, s := range map[string]driver.Store{
-			"handle":        handled(t, f.nc, f.kv.Bucket()),
-			"legacy handle": handledLegacy(t, f.nc, f.kv.Bucket()),
-		} {
-			if e := f.read(s, testKey); !e.Absent() || !errors.Is(e.Notice, c.want) {
-				t.Errorf("%s, after %s: %+v; want the notice %v", name, c.name, e, c.want)
-			}
 		}
 	}
 }
@@ -88,29 +61,5 @@ func TestWrappedHandle(t *testing.T) {
 		if _, err := s.Inspect(wait.Context(t), time.Second); !hidesStream(err) {
 			t.Errorf("%s: inspect: %v; want a finding that the settings are hidden", name, err)
 		}
-	}
-}
-
-// TestHandleWatchSetUpIsBounded: the context of the set-up ends before there is an answer.
-func TestHandleWatchSetUpIsBounded(t *testing.T) { InBubble(t, handleWatchSetUpIsBounded) }
-
-func handleWatchSetUpIsBounded(t *testing.T) {
-	f := newFixture(t)
-	p := natsnet.StartProxy(t, f.server.ClientURL())
-	nc := natsnet.Connect(t, p.URL())
-	for name, s := range map[string]driver.Store{
-		"handle":        handled(t, nc, f.kv.Bucket()),
-		"legacy handle": handledLegacy(t, nc, f.kv.Bucket()),
-	} {
-		heal := p.Cut()
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		start := time.Now()
-		_, err := s.(driver.Watcher).Watch(ctx, testKey, func(driver.Entry) {})
-		if err == nil || time.Since(start) > time.Second {
-			t.Errorf("%s: watch without a network: %v after %v; want the context's end", name, err, time.Since(start))
-		}
-		cancel()
-		heal()
-		wait.Until(t, "the connection is back", nc.IsConnected)
 	}
 }

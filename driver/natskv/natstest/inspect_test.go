@@ -43,13 +43,11 @@ func TestInspectBuckets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kv := addBucket(t, f.js, c.change)
-			for _, s := range []driver.Store{
+			for _, s := range []*natskv.Store{
 				openStore(t, f.js, kv.Bucket()), handled(t, f.nc, kv.Bucket()), handledLegacy(t, f.nc, kv.Bucket()),
 			} {
-				found, err := s.(driver.Inspector).Inspect(wait.Context(t), testLease)
-				if err != nil {
-					t.Fatal(err)
-				}
+				found, err := s.Inspect(wait.Context(t), testLease)
+				must(t, err)
 				if len(found) != len(c.want) {
 					t.Errorf("found %v; want %q", found, c.want)
 					continue

@@ -17,40 +17,6 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// TestLostAnswer covers the dangerous fault: the write is applied and the writer cannot know.
-func TestLostAnswer(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	p := natsnet.StartProxy(t, f.server.ClientURL())
-	js := natsnet.JetStream(t, natsnet.Connect(t, p.URL()))
-	store := openStore(t, js, f.kv.Bucket())
-	first, err := store.CompareAndSwap(wait.Context(t), testKey, "unwritten 0", []byte("first"))
-	f.must(err)
-
-	heal := p.Cut()
-	ctx, cancel := context.WithCancel(wait.Context(t))
-	swapped := make(chan error, 1)
-	go func() {
-		_, err := store.CompareAndSwap(ctx, testKey, first, []byte("second"))
-		swapped <- err
-	}()
-	wait.Until(t, "the write is applied", func() bool { return string(f.read(f.store, testKey).Value) == "second" })
-	cancel()
-	if err := <-swapped; !leftOpen(err) {
-		t.Fatalf("a swap whose answer is lost: %v; want an error that leaves it open", err)
-	}
-	heal()
-
-	wait.Until(t, "the store is reached again", func() bool { return readable(store) })
-	e := f.read(store, testKey)
-	if string(e.Value) != "second" {
-		t.Errorf("a read of the leader shows %+v; want the write whose answer was lost", e)
-	}
-	if _, err := store.CompareAndSwap(wait.Context(t), testKey, first, []byte("third")); !errors.Is(err, driver.ErrConflict) {
-		t.Errorf("a second swap from the same version: %v; want a conflict", err)
-	}
-}
-
 // TestOfflineSendsNothing: the client library keeps publishes while there is no connection and
 // sends them later.
 func TestOfflineSendsNothing(t *testing.T) {
@@ -70,23 +36,6 @@ func TestOfflineSendsNothing(t *testing.T) {
 	if e := f.read(store, testKey); !e.Absent() {
 		t.Errorf("a swap made without a connection was sent later: %+v", e)
 	}
-}
-
-// TestWatchResumes: changes during the loss of the connection are reported when it is back.
-func TestWatchResumes(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	p := natsnet.StartProxy(t, f.server.ClientURL())
-	store := openStore(t, natsnet.JetStream(t, natsnet.Connect(t, p.URL())), f.kv.Bucket())
-	h := watchAll(t, store, testKey)
-	h.await(t, versionOf(f.put(testKey, "before")))
-
-	heal := p.Cut()
-	missed := f.put(testKey, "meanwhile")
-	heal()
-
-	h.await(t, versionOf(missed))
-	h.await(t, versionOf(f.put(testKey, "after")))
 }
 
 // A message is lost on its way, and then a message of another key arrives. The consumer must
@@ -154,14 +103,14 @@ func TestLostMessageIsDeliveredLater(t *testing.T) {
 //
 // This test cannot run in a bubble, where time stands still while a goroutine waits for a lock.
 func TestFrozenServer(t *testing.T) {
-	for name, reach := range map[string]func(testing.TB, *nats.Conn, string) driver.Store{
+	for name, reach := range map[string]reaching{
 		"store": opened, "handle": handled, "legacy handle": handledLegacy,
 	} {
 		t.Run(name, func(t *testing.T) { frozenServer(t, reach) })
 	}
 }
 
-func frozenServer(t *testing.T, reach func(testing.TB, *nats.Conn, string) driver.Store) {
+func frozenServer(t *testing.T, reach reaching) {
 	server := StartServer(t)
 	kv := addBucket(t, natsnet.JetStream(t, natsnet.Connect(t, server.ClientURL())))
 	p := natsnet.StartProxy(t, server.ClientURL())
@@ -172,22 +121,10 @@ func frozenServer(t *testing.T, reach func(testing.TB, *nats.Conn, string) drive
 	p.Drop() // so that the library connects again and waits for the server's greeting
 	wait.Until(t, "the library is at it", func() bool { return p.Connections() > 0 })
 	for what, call := range map[string]func(context.Context) error{
-		"read": func(ctx context.Context) error {
-			_, err := s.Read(ctx, testKey)
-			return err
-		},
-		"swap": func(ctx context.Context) error {
-			_, err := s.CompareAndSwap(ctx, testKey, "1", []byte("v"))
-			return err
-		},
-		"watch": func(ctx context.Context) error {
-			_, err := s.(driver.Watcher).Watch(ctx, testKey, func(driver.Entry) {})
-			return err
-		},
-		"inspect": func(ctx context.Context) error {
-			_, err := s.(driver.Inspector).Inspect(ctx, time.Second)
-			return err
-		},
+		"read":    func(ctx context.Context) error { return failure(s.Read(ctx, testKey)) },
+		"swap":    func(ctx context.Context) error { return failure(s.CompareAndSwap(ctx, testKey, "1", []byte("v"))) },
+		"watch":   func(ctx context.Context) error { return failure(s.Watch(ctx, testKey, func(driver.Entry) {})) },
+		"inspect": func(ctx context.Context) error { return failure(s.Inspect(ctx, time.Second)) },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := call(ctx); !leftOpen(err) {

@@ -26,18 +26,14 @@ import (
 func configured(t testing.TB, text string, change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats.conf")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	o, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return StartServer(t, func(into *server.Options) {
 		plain := *into
 		*into = *o
 		into.Host, into.Port, into.StoreDir, into.DontListen = plain.Host, plain.Port, plain.StoreDir, plain.DontListen
-		into.NoLog, into.NoSigs = true, true
+		into.NoSigs = true
 		for _, c := range change {
 			c(into)
 		}
@@ -75,16 +71,12 @@ func TestOpenErrors(t *testing.T) {
 		}, jetstream.ErrJetStreamNotEnabledForAccount, []string{"jetstream: enabled", "account"}},
 		{"wrong domain", func(t *testing.T) (jetstream.JetStream, string) {
 			js, err := jetstream.NewWithDomain(natsnet.Connect(t, StartServer(t).ClientURL()), "hub")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return js, "B"
 		}, jetstream.ErrJetStreamNotEnabled, []string{"domain"}},
 		{"no server", func(t *testing.T) (jetstream.JetStream, string) {
 			nc, err := nats.Connect(fmt.Sprint("nats://127.0.0.1:", FreePort(t)), nats.RetryOnFailedConnect(true))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(nc.Close)
 			return natsnet.JetStream(t, nc), "B"
 		}, nil, []string{"check the URL"}},
@@ -147,13 +139,9 @@ func TestOpenCreates(t *testing.T) {
 	js := natsnet.JetStream(t, natsnet.Connect(t, StartServer(t).ClientURL()))
 	s := openStore(t, js, "ELECTIONS", natskv.Create(natskv.MaxBytes(1<<20)))
 	kv, err := js.KeyValue(wait.Context(t), "ELECTIONS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	status, err := kv.Status(wait.Context(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := status.Config()
 	if c.Storage != jetstream.FileStorage || c.History != 1 || c.TTL != 0 || c.Replicas != 1 || c.MaxBytes != 1<<20 {
 		t.Errorf("created %+v", c)
@@ -162,9 +150,7 @@ func TestOpenCreates(t *testing.T) {
 		t.Errorf("markers are kept for %v; want 2h", status.LimitMarkerTTL())
 	}
 	found, err := s.Inspect(wait.Context(t), 15*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range found {
 		if f.Severity != driver.Advice {
 			t.Errorf("found %v", f)
@@ -205,45 +191,9 @@ func TestOpenCreatesOnce(t *testing.T) {
 
 func TestOpenCannotCreate(t *testing.T) {
 	t.Parallel()
-	t.Run("replicas", func(t *testing.T) {
-		js := natsnet.JetStream(t, natsnet.Connect(t, StartServer(t).ClientURL()))
-		_, err := natskv.Open(wait.Context(t), js, "B", natskv.Create(natskv.Replicas(3)))
-		if err == nil || !strings.Contains(err.Error(), "replicas") {
-			t.Errorf("three replicas on one server: %v", err)
-		}
-	})
-	for _, c := range []struct{ have, lack string }{
-		{"nothing", "$JS.API.INFO"},
-		{"$JS.API.INFO", "$JS.API.STREAM.CREATE.KV_ELECTIONS"},
-	} {
-		t.Run(c.lack, func(t *testing.T) {
-			f := newRightsFixture(t, []string{"$JS.API.STREAM.INFO.*", c.have}, "_INBOX.>")
-			f.expectDenied("create", c.lack, func(ctx context.Context) error {
-				_, err := natskv.Open(ctx, natsnet.JetStream(t, f.user), "ELECTIONS", natskv.Create())
-				return err
-			})
-		})
-	}
-}
-
-// TestDomain: in a JetStream domain every request uses its prefix.
-func TestDomain(t *testing.T) {
-	s := StartServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
-	js, err := jetstream.NewWithDomain(natsnet.Connect(t, s.ClientURL()), "hub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := openStore(t, js, "ELECTIONS", natskv.Create(), natskv.Pristine())
-	h := watchAll(t, store, testKey)
-	e, err := store.Read(wait.Context(t), testKey)
-	if err != nil || !e.Pristine {
-		t.Fatalf("read: %+v, %v", e, err)
-	}
-	v, err := store.CompareAndSwap(wait.Context(t), testKey, e.Version, []byte("v"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := h.await(t, v); string(e.Value) != "v" {
-		t.Errorf("pushed: %+v", e)
+	js := natsnet.JetStream(t, natsnet.Connect(t, StartServer(t).ClientURL()))
+	_, err := natskv.Open(wait.Context(t), js, "B", natskv.Create(natskv.Replicas(3)))
+	if err == nil || !strings.Contains(err.Error(), "replicas") {
+		t.Errorf("three replicas on one server: %v", err)
 	}
 }

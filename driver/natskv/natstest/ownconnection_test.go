@@ -87,22 +87,3 @@ func TestOwnConnectionFails(t *testing.T) {
 		t.Errorf("no server: %v", err)
 	}
 }
-
-// TestOwnConnectionInDomain: its requests use the prefix of the given context.
-func TestOwnConnectionInDomain(t *testing.T) {
-	t.Parallel()
-	s := StartServer(t, func(o *server.Options) { o.JetStreamDomain = "hub" })
-	nc := natsnet.Connect(t, s.ClientURL())
-	inDomain, err := jetstream.NewWithDomain(nc, "hub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	prefixed, err := jetstream.NewWithAPIPrefix(nc, "$JS.hub.API")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, js := range []jetstream.JetStream{inDomain, prefixed} {
-		store := openStore(t, js, "ELECTIONS", natskv.Create(), natskv.OwnConnection())
-		(&fixture{TB: t}).read(store, testKey)
-	}
-}

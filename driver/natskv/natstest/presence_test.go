@@ -1,7 +1,6 @@
 package natstest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -131,28 +130,6 @@ func boundedAnswers(t *testing.T) {
 	time.Sleep(time.Second)
 	if got := f.candidates(f.store, "e-999"); got != long {
 		t.Errorf("a second later: %d bytes", len(got))
-	}
-}
-
-// A user without the right takes part all the same, and learns which right is missing.
-func TestPresenceWithoutRights(t *testing.T) { InBubble(t, presenceWithoutRights) }
-
-func presenceWithoutRights(t *testing.T) {
-	f := newRightsFixture(t, candidateRights, "_INBOX.>")
-	own := openStore(t, natsnet.JetStream(t, f.user), "B", natskv.OwnConnection())
-	borrowed := openStore(t, natsnet.JetStream(t, f.user), "B")
-	for what, s := range map[string]*natskv.Store{"an own connection": own, "a borrowed one": borrowed} {
-		f.expectDenied("announce over "+what, "subscribe to tenure.candidates.B", func(ctx context.Context) error {
-			_, err := s.Announce(ctx, testKey, says("a"))
-			return err
-		})
-		f.expectDenied("ask over "+what, "publish on tenure.candidates.B", func(ctx context.Context) error {
-			_, err := s.Candidates(ctx, testKey)
-			return err
-		})
-		if e := f.read(s, testKey); !e.Absent() {
-			t.Errorf("over %s: %+v", what, e)
-		}
 	}
 }
 

@@ -3,7 +3,6 @@
 package natstest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,10 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
-	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -83,21 +80,15 @@ func TestCreateMatchesTheClientLibrary(t *testing.T) {
 	}
 }
 
-// claim writes a term as elections do, one above all known terms, and returns it with the version.
-func (f *fixture) claim(s *natskv.Store, above uint64, floor func(driver.Entry) uint64) (uint64, driver.Version) {
+// claim writes a term as elections do, one above the floor, and returns it with the version.
+func (f *fixture) claim(s *natskv.Store) (uint64, driver.Version) {
 	f.Helper()
 	e := f.read(s, testKey)
-	term := max(above, floor(e)) + 1
+	term := e.Floor + 1
 	v, err := s.CompareAndSwap(wait.Context(f), testKey, e.Version, fmt.Append(nil, term))
 	f.must(err)
 	return term, v
 }
-
-func ourFloor(e driver.Entry) uint64 { return e.Floor }
-
-// theirFloor returns the floor as computed by a release of Tenure that assumes that each stream
-// counts from 1.
-func theirFloor(e driver.Entry, sequence uint64) uint64 { return e.Era + sequence }
 
 // recreate deletes the bucket and creates it again.
 func (f *fixture) recreate(how func(name string)) {
@@ -131,7 +122,7 @@ func TestLivesOfABucket(t *testing.T) {
 		}
 		numbered := f.streamConfigOf(f.kv.Bucket()).FirstSeq > 0
 		for range 20 {
-			term, v := f.claim(s, 0, ourFloor)
+			term, v := f.claim(s)
 			if term <= highest {
 				t.Fatalf("life %d: term %d after %d", i, term, highest)
 			}
@@ -143,82 +134,12 @@ func TestLivesOfABucket(t *testing.T) {
 	}
 }
 
-// TestOldReleaseInACountingBucket: both releases see the same floors there, after the writes of
-// either, so that each claims above the other.
-func TestOldReleaseInACountingBucket(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	var highest uint64
-	look := func(what string) {
-		t.Helper()
-		e := f.read(f.store, testKey)
-		if got, want := e.Floor, theirFloor(e, f.lastSequence()); got != want {
-			t.Errorf("%s: floor %d; an older release has %d", what, got, want)
-		}
-	}
-	look("never written")
-	for i := range 20 {
-		floor := ourFloor
-		if i%2 == 0 {
-			floor = func(e driver.Entry) uint64 { return theirFloor(e, f.lastSequence()) }
-		}
-		if i%5 == 4 {
-			f.must(f.kv.Delete(wait.Context(t), testKey))
-			look("deleted")
-		}
-		term, _ := f.claim(f.store, 0, floor)
-		if term <= highest {
-			t.Fatalf("term %d after %d", term, highest)
-		}
-		highest = term
-		look("written")
-	}
-	f.purgeStream()
-	look("purged")
-}
-
 // lastSequence returns the last sequence of the bucket's stream.
 func (f *fixture) lastSequence() uint64 {
 	f.Helper()
 	stream, err := f.js.Stream(wait.Context(f), "KV_"+f.kv.Bucket())
 	f.must(err)
 	return stream.CachedInfo().State.LastSeq
-}
-
-// TestOldReleaseInABucketOfCreate: an older release counts the time twice. It claims above every
-// earlier term. So does the new release after it, as long as a record shows that term. Neither can
-// be fixed here; docs/nats.md says to keep older releases away.
-func TestOldReleaseInABucketOfCreate(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.recreate(f.byCreate)
-	f.store = openStore(t, f.js, f.kv.Bucket())
-	highest, v := f.claim(f.store, 0, ourFloor)
-	e := f.read(f.store, testKey)
-	theirs := theirFloor(e, f.lastSequence()) + 1
-	if theirs <= highest || theirs >= 1<<53 {
-		t.Fatalf("an older release claims %d after %d", theirs, highest)
-	}
-	released, err := record.Encode(record.Record{
-		LeaderID: "old", Incarnation: "i", Nonce: "n", Lease: 500 * time.Millisecond, Term: theirs, Seq: 1, Released: true,
-	})
-	f.must(err)
-	_, err = f.store.CompareAndSwap(wait.Context(t), testKey, v, released)
-	f.must(err)
-	election, err := tenure.New(f.store, testKey, tenure.Config{ID: "new", Lease: 30 * time.Second})
-	f.must(err)
-	ctx, cancel := context.WithCancel(wait.Context(t))
-	defer cancel()
-	err = election.Run(ctx, func(_ context.Context, term *tenure.Term) error {
-		if term.Token() <= theirs {
-			t.Errorf("token %d after that of an older release, %d", term.Token(), theirs)
-		}
-		cancel()
-		return nil
-	})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
 }
 
 // TestPristineOfCreate: only the first election of a bucket that begins at a time is pristine.
@@ -276,7 +197,7 @@ func TestClientDropsTheSetting(t *testing.T) {
 	if e := f.read(s, testKey); e.Pristine || e.Floor != before.Floor {
 		t.Errorf("after the update %+v; want the floor of %+v, and no claim at once", e, before)
 	}
-	_, v := f.claim(s, 0, ourFloor)
+	_, v := f.claim(s)
 	f.server = restart(t, f.server, nil)
 	wait.Until(t, "the server is back", func() bool { return readable(s) })
 	if e := f.read(s, testKey); e.Version != v || e.Floor != before.Floor+1 {
@@ -290,7 +211,7 @@ func TestPurgedToATime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	h := watchAll(t, f.store, testKey)
-	highest, _ := f.claim(f.store, 0, ourFloor)
+	highest, _ := f.claim(f.store)
 	f.purgeStream()
 	found, err := f.store.Inspect(wait.Context(t), testLease)
 	f.must(err)
@@ -310,7 +231,7 @@ func TestPurgedToATime(t *testing.T) {
 	if e.Pristine || e.Floor != next-1 {
 		t.Errorf("after the purge %+v; want the floor %d", e, next-1)
 	}
-	term, v := f.claim(f.store, 0, ourFloor)
+	term, v := f.claim(f.store)
 	if term <= highest || v != versionOf(next) {
 		t.Errorf("term %d at %s after %d", term, v, highest)
 	}
@@ -333,7 +254,7 @@ func TestWatchOfARecreatedBucket(t *testing.T) {
 				f.recreate(func(name string) { ways[before](f, name) })
 				s := openStore(t, f.js, f.kv.Bucket())
 				h := watchAll(t, s, testKey)
-				_, v := f.claim(s, 0, ourFloor)
+				_, v := f.claim(s)
 				era := h.await(t, v).Era
 				f.recreate(func(name string) { ways[after](f, name) })
 				recreated := func(e driver.Entry) bool { return e.Era != 0 && e.Era != era }
@@ -342,7 +263,7 @@ func TestWatchOfARecreatedBucket(t *testing.T) {
 				if now := f.read(s, testKey); e.Floor != now.Floor || e.Era != now.Era || !e.Absent() {
 					t.Errorf("pushed %+v; a read shows %+v", e, now)
 				}
-				_, v = f.claim(s, 0, ourFloor)
+				_, v = f.claim(s)
 				h.await(t, v)
 			})
 		}

@@ -4,90 +4,57 @@
 package natstest
 
 import (
-	"fmt"
 	"net"
-	"slices"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
 	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// ServerOptions returns the options of a server within the process that stores in a directory.
-func ServerOptions(dir string) *server.Options {
-	o := &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true}
-	host, port, _ := net.SplitHostPort(natsnet.Inside.Address())
-	o.Host = host
-	o.Port, _ = strconv.Atoi(port)
-	return o
-}
-
 // StartServer runs a server in this process, on an empty directory unless an option names another
 // one. With the tag integration it listens on a socket, unless the test runs in a bubble.
 func StartServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	o := ServerOptions(t.TempDir())
+	o := &server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true}
+	host, port, _ := net.SplitHostPort(natsnet.Inside.Address())
+	o.Host = host
+	o.Port, _ = strconv.Atoi(port)
 	if onSockets && !Virtual() {
 		o.DontListen, o.Host, o.Port = false, ports.Host, FreePort(t)
 	}
 	for _, c := range change {
 		c(o)
 	}
+	o.LogFile = filepath.Join(t.TempDir(), "log")
 	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var faults serverFaults
-	s.SetLogger(&faults, false, false)
+	s.ConfigureLogger()
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
 	if !s.ReadyForConnections(wait.Left()) {
-		t.Fatalf("the server does not start: %q", faults.all())
+		text, _ := os.ReadFile(o.LogFile)
+		t.Fatalf("the server does not start: %s", text)
 	}
 	if o.DontListen {
 		natsnet.Inside.Put(t, natsnet.Host(t, s.ClientURL()), s.InProcessConn)
 	}
 	return s
 }
-
-// serverFaults keeps the errors that a server logs, which say why it does not start.
-type serverFaults struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (f *serverFaults) all() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.lines)
-}
-
-// Errorf keeps an error.
-func (f *serverFaults) Errorf(format string, args ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.lines) < 20 {
-		f.lines = append(f.lines, fmt.Sprintf(format, args...))
-	}
-}
-
-// Fatalf keeps an error that ends the start.
-func (f *serverFaults) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
-
-// Noticef, Warnf, Debugf and Tracef drop what is no error.
-func (f *serverFaults) Noticef(string, ...any) {}
-func (f *serverFaults) Warnf(string, ...any)   {}
-func (f *serverFaults) Debugf(string, ...any)  {}
-func (f *serverFaults) Tracef(string, ...any)  {}
 
 // WithoutJetStream is for servers that a test itself plays.
 func WithoutJetStream(o *server.Options) { o.JetStream = false }
@@ -105,13 +72,27 @@ func FreePort(t testing.TB) int {
 // InBubble runs a test in virtual time. Servers that it starts are within the bubble.
 func InBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	PrepareBubbles()
-	natsnet.InBubble(t, test)
+	PrepareBubble(t)
+	synctest.Test(t, test)
+}
+
+// PrepareBubble is for kits that make bubbles themselves. Call it before the first server starts in
+// one, and then in each bubble.
+func PrepareBubble(t testing.TB) {
+	register()
+	natsnet.EmptyPools()
+	t.Cleanup(natsnet.EmptyPools)
 }
 
 // Virtual reports whether the caller is in a bubble, whose clock starts in the year 2000.
 func Virtual() bool { return time.Now().Year() < 2020 }
 
-// PrepareBubbles starts the clock that all servers of a process share. The first server would start
-// it, and that must not be in a bubble.
-var PrepareBubbles = sync.OnceFunc(ats.Register)
+// register starts the clock that all servers of a process share. The first server would start it,
+// and that must not be in a bubble.
+var register = sync.OnceFunc(ats.Register)
+
+// Connect returns a connection to a server of this process, which is closed after the test.
+func Connect(t testing.TB, s *server.Server, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	return natsnet.Connect(t, s.ClientURL(), opts...)
+}

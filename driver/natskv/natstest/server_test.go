@@ -26,7 +26,6 @@ import (
 // TestMain lets more tests run in parallel than there are processors, because the tests mostly
 // wait.
 func TestMain(m *testing.M) {
-	asProcess()
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
@@ -48,9 +47,7 @@ func addBucket(t testing.TB, js jetstream.JetStream, change ...func(*jetstream.K
 		kv, err = js.CreateKeyValue(ctx, c)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return kv
 }
 
@@ -67,12 +64,13 @@ func openStore(t testing.TB, js jetstream.JetStream, name string, opts ...natskv
 		s, err = natskv.Open(ctx, js, name, opts...)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
+
+// failure drops the result of a call.
+func failure[T any](_ T, err error) error { return err }
 
 // undisturbed repeats a call that the connection or the server could not serve at that time.
 func undisturbed(ctx context.Context, do func(context.Context) error) error {
@@ -121,9 +119,7 @@ const (
 func (f *fixture) put(key, value string) uint64 {
 	f.Helper()
 	seq, err := f.kv.Put(wait.Context(f), key, []byte(value))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	return seq
 }
 
@@ -137,11 +133,16 @@ func (f *fixture) read(s driver.Store, key string) driver.Entry {
 	return e
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (f *fixture) must(err error) {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 }
 
 func (f *fixture) same(what string, got, want driver.Entry, why string) {
@@ -197,9 +198,7 @@ func hidesStream(err error) bool {
 func restart(t testing.TB, s *server.Server, between func(), change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(natsnet.Host(t, s.ClientURL()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := s.StoreDir()
 	s.Shutdown()
 	s.WaitForShutdown()

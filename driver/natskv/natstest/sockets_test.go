@@ -3,12 +3,9 @@
 package natstest
 
 import (
+	"bytes"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -28,62 +25,6 @@ func long(t testing.TB) {
 	if testing.Short() {
 		t.Skip("one pass only, because of -short")
 	}
-}
-
-// serverDir makes the test binary a server on this directory, so that a test can kill it.
-const (
-	serverDir  = "NATSKV_TEST_SERVER_DIR"
-	serverPort = "NATSKV_TEST_SERVER_PORT"
-)
-
-// asProcess does not return if this process is a server that a test has started.
-func asProcess() {
-	dir := os.Getenv(serverDir)
-	if dir == "" {
-		return
-	}
-	o := ServerOptions(dir)
-	o.DontListen, o.Host = false, "127.0.0.1"
-	o.Port, _ = strconv.Atoi(os.Getenv(serverPort))
-	s, err := server.NewServer(o)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	s.Start()
-	select {}
-}
-
-// process is a server in its own process, which can be killed.
-type process struct {
-	t    testing.TB
-	dir  string
-	port int
-	cmd  *exec.Cmd
-}
-
-func startProcess(t testing.TB) *process {
-	p := &process{t: t, dir: t.TempDir(), port: FreePort(t)}
-	p.start()
-	t.Cleanup(p.kill)
-	return p
-}
-
-func (p *process) url() string { return fmt.Sprint("nats://127.0.0.1:", p.port) }
-
-func (p *process) start() {
-	p.t.Helper()
-	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), serverDir+"="+p.dir, fmt.Sprint(serverPort, "=", p.port))
-	p.cmd.Stderr = os.Stderr
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
 }
 
 func (v variant) skip(t *testing.T) {
@@ -114,48 +55,16 @@ func TestElectionsOnSockets(t *testing.T) {
 	}
 }
 
-// TestKilledServer: a server that is killed without warning keeps versions and the order of writes.
-func TestKilledServer(t *testing.T) {
-	t.Parallel()
-	p := startProcess(t)
-	nc := natsnet.Connect(t, p.url())
-	js := natsnet.JetStream(t, nc)
-	kv := addBucket(t, js)
-	store := openStore(t, js, kv.Bucket())
-	v := driver.Version("unwritten 0")
-	for range 50 {
-		var err error
-		if v, err = store.CompareAndSwap(wait.Context(t), testKey, v, []byte("v")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pushed := watchAll(t, store, testKey)
-
-	p.kill()
-	wait.Until(t, "the connection is lost", func() bool { return !nc.IsConnected() })
-	if _, err := store.CompareAndSwap(wait.Context(t), testKey, v, []byte("lost")); !leftOpen(err) {
-		t.Errorf("a swap on a dead server: %v; want an error that leaves it open", err)
-	}
-	p.start()
-	wait.Until(t, "the server is back", func() bool { return readable(store) })
-
-	e, err := store.Read(wait.Context(t), testKey)
-	if err != nil || e.Version != v || e.Floor < 50 {
-		t.Fatalf("after the restart: %+v, %v; want version %s", e, err, v)
-	}
-	if v, err = store.CompareAndSwap(wait.Context(t), testKey, v, []byte("after")); err != nil {
-		t.Fatal(err)
-	}
-	pushed.await(t, v)
-}
-
 // TestCloseLeavesNothing: Close leaves nothing behind on a connection that stays open. The server's
 // goroutines do not count.
 func TestCloseLeavesNothing(t *testing.T) {
-	nc := natsnet.Connect(t, startProcess(t).url())
-	js := natsnet.JetStream(t, nc)
-	f := &fixture{TB: t, nc: nc, js: js, kv: addBucket(t, js)}
-	before := runtime.NumGoroutine()
+	f := newFixture(t)
+	goroutines := func() int {
+		all := make([]byte, 4<<20)
+		all = all[:runtime.Stack(all, true)]
+		return bytes.Count(all, []byte("nats.go")) + bytes.Count(all, []byte("driver/natskv."))
+	}
+	before := goroutines()
 	subs := f.nc.NumSubscriptions()
 	for name, s := range f.each() {
 		h := watchAll(t, s, testKey)
@@ -168,7 +77,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		h.stop()
 		f.read(s, testKey)
 	}
-	wait.Until(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
+	wait.Until(t, "the goroutines are gone", func() bool { return goroutines() <= before })
 	wait.Until(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
 }
 
@@ -180,7 +89,7 @@ func TestRefusedCredentials(t *testing.T) {
 	f := newFixture(t)
 	var refusals natsnet.Errors
 	s := openStore(t, natsnet.JetStream(t, natsnet.Connect(t, f.server.ClientURL(), nats.UserInfo("user", "x"))), f.kv.Bucket(),
-		natskv.OwnConnection(nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals.Add(err) })))
+		natskv.OwnConnection(refusals.OfServer()))
 	with := func(password string) func(*server.Options) {
 		return func(o *server.Options) { o.Username, o.Password = "user", password }
 	}

@@ -46,26 +46,11 @@ func (toy) Inspect(b natskv.SharedBucket, lease time.Duration) []driver.Finding 
 	return []driver.Finding{{Severity: driver.Advice, Setting: "ttl", Problem: fmt.Sprintf("%+v %v", b, lease), Remedy: "nothing"}}
 }
 
-// translated returns the stores for the fixture's bucket with a Translator, one for each kind of
-// handle.
-func (f *fixture) translated() map[string]*natskv.Store {
-	f.Helper()
-	js, err := f.nc.JetStream()
-	f.must(err)
-	legacy, err := js.KeyValue(f.kv.Bucket())
-	f.must(err)
-	return map[string]*natskv.Store{
-		"store":         openStore(f, f.js, f.kv.Bucket(), natskv.Translating(toy{})),
-		"handle":        closedAfter(f, natskv.FromKeyValue(f.kv, natskv.Translating(toy{}))),
-		"legacy handle": closedAfter(f, natskv.FromLegacyKeyValue(legacy, natskv.Translating(toy{}))),
-	}
-}
-
 func TestTranslator(t *testing.T) { InBubble(t, translates) }
 
 func translates(t *testing.T) {
 	f := newFixture(t, inMemory, withTTL(time.Minute))
-	for name, s := range f.translated() {
+	for name, s := range f.each(natskv.Translating(toy{})) {
 		h := watchAll(t, s, testKey)
 		prev, seq := f.read(s, testKey).Version, f.counted(f.read(s, testKey).Floor)
 		for _, c := range []struct {

@@ -31,9 +31,7 @@ func watchAll(t testing.TB, s *natskv.Store, key string) *pushes {
 		defer h.mu.Unlock()
 		h.all = append(h.all, e)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.stop = stop
 	t.Cleanup(stop)
 	return h
@@ -61,13 +59,13 @@ func (h *pushes) await(t testing.TB, v driver.Version) driver.Entry {
 }
 
 // each returns a store for each way to open the fixture's bucket.
-func (f *fixture) each() map[string]*natskv.Store {
+func (f *fixture) each(opts ...natskv.Option) map[string]*natskv.Store {
 	f.Helper()
-	return map[string]*natskv.Store{
-		"store":         openStore(f, f.js, f.kv.Bucket()),
-		"handle":        handled(f, f.nc, f.kv.Bucket()).(*natskv.Store),
-		"legacy handle": handledLegacy(f, f.nc, f.kv.Bucket()).(*natskv.Store),
+	all := map[string]*natskv.Store{}
+	for name, open := range map[string]reaching{"store": opened, "handle": handled, "legacy handle": handledLegacy} {
+		all[name] = open(f, f.nc, f.kv.Bucket(), opts...)
 	}
+	return all
 }
 
 // expect requires that a watch got the same entry as a read of that sequence shows.
@@ -75,24 +73,6 @@ func (f *fixture) expect(h *pushes, what string, seq uint64, value string) {
 	f.Helper()
 	want := driver.Entry{Value: []byte(value), Version: versionOf(seq), Floor: seq}
 	f.same(what, h.await(f, want.Version), want, "a hint is what a read shows")
-}
-
-// TestWatchSeesOperators: an operator's deletion must reach the leader before it renews.
-func TestWatchSeesOperators(t *testing.T) { InBubble(t, watchSeesOperators) }
-
-func watchSeesOperators(t *testing.T) {
-	f := newFixture(t)
-	for name, s := range f.each() {
-		h := watchAll(t, s, testKey)
-		seq := f.put(testKey, "v")
-		f.expect(h, name+": put", seq, "v")
-		f.must(f.kv.Delete(wait.Context(t), testKey))
-		f.expect(h, name+": kv del", seq+1, "")
-		f.must(f.kv.Purge(wait.Context(t), testKey))
-		f.expect(h, name+": kv purge", seq+2, "")
-		f.publishMarker("released")
-		f.expect(h, name+": marker with a body", seq+3, "released")
-	}
 }
 
 // TestWatchSeesExpiry: the server marks an expiry.
@@ -153,45 +133,19 @@ func watchAsksNothing(t *testing.T) {
 	}
 }
 
-// TestWatchSurvivesOperators: operators who clean up remove consumers and streams.
-func TestWatchSurvivesOperators(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		do   func(f *fixture)
-	}{
-		{"consumer removed", func(f *fixture) {
-			stream, err := f.js.Stream(wait.Context(f), "KV_"+f.kv.Bucket())
-			f.must(err)
-			for name := range stream.ConsumerNames(wait.Context(f)).Name() {
-				f.must(stream.DeleteConsumer(wait.Context(f), name))
-			}
-		}},
-		{"bucket recreated", func(f *fixture) {
-			name := f.kv.Bucket()
-			f.must(f.js.DeleteKeyValue(wait.Context(f), name))
-			wait.Until(f, "the server has removed the files and takes the name", func() bool {
-				kv, err := f.js.CreateKeyValue(wait.Context(f), jetstream.KeyValueConfig{Bucket: name})
-				f.kv = kv
-				return err == nil
-			})
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			InBubble(t, func(t *testing.T) {
-				f := newFixture(t)
-				h := watchAll(t, f.store, testKey)
-				for range 500 { // more than are written below
-					f.put(testKey, "before")
-				}
-				h.await(t, "500")
-				c.do(f)
-				wait.Until(t, "news come again", func() bool {
-					f.put(testKey, "after")
-					return slices.ContainsFunc(h.entries(), func(e driver.Entry) bool { return string(e.Value) == "after" })
-				})
-			})
-		})
+// TestWatchSurvivesOperators: operators who clean up remove consumers.
+func TestWatchSurvivesOperators(t *testing.T) { InBubble(t, watchSurvivesOperators) }
+
+func watchSurvivesOperators(t *testing.T) {
+	f := newFixture(t)
+	h := watchAll(t, f.store, testKey)
+	h.await(t, versionOf(f.put(testKey, "before")))
+	stream, err := f.js.Stream(wait.Context(f), "KV_"+f.kv.Bucket())
+	f.must(err)
+	for name := range stream.ConsumerNames(wait.Context(f)).Name() {
+		f.must(stream.DeleteConsumer(wait.Context(f), name))
 	}
+	h.await(t, versionOf(f.put(testKey, "after")))
 }
 
 // TestWatchOfManyIsOneConsumer: many watches use one consumer, which ends with the last watch.
@@ -204,19 +158,22 @@ func watchOfManyIsOneConsumer(t *testing.T) {
 		f.must(err)
 		return stream.CachedInfo().State.Consumers
 	}
-	var stops []func()
-	for i := range 500 {
-		stop, err := f.store.Watch(wait.Context(t), fmt.Sprintf("key-%d", i), func(driver.Entry) {})
-		f.must(err)
-		stops = append(stops, stop)
+	for range 2 { // it begins again with the next watch
+		var stops []func()
+		for i := range 500 {
+			stop, err := f.store.Watch(wait.Context(t), fmt.Sprintf("key-%d", i), func(driver.Entry) {})
+			f.must(err)
+			stops = append(stops, stop)
+		}
+		for _, stop := range stops[1:] {
+			stop()
+		}
+		if n := consumers(); n != 1 {
+			t.Errorf("%d consumers for 500 watches, and then one; want 1", n)
+		}
+		stops[0]()
+		wait.Until(t, "the consumer is gone", func() bool { return consumers() == 0 })
 	}
-	if n := consumers(); n != 1 {
-		t.Errorf("%d consumers for 500 watches; want 1", n)
-	}
-	for _, stop := range stops {
-		stop()
-	}
-	wait.Until(t, "the consumer is gone", func() bool { return consumers() == 0 })
 }
 
 // publishMarker writes a delete marker that carries a value.

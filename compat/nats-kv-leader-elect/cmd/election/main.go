@@ -16,6 +16,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ import (
 )
 
 func main() {
-	if err := run(os.Getenv); err != nil {
+	if err := run(); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -41,52 +42,32 @@ func main() {
 // bucketName is the same as in nats-kv-leader-elect's demonstration.
 const bucketName = "DEMO_ELECTION"
 
-// settings are the values in the environment.
-type settings struct {
-	context string
-	key     string
-	workers int
-	opts    []election.Option
-}
-
-func read(env func(string) string) (settings, error) {
-	s := settings{context: env("CONTEXT"), key: "demo", workers: 10}
-	if key := env("KEY"); key != "" {
-		s.key = key
-	}
-	if n := env("WORKERS"); n != "" {
-		var err error
-		if s.workers, err = strconv.Atoi(n); err != nil || s.workers < 1 {
-			return s, fmt.Errorf("WORKERS is %q; it must be a number from 1 on", n)
-		}
-	}
-	if env("NOSPLAY") == "1" {
-		s.opts = append(s.opts, election.WithoutSplay())
-	}
-	if env("MIGRATING") == "1" {
-		s.opts = append(s.opts, election.Migrating())
-	}
-	return s, nil
-}
-
 // run takes part until a signal comes, which is not an error.
-func run(env func(string) string) error {
-	s, err := read(env)
-	if err != nil {
-		return err
+func run() error {
+	workers, err := strconv.Atoi(cmp.Or(os.Getenv("WORKERS"), "10"))
+	if err != nil || workers < 1 {
+		return fmt.Errorf("WORKERS is %q; it must be a number from 1 on", os.Getenv("WORKERS"))
+	}
+	var opts []election.Option
+	if os.Getenv("NOSPLAY") == "1" {
+		opts = append(opts, election.WithoutSplay())
+	}
+	if os.Getenv("MIGRATING") == "1" {
+		opts = append(opts, election.Migrating())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	nc, known, err := natscontext.Connect(s.context, nats.Name("election"), nats.MaxReconnects(-1))
+	at := os.Getenv("CONTEXT")
+	nc, known, err := natscontext.Connect(at, nats.Name("election"), nats.MaxReconnects(-1))
 	if err != nil {
-		return fmt.Errorf("cannot connect with the context of the nats command (CONTEXT=%s): %w", s.context, err)
+		return fmt.Errorf("cannot connect with the context of the nats command (CONTEXT=%s): %w", at, err)
 	}
 	defer nc.Close()
 	bucket, err := open(nc, known)
 	if err != nil {
 		return err
 	}
-	return s.elect(ctx, bucket)
+	return elect(ctx, bucket, workers, opts)
 }
 
 func open(nc *nats.Conn, known natscontext.Settings) (nats.KeyValue, error) {
@@ -112,10 +93,10 @@ func open(nc *nats.Conn, known natscontext.Settings) (nats.KeyValue, error) {
 }
 
 // elect starts the workers and waits for them.
-func (s settings) elect(ctx context.Context, bucket nats.KeyValue) error {
+func elect(ctx context.Context, bucket nats.KeyValue, workers int, opts []election.Option) error {
 	var all []*worker
-	for i := range s.workers {
-		w, err := newWorker(fmt.Sprintf("worker %d", i+1), s.key, bucket, s.opts)
+	for i := range workers {
+		w, err := newWorker(fmt.Sprintf("worker %d", i+1), cmp.Or(os.Getenv("KEY"), "demo"), bucket, opts)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@
 package connection
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -23,12 +22,12 @@ type Conn struct {
 	supervisor *supervisor // nil: the connection is the caller's
 	end        func()
 	answers    [purposes]lastAnswer
-	reads      readLimiter
+	reads      chan struct{} // held by the reads that wait for an answer
 }
 
 func over(js jetstream.JetStream, end func()) *Conn {
 	return &Conn{
-		nc: js.Conn(), js: js, api: apiPrefix(js.Options()), end: end, reads: newReadLimiter(),
+		nc: js.Conn(), js: js, api: apiPrefix(js.Options()), end: end, reads: make(chan struct{}, readsAtOnce),
 	}
 }
 
@@ -102,11 +101,6 @@ func (c *Conn) Number() uint64 { return c.nc.Stats().Reconnects }
 // MoveOn leaves the present server for another one, unless the connection is borrowed or was
 // replaced just now.
 func (c *Conn) MoveOn() { c.supervisor.moveOn() }
-
-// AcquireRead waits until one more read may be sent. Release must be called unless it fails.
-func (c *Conn) AcquireRead(ctx context.Context) (release func(), err error) {
-	return c.reads.acquire(ctx)
-}
 
 func apiPrefix(o jetstream.JetStreamOptions) string {
 	switch {

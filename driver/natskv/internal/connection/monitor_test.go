@@ -33,13 +33,17 @@ func TestOldRefusal(t *testing.T) {
 	}
 }
 
-// TestEndAfterAWrite: a connection that ends because its user has expired may have sent the write
-// before.
-func TestEndAfterAWrite(t *testing.T) {
+// TestWriteMayHaveBeenSent: a connection that ends because its user has expired may have sent the
+// write before. So may one that broke between the check and the request, when the library's error
+// speaks of a buffer.
+func TestWriteMayHaveBeenSent(t *testing.T) {
 	for write, want := range map[bool]bool{true: false, false: true} {
-		r := &requestMonitor{write: write}
+		r := &requestMonitor{write: write, ctx: t.Context()}
 		if err := r.unsent(closed(nats.ErrAuthExpired)); err == nil || errors.Is(err, driver.ErrDenied) != want {
 			t.Errorf("write %v: %v; want denied %v", write, err, want)
+		}
+		if err := r.explain(nats.ErrReconnectBufExceeded); errors.Is(err, driver.ErrConnecting) != want {
+			t.Errorf("write %v: %v; want not sent %v", write, err, want)
 		}
 	}
 }
@@ -64,17 +68,6 @@ func TestReconnected(t *testing.T) {
 			t.Errorf("%s, with another connection than that of the request: %v; want an error that it was lost", c.when, err)
 		}
 		r.number--
-	}
-}
-
-// TestUnsentRead: a connection may break between the check and the request. The library's error
-// then speaks of a buffer. Of a write it is not certain that it was not sent.
-func TestUnsentRead(t *testing.T) {
-	for write, want := range map[bool]bool{true: false, false: true} {
-		r := &requestMonitor{write: write, ctx: t.Context()}
-		if err := r.explain(nats.ErrReconnectBufExceeded); errors.Is(err, driver.ErrConnecting) != want {
-			t.Errorf("write %v: %v", write, err)
-		}
 	}
 }
 

@@ -225,15 +225,11 @@ func (c *Conn) collect(ctx context.Context, subject string, body []byte) (all []
 // and 10,000 reads in its queue would delay the renewals of the leaders. Writes do not wait.
 const readsAtOnce = 128
 
-// readLimiter is held by the reads that wait for an answer.
-type readLimiter chan struct{}
-
-func newReadLimiter() readLimiter { return make(readLimiter, readsAtOnce) }
-
-func (l readLimiter) acquire(ctx context.Context) (release func(), err error) {
+// AcquireRead waits until one more read may be sent. Release must be called unless it fails.
+func (c *Conn) AcquireRead(ctx context.Context) (release func(), err error) {
 	select {
-	case l <- struct{}{}:
-		return func() { <-l }, nil
+	case c.reads <- struct{}{}:
+		return func() { <-c.reads }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -55,17 +55,12 @@ func (s *Stream) Check(created, now time.Time, connection uint64) error {
 		s.created, s.seen = created, now
 	case now.After(s.seen):
 		// A server whose clock is ahead is believed only within a limit.
-		s.seen = earlier(now, s.seen.Add(time.Since(s.at)+ClockSkew))
+		if s.seen = s.seen.Add(time.Since(s.at) + ClockSkew); now.Before(s.seen) {
+			s.seen = now
+		}
 	}
 	s.connection, s.at = connection, time.Now()
 	return nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // Stamp writes a time for people.

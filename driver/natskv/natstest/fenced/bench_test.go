@@ -33,9 +33,7 @@ func median(b *testing.B, do func() error) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		if err := do(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, do())
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)

@@ -4,9 +4,7 @@ package fenced_test
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,9 +23,7 @@ func TestPublish(t *testing.T) {
 	m := message("one")
 	m.Header = nats.Header{"X": {"y"}, fenced.Header: {"7"}}
 	ack, err := p.Publish(wait.Context(t), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if ack.Stream != "PAYMENTS" || ack.Sequence <= p.Begin() {
 		t.Errorf("acknowledged %+v, and the term begins at %d", ack, p.Begin())
 	}
@@ -51,13 +47,9 @@ func TestDeposed(t *testing.T) {
 	next := old.supplant("next")
 	s.publish(late, "not yet fenced")
 	p := next.open()
-	for range 20 { // each lane
-		_, err := late.Publish(wait.Context(t), message("late"))
-		s.deposed(err)
-	}
+	s.refuses(late)
 	s.publish(p, "mine")
-	_, err := late.Publish(wait.Context(t), message("later"))
-	s.deposed(err)
+	s.refuses(late)
 	s.expect(old.wrote("early"), old.wrote("not yet fenced"), next.wrote("mine"))
 }
 
@@ -83,9 +75,7 @@ func TestEndedTermSendsNothing(t *testing.T) {
 	s := newScene(t)
 	leader := s.elect("a")
 	p := leader.open()
-	if err := leader.term.Resign(wait.Context(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, leader.term.Resign(wait.Context(t)))
 	_, openErr := fenced.Open(wait.Context(t), leader.term, s.js, "PAYMENTS", fence)
 	_, err := p.Publish(wait.Context(t), message("late"))
 	for _, err := range []error{err, openErr} {
@@ -113,14 +103,10 @@ func TestFenceThatIsGoneIsRestored(t *testing.T) {
 		lose   func(*scene, *fenced.Publisher)
 	}{
 		"purged": {nil, func(s *scene, _ *fenced.Publisher) {
-			if err := s.stream().Purge(wait.Context(s), jetstream.WithPurgeSubject(fence+".>")); err != nil {
-				s.Fatal(err)
-			}
+			must(s, s.stream().Purge(wait.Context(s), jetstream.WithPurgeSubject(fence+".>")))
 		}},
 		"all purged": {nil, func(s *scene, _ *fenced.Publisher) {
-			if err := s.stream().Purge(wait.Context(s)); err != nil {
-				s.Fatal(err)
-			}
+			must(s, s.stream().Purge(wait.Context(s)))
 		}},
 		"rolled up by a message": {func(c *jetstream.StreamConfig) { c.AllowRollup = true }, func(s *scene, _ *fenced.Publisher) {
 			m := message("sum")
@@ -182,22 +168,16 @@ func TestFenceThatIsGoneIsRestored(t *testing.T) {
 func (s *scene) sent(p *fenced.Publisher) *nats.Msg {
 	s.Helper()
 	ack, err := p.Publish(wait.Context(s), message("first"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	m, err := s.stream().GetMsg(wait.Context(s), ack.Sequence)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}
 }
 
 func (s *scene) subjects(filter string) map[string]uint64 {
 	s.Helper()
 	info, err := s.stream().Info(wait.Context(s), jetstream.WithSubjectFilter(filter))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return info.State.Subjects
 }
 
@@ -209,9 +189,7 @@ func TestRecreatedStream(t *testing.T) {
 	old := s.elect("old")
 	late := old.open()
 	replayed := s.sent(late)
-	if err := s.js.DeleteStream(wait.Context(t), "PAYMENTS"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.js.DeleteStream(wait.Context(t), "PAYMENTS"))
 	s.create()
 	next := old.supplant("next")
 	p := next.open()
@@ -261,9 +239,7 @@ func TestForeignMessagesDoNotDepose(t *testing.T) {
 			p := leader.open()
 			for subject := range s.subjects(fence + ".>") {
 				last, err := s.stream().GetLastMsgForSubject(wait.Context(t), subject)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				change(last.Header)
 				last.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last.Sequence, 10))
 				if _, err := s.js.PublishMsg(wait.Context(t), &nats.Msg{Subject: subject, Header: last.Header}); err != nil {
@@ -310,24 +286,5 @@ func TestOwnConditions(t *testing.T) {
 		if _, err := p.Publish(wait.Context(t), m); !errors.Is(err, fenced.ErrHeader) {
 			t.Errorf("with %s: %v", name, err)
 		}
-	}
-}
-
-func TestMany(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	leader := s.elect("a")
-	p := leader.open()
-	var all sync.WaitGroup
-	for i := range 100 {
-		all.Go(func() {
-			if _, err := p.Publish(wait.Context(t), message(fmt.Sprint(i))); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if n := len(s.stored()); n != 100 {
-		t.Errorf("%d of 100 are stored", n)
 	}
 }

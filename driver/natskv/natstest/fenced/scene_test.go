@@ -48,11 +48,16 @@ type scene struct {
 
 func newScene(t testing.TB, change ...func(*jetstream.StreamConfig)) *scene {
 	t.Helper()
+	return sceneOn(t, natstest.StartServer(t), change...)
+}
+
+func sceneOn(t testing.TB, on *server.Server, change ...func(*jetstream.StreamConfig)) *scene {
+	t.Helper()
 	c := jetstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}
 	for _, ch := range change {
 		ch(&c)
 	}
-	s := &scene{t, connect(t, natstest.StartServer(t)), deposed.NewElection(t, "billing"), c}
+	s := &scene{t, connect(t, on), deposed.NewElection(t, "billing"), c}
 	s.create()
 	return s
 }
@@ -72,9 +77,7 @@ func (s *scene) create() jetstream.Stream {
 func (s *scene) stream() jetstream.Stream {
 	s.Helper()
 	stream, err := s.js.Stream(wait.Context(s), s.made.Name)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return stream
 }
 
@@ -127,9 +130,7 @@ func (s *scene) stored() (seen []string) {
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
-		if err != nil {
-			s.Fatal(err)
-		}
+		must(s, err)
 		if fenced.IsFence(m.Header) {
 			continue
 		}
@@ -154,5 +155,14 @@ func (s *scene) deposed(err error) {
 	s.Helper()
 	if !errors.Is(err, fenced.ErrFenced) || !errors.Is(err, tenure.ErrLost) || !errors.Is(err, tenure.ErrDeposed) || errors.Is(err, fenced.ErrUnknown) {
 		s.Errorf("a deposed leader gets the error %v", err)
+	}
+}
+
+// refuses requires that each lane refuses a deposed leader.
+func (s *scene) refuses(late *fenced.Publisher) {
+	s.Helper()
+	for range 20 {
+		_, err := late.Publish(wait.Context(s), message("late"))
+		s.deposed(err)
 	}
 }

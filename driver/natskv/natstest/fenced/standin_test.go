@@ -52,9 +52,7 @@ func newStandIn(t *testing.T, info string, answers ...string) *standIn {
 			t.Fatal(err)
 		}
 	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nc.Flush())
 	return in
 }
 

@@ -53,6 +53,11 @@ func (e *Errors) OfLosses() nats.Option {
 	return nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { e.Add(err) })
 }
 
+// OfServer is a connection option that collects the errors that the server sends unasked.
+func (e *Errors) OfServer() nats.Option {
+	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { e.Add(err) })
+}
+
 // Add adds an error.
 func (e *Errors) Add(err error) {
 	e.mu.Lock()

@@ -1,4 +1,4 @@
-package election
+package natstest
 
 import (
 	"errors"
@@ -10,21 +10,19 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver/natskv"
+	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 )
 
 // over starts a play over a handle, like a program that comes from nats-kv-leader-elect.
-func over(t *testing.T, name string, kv nats.KeyValue, opts ...Option) *play {
+func over(t testing.TB, name string, kv nats.KeyValue, opts ...election.Option) *play {
 	t.Helper()
-	p := draft(t)
-	e, err := NewElection(name, "billing", kv, p.options(opts...)...)
+	p := draft(t, name)
+	e, err := election.NewElection(name, "billing", kv, p.options(opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,23 +36,23 @@ func TestOverAHandle(t *testing.T) {
 		kv := w.bucket(ttl)
 		var all []*play
 		for _, name := range names(10) {
-			all = append(all, over(w.T, name, kv))
+			all = append(all, over(w, name, kv))
 		}
-		watchOver(w.T, all...)
-		first, took := leadsWithin(w.T, 2*lease, all...)
+		watchOver(w, all...)
+		first, took := leadsWithin(w, 2*lease, all...)
 		w.Log("the first leads after", took)
 		if took > lease+soon {
 			w.Errorf("the first leads only after %v", took)
 		}
 		time.Sleep(5 * time.Minute)
-		if !first.IsLeader() || first.State() != LeaderState {
+		if !first.IsLeader() || first.State() != election.LeaderState {
 			w.Error("does not keep leading")
 		}
 		token := first.Token()
 
 		first.Stop()
 		first.ended()
-		second, took := leadsWithin(w.T, soon, all...)
+		second, took := leadsWithin(w, soon, all...)
 		w.Log("the next one leads", took, "after an orderly end")
 		if second.Token() <= token {
 			w.Errorf("tokens %d, then %d", token, second.Token())
@@ -63,7 +61,7 @@ func TestOverAHandle(t *testing.T) {
 		token = second.Token()
 		w.must(kv.Delete("billing")) // as the nats command does
 		time.Sleep(time.Millisecond)
-		third, took := leadsWithin(w.T, lease, all...)
+		third, took := leadsWithin(w, lease, all...)
 		w.Log("the next one leads", took+time.Millisecond, "after the key was deleted")
 		if third == second || third.Token() <= token {
 			w.Errorf("%s with token %d, then %s with %d", second.name, token, third.name, third.Token())
@@ -74,39 +72,24 @@ func TestOverAHandle(t *testing.T) {
 // TestOverAModernHandle lets elections over both kinds of handle compete.
 func TestOverAModernHandle(t *testing.T) {
 	onServer(t, func(w *world) {
-		a := over(w.T, "a", w.bucket(ttl))
+		a := over(w, "a", w.bucket(ttl))
 		a.mustLead(2 * lease)
-		b := draft(w.T)
-		e, err := New("b", "billing", w.modern("ELECTIONS"), b.options()...)
+		b := draft(w, "b")
+		var its time.Duration
+		kv, err := w.modern().KeyValue(w.Context(), "ELECTIONS")
+		w.must(err)
+		e, err := election.New("b", "billing", kv, b.options(election.Configure(func(c *tenure.Config) {
+			inVirtualTime(c)
+			its = c.Lease
+		}))...)
 		w.must(err)
 		b.begin(e)
-		watchOver(w.T, a, b)
-		if e.lease != lease {
-			w.Errorf("the lease is %v", e.lease)
+		watchOver(w, a, b)
+		if its != lease {
+			w.Errorf("the lease is %v", its)
 		}
 		a.Stop()
 		b.mustLead(soon)
-	})
-}
-
-// TestOverAStore: the program now uses natskv.Open.
-func TestOverAStore(t *testing.T) {
-	onServer(t, func(w *world) {
-		kv := w.bucket(ttl)
-		js, err := jetstream.New(w.nc)
-		w.must(err)
-		store, err := natskv.Open(w.Context(), js, kv.Bucket())
-		w.must(err)
-		defer store.Close()
-		a, b := over(w.T, "a", kv, WithStore(store)), over(w.T, "b", kv)
-		watchOver(w.T, a, b)
-		leader, _ := leadsWithin(w.T, 2*lease, a, b)
-		leader.Stop()
-		leadsWithin(w.T, soon, a, b)
-		for _, p := range []*play{a, b} {
-			p.Stop()
-		}
-		synctest.Wait()
 	})
 }
 
@@ -130,7 +113,7 @@ func (c *crowd) join(name string) {
 	nc, js := c.w.connect()
 	kv, err := js.KeyValue("ELECTIONS")
 	c.w.must(err)
-	p := over(c.w.T, name, kv)
+	p := over(c.w, name, kv)
 	c.plays, c.lines[p] = append(c.plays, p), nc
 }
 
@@ -143,12 +126,12 @@ func TestCrashes(t *testing.T) {
 		c := newCrowd(w)
 		var took []time.Duration
 		for i := range *crashes {
-			leader, _ := leadsWithin(w.T, 2*lease, c.plays...)
+			leader, _ := leadsWithin(w, 2*lease, c.plays...)
 			// Spread over the time between two renewals.
 			time.Sleep(time.Minute + time.Duration(i)*170*time.Millisecond)
 			c.lines[leader].Close()
 			c.plays = slices.DeleteFunc(c.plays, func(p *play) bool { return p == leader })
-			_, d := leadsWithin(w.T, 2*lease, c.plays...)
+			_, d := leadsWithin(w, 2*lease, c.plays...)
 			took = append(took, d)
 			leader.Stop()
 			c.join(fmt.Sprintf("member %d", i+11))
@@ -165,7 +148,7 @@ func TestCrashes(t *testing.T) {
 func TestMessagesPerMinute(t *testing.T) {
 	onServer(t, func(w *world) {
 		c := newCrowd(w)
-		leader, _ := leadsWithin(w.T, 2*lease, c.plays...)
+		leader, _ := leadsWithin(w, 2*lease, c.plays...)
 		time.Sleep(time.Minute)
 		sum := func() (leading, waiting uint64) {
 			for p, nc := range c.lines {
@@ -191,26 +174,11 @@ func TestMessagesPerMinute(t *testing.T) {
 // that.
 func TestUnsafeBucketIsReported(t *testing.T) {
 	onServer(t, func(w *world) {
-		a := over(w.T, "a", w.bucket(ttl))
+		a := over(w, "a", w.bucket(ttl))
 		time.Sleep(soon)
 		if all := fmt.Sprint(errors.Join(a.errors()...)); !strings.Contains(all, "storage") {
 			w.Errorf("reported %v", all)
 		}
-	})
-}
-
-// TestOldValue: without Migrating, the value of an old candidate is foreign until it expires.
-func TestOldValue(t *testing.T) {
-	onServer(t, func(w *world) {
-		kv := w.bucket(ttl)
-		_, err := kv.Create("billing", []byte("member 0"))
-		w.must(err)
-		a := over(w.T, "a", kv)
-		time.Sleep(ttl - soon)
-		if all := errors.Join(a.errors()...); a.IsLeader() || !errors.Is(all, tenure.ErrForeign) {
-			w.Errorf("leader %v, reported %v", a.IsLeader(), all)
-		}
-		a.mustLead(2 * lease)
 	})
 }
 
@@ -220,14 +188,22 @@ func TestMigrating(t *testing.T) {
 		kv := w.bucket(ttl)
 		last, err := kv.Create("billing", []byte("member 0"))
 		w.must(err)
-		a := over(w.T, "a", kv, Migrating())
+		var leader atomic.Value
+		a := over(w, "a", kv, election.Migrating(), election.Configure(func(c *tenure.Config) {
+			inVirtualTime(c)
+			c.OnEvent = func(e tenure.Event) {
+				if e.Kind == tenure.EventLeader {
+					leader.Store(e.Leader.ID)
+				}
+			}
+		}))
 		for range 5 {
 			time.Sleep(ttl * 3 / 4)
 			if last, err = kv.Update("billing", []byte("member 0"), last); err != nil || a.IsLeader() {
 				w.Fatalf("the old leader is not left alone: %v, %v", err, a.IsLeader())
 			}
-			if s := a.election.Status(); s.Leader.ID != "member 0" {
-				w.Errorf("takes %q for the leader", s.Leader.ID)
+			if id := leader.Load(); id != "member 0" {
+				w.Errorf("takes %q for the leader", id)
 			}
 		}
 		a.mustLead(2 * ttl) // the old one has crashed
@@ -249,7 +225,7 @@ func TestMigrating(t *testing.T) {
 // handle must be allowed to publish.
 func documented(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/nats-kv-leader-elect.md")
+	text, err := os.ReadFile("../../../docs/nats-kv-leader-elect.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,19 +239,21 @@ func documented(t *testing.T) []string {
 	return all
 }
 
-func withRights(rights []string) *server.Options {
-	return &server.Options{Users: []*server.User{
-		{Username: "operator", Password: "s3cret"},
-		{Username: "program", Password: "s3cret", Permissions: &server.Permissions{
-			Publish: &server.SubjectPermission{Allow: rights}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
-		}},
-	}, NoAuthUser: "operator"}
+func withRights(rights []string) func(*server.Options) {
+	return func(o *server.Options) {
+		o.NoAuthUser, o.Users = "operator", []*server.User{
+			{Username: "operator", Password: "s3cret"},
+			{Username: "program", Password: "s3cret", Permissions: &server.Permissions{
+				Publish: &server.SubjectPermission{Allow: rights}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+			}},
+		}
+	}
 }
 
 // takesPart runs two candidates with these rights, one after the other, and reports whether both
 // led.
 func takesPart(t *testing.T, rights []string) (well bool) {
-	onServerOf(t, withRights(rights), func(w *world) {
+	onServer(t, func(w *world) {
 		operator := w.bucket(ttl)
 		var refusals atomic.Int64
 		refused := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -289,8 +267,8 @@ func takesPart(t *testing.T, rights []string) (well bool) {
 			if err != nil {
 				return nil
 			}
-			p := draft(w.T)
-			e, err := NewElection(name, "billing", kv, p.options()...)
+			p := draft(w, name)
+			e, err := election.NewElection(name, "billing", kv, p.options()...)
 			if err != nil {
 				return nil
 			}
@@ -311,7 +289,7 @@ func takesPart(t *testing.T, rights []string) (well bool) {
 		c := join("c")
 		time.Sleep(soon)
 		well = first && c.IsLeader() && refusals.Load() == 0
-	})
+	}, withRights(rights))
 	return well
 }
 

@@ -1,4 +1,4 @@
-package election
+package natstest
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
+	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -34,13 +35,13 @@ func TestHungUpdateEndsLeadership(t *testing.T) {
 		}
 		led := time.Since(cut)
 		synctest.Wait()
-		if a.State() != CandidateState || a.Token() != 0 {
+		if a.State() != election.CandidateState || a.Token() != 0 {
 			t.Errorf("after %v: state %v, token %d", led, a.State(), a.Token())
 		}
 		a.expect("lost", "candidate")
 		took := b.mustLead(lease)
 		t.Log("led on for", led, "and the next one began", took, "later")
-		if led > lease-lease/reserves || took < lease/reserves {
+		if led > lease-lease/10 || took < lease/10 {
 			t.Errorf("led on for %v, and the next one began only %v later", led, took)
 		}
 	})
@@ -113,7 +114,7 @@ func TestShutdownCallsOnLostAndReleases(t *testing.T) {
 					if what == "lost" {
 						time.Sleep(3 * time.Second) // work that ends
 						if b.IsLeader() {
-							t.Error("another leads before OnLost has returned")
+							t.Error("another leads before election.OnLost has returned")
 						}
 					}
 				})
@@ -133,10 +134,10 @@ func TestShutdownCallsOnLostAndReleases(t *testing.T) {
 // took its own key for another's.
 func TestLostAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
-		p := draft(t)
+		p := draft(t, "a")
 		p.line = faults.New(store, 1, faults.Plan{})
 		p.line.Next(faults.Write, faults.LoseAnswer, faults.None, faults.LoseAnswer, faults.None, faults.None, faults.LoseAnswer)
-		e, err := NewElection("a", "billing", nil, p.options(WithStore(p.line), WithLease(lease))...)
+		e, err := election.NewElection("a", "billing", nil, p.options(election.WithStore(p.line), election.WithLease(lease))...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func TestLostAnswers(t *testing.T) {
 func TestErrorsAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		var lines atomic.Int64
-		a := join(t, "a", store, WithDebug(func(string, ...any) { lines.Add(1) }))
+		a := join(t, "a", store, election.WithDebug(func(string, ...any) { lines.Add(1) }))
 		a.mustLead(soon)
 		before := lines.Load()
 		a.line.Partition()
@@ -177,43 +178,11 @@ func TestErrorsAreReported(t *testing.T) {
 	})
 }
 
-// TestChangesAreSeenAtOnce: in nats-kv-leader-elect no candidate watched, so it noticed a change at
-// its next campaign.
-func TestChangesAreSeenAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, store *memory.Store) {
-		a := join(t, "a", store)
-		a.mustLead(soon)
-		b := join(t, "b", store)
-		time.Sleep(lease + lease/7)
-		a.Stop()
-		if took := b.mustLead(soon); took > 20*time.Millisecond {
-			t.Errorf("the next one leads %v after the last has stopped", took)
-		}
-	})
-}
-
-// TestTokensGrow: nats-kv-leader-elect had no token.
-func TestTokensGrow(t *testing.T) {
-	bubble(t, func(t *testing.T, store *memory.Store) {
-		a := join(t, "a", store)
-		last := uint64(0)
-		for range 3 {
-			a.mustLead(2 * lease)
-			if token := a.Token(); token <= last || a.Term().Token() != token {
-				t.Fatalf("token %d after %d", token, last)
-			}
-			last = a.Token()
-			store.Delete("billing")
-			time.Sleep(lease / 2)
-		}
-	})
-}
-
 // TestBackoffKeepsTheGrace: in nats-kv-leader-elect a back-off below 75 % of the TTL removed the
 // documented grace. Then OnWon was called for the next leader before the last one noticed its loss.
 func TestBackoffKeepsTheGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
-		often := WithBackoff(every(20 * time.Millisecond))
+		often := election.WithBackoff(every(20 * time.Millisecond))
 		a := join(t, "a", store, often)
 		a.mustLead(soon)
 		b, c := join(t, "b", store, often), join(t, "c", store, often)
@@ -257,11 +226,11 @@ func TestSlowCallbackCostsNothing(t *testing.T) {
 func TestFrozenProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		frozen := &stopped{Clock: clock.Standard{}}
-		a := join(t, "a", store, Configure(func(c *tenure.Config) { c.Clock = frozen }))
+		a := join(t, "a", store, election.Configure(func(c *tenure.Config) { c.Clock = frozen }))
 		a.mustLead(soon)
 		a.line.Partition() // otherwise it leads again at once, in a new term
 		frozen.jump(lease)
-		if a.IsLeader() || a.State() == LeaderState || a.Token() != 0 {
+		if a.IsLeader() || a.State() == election.LeaderState || a.Token() != 0 {
 			t.Error("leads when it has just woken up after the lease")
 		}
 	})
@@ -286,7 +255,7 @@ func TestZeroBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		a := join(t, "a", store)
 		a.mustLead(soon)
-		b := join(t, "b", store, WithBackoff(every(0)))
+		b := join(t, "b", store, election.WithBackoff(every(0)))
 		time.Sleep(lease)
 		a.line.Partition()
 		b.mustLead(2 * lease)
@@ -297,7 +266,7 @@ func TestZeroBackoff(t *testing.T) {
 func TestDebugLines(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
 		var lines []string
-		e, err := New("100 %s", "billing", nil, WithStore(store), WithLease(lease), WithDebug(func(format string, a ...any) {
+		e, err := election.New("100 %s", "billing", nil, election.WithStore(store), election.WithLease(lease), election.WithDebug(func(format string, a ...any) {
 			lines = append(lines, fmt.Sprintf(format, a...))
 		}))
 		if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], "100 %s @ .billing: ") {

@@ -1,4 +1,4 @@
-package election
+package natstest
 
 import (
 	"context"
@@ -14,10 +14,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
+	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/driver/natskv/natstest"
 )
 
 // lease is the lease of a bucket with the shortest TTL that nats-kv-leader-elect accepts.
@@ -33,34 +34,31 @@ func bubble(t *testing.T, test func(t *testing.T, store *memory.Store)) {
 	synctest.Test(t, func(t *testing.T) { test(t, memory.New()) })
 }
 
-// world is a server without a network, and a connection to it.
+// world is a server, and a connection to it.
 type world struct {
-	*testing.T
+	testing.TB
 	server *server.Server
 	nc     *nats.Conn
 	js     nats.JetStreamContext
 }
 
-// onServer runs a test in virtual time with a server in the bubble.
-func onServer(t *testing.T, test func(w *world)) {
+func newWorld(t testing.TB, change ...func(*server.Options)) *world {
 	t.Helper()
-	onServerOf(t, &server.Options{}, test)
+	w := &world{TB: t, server: natstest.StartServer(t, change...)}
+	w.nc, w.js = w.connect()
+	return w
 }
 
-// onServerOf sets options of the server.
-func onServerOf(t *testing.T, o *server.Options, test func(w *world)) {
+// onServer runs a test in virtual time with a server in the bubble.
+func onServer(t *testing.T, test func(w *world), change ...func(*server.Options)) {
 	t.Helper()
-	inprocess.Bubble(t, func(t *testing.T) {
-		w := &world{T: t, server: inprocess.Start(t, o)}
-		w.nc, w.js = w.connect()
-		test(w)
-	})
+	natstest.InBubble(t, func(t *testing.T) { test(newWorld(t, change...)) })
 }
 
 // connect creates another connection.
 func (w *world) connect(opts ...nats.Option) (*nats.Conn, nats.JetStreamContext) {
 	w.Helper()
-	nc := inprocess.Connect(w, w.server, opts...)
+	nc := natstest.Connect(w, w.server, opts...)
 	js, err := nc.JetStream()
 	w.must(err)
 	return nc, js
@@ -81,19 +79,20 @@ func (w *world) bucket(ttl time.Duration) nats.KeyValue {
 	return kv
 }
 
-func (w *world) modern(bucket string) jetstream.KeyValue {
+// modern returns a context of package jetstream over a connection of its own.
+func (w *world) modern() jetstream.JetStream {
 	w.Helper()
-	js, err := jetstream.New(w.nc)
+	nc, _ := w.connect()
+	js, err := jetstream.New(nc)
 	w.must(err)
-	kv, err := js.KeyValue(w.Context(), bucket)
-	w.must(err)
-	return kv
+	return js
 }
 
 // play is one process of a test.
 type play struct {
-	*Elector
-	t    *testing.T
+	*election.Elector
+	t    testing.TB
+	name string
 	line faults.Store // nil over a handle
 	stop context.CancelFunc
 	done chan error
@@ -105,13 +104,20 @@ type play struct {
 }
 
 // draft returns a play without its elector.
-func draft(t *testing.T) *play { return &play{t: t, done: make(chan error, 1)} }
+func draft(t testing.TB, name string) *play {
+	return &play{t: t, name: name, done: make(chan error, 1)}
+}
 
 // options returns the options of all plays: callbacks that write the diary, and virtual time.
-func (p *play) options(opts ...Option) []Option {
-	return append([]Option{
-		WithoutSplay(), Configure(inVirtualTime), OnWon(func() { p.note("won") }), OnLost(func() { p.note("lost") }),
-		OnCampaign(func(s State) { p.note(s.String()) }), OnError(p.onError),
+func (p *play) options(opts ...election.Option) []election.Option {
+	return append(p.splayed(election.WithoutSplay()), opts...)
+}
+
+// splayed returns them without WithoutSplay.
+func (p *play) splayed(opts ...election.Option) []election.Option {
+	return append([]election.Option{
+		election.Configure(inVirtualTime), election.OnWon(func() { p.note("won") }), election.OnLost(func() { p.note("lost") }),
+		election.OnCampaign(func(s election.State) { p.note(s.String()) }), election.OnError(p.onError),
 	}, opts...)
 }
 
@@ -167,8 +173,8 @@ func (p *play) errors() []error {
 }
 
 // begin starts it.
-func (p *play) begin(e Election) *play {
-	p.Elector = e.(*Elector)
+func (p *play) begin(e election.Election) *play {
+	p.Elector = e.(*election.Elector)
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(p.t.Context())
 	over := make(chan struct{})
@@ -190,20 +196,20 @@ func (p *play) begin(e Election) *play {
 }
 
 // join starts a play with its own connection to the store.
-func join(t *testing.T, name string, store driver.Store, opts ...Option) *play {
+func join(t testing.TB, name string, store driver.Store, opts ...election.Option) *play {
 	t.Helper()
 	return joinAnd(t, name, store, nil, opts...)
 }
 
 // joinAnd sets further actions of callbacks before the first callback.
-func joinAnd(t *testing.T, name string, store driver.Store, on func(p *play, what string), opts ...Option) *play {
+func joinAnd(t testing.TB, name string, store driver.Store, on func(p *play, what string), opts ...election.Option) *play {
 	t.Helper()
-	p := draft(t)
+	p := draft(t, name)
 	if on != nil {
 		p.then(func(what string) { on(p, what) })
 	}
 	p.line = faults.New(store, 1, faults.Plan{})
-	e, err := New(name, "billing", nil, p.options(append([]Option{WithStore(p.line), WithLease(lease)}, opts...)...)...)
+	e, err := election.New(name, "billing", nil, p.options(append([]election.Option{election.WithStore(p.line), election.WithLease(lease)}, opts...)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,13 +227,13 @@ func (p *play) ended() {
 	case <-time.After(time.Minute):
 		p.t.Fatalf("%s: Start has not returned", p.name)
 	}
-	if p.State() != UnknownState || p.IsLeader() || p.Token() != 0 || p.Term() != nil {
+	if p.State() != election.UnknownState || p.IsLeader() || p.Token() != 0 || p.Term() != nil {
 		p.t.Errorf("%s has ended: state %v, leader %v, token %d", p.name, p.State(), p.IsLeader(), p.Token())
 	}
 }
 
 // leadsWithin waits until one of the plays leads, and returns how long that took.
-func leadsWithin(t *testing.T, limit time.Duration, plays ...*play) (*play, time.Duration) {
+func leadsWithin(t testing.TB, limit time.Duration, plays ...*play) (*play, time.Duration) {
 	t.Helper()
 	begin := time.Now()
 	for ; time.Since(begin) <= limit; time.Sleep(time.Millisecond) {
@@ -245,7 +251,7 @@ func (p *play) mustLead(within time.Duration) time.Duration {
 	p.t.Helper()
 	_, took := leadsWithin(p.t, within, p)
 	synctest.Wait()
-	if p.State() != LeaderState || p.Token() == 0 {
+	if p.State() != election.LeaderState || p.Token() == 0 {
 		p.t.Errorf("%s leads: state %v, token %d", p.name, p.State(), p.Token())
 	}
 	return took
@@ -253,7 +259,7 @@ func (p *play) mustLead(within time.Duration) time.Duration {
 
 // watchOver fails the test if two plays lead at once, or if OnWon is called for one before OnLost
 // was called for the last leader.
-func watchOver(t *testing.T, plays ...*play) {
+func watchOver(t testing.TB, plays ...*play) {
 	var mu sync.Mutex
 	leader := ""
 	for _, p := range plays {

@@ -1,4 +1,6 @@
-package mixed
+// Package format translates between the values of candidates of nats-kv-leader-elect and the
+// records of Tenure's candidates, in a bucket in which both take part.
+package format
 
 import (
 	"bytes"
@@ -11,8 +13,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
 )
+
+// ErrUnshareable is that of package mixed.
+var ErrUnshareable = errors.New("the bucket cannot be shared with candidates of nats-kv-leader-elect")
 
 const (
 	// predecessor begins the incarnation in the record that an old leader's value is read as.
@@ -156,3 +163,87 @@ func clip(name string) string {
 
 // millis rounds up.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
+const (
+	// leasesInTTL: a record must outlive its lease also when renewals fail, and when the server's
+	// clock, by which records expire, is set.
+	leasesInTTL = 3
+	// longestTTL is the longest possible lease, because an old leader is read as one whose lease is
+	// the TTL.
+	longestTTL = tenure.MaxLease
+)
+
+// minLease is the shortest lease on NATS.
+var minLease = new(natskv.Store).MinLease()
+
+// Translator translates between the values in the bucket and the records that elections see.
+type Translator struct{}
+
+// Check returns an error that wraps ErrUnshareable if the bucket cannot be shared.
+func (Translator) Check(ttl time.Duration) error {
+	switch {
+	case ttl == 0:
+		return fmt.Errorf("%w: it has no TTL, which they need: leave out Migrating, or look whether this is their bucket",
+			ErrUnshareable)
+	case ttl < leasesInTTL*minLease || ttl > longestTTL:
+		return fmt.Errorf("%w: its TTL is %v; it must be from %v, so that a lease fits in three times, to %v, which is as long "+
+			"as any lease", ErrUnshareable, ttl, leasesInTTL*minLease, longestTTL)
+	}
+	return nil
+}
+
+// MaxLease returns a third of the TTL.
+func (Translator) MaxLease(ttl time.Duration) time.Duration { return format{ttl}.maxLease() }
+
+// Show translates a value that was read.
+func (Translator) Show(ttl time.Duration, value []byte, version driver.Version) []byte {
+	return format{ttl}.show(value, version)
+}
+
+// Write translates a value to write.
+func (Translator) Write(ttl time.Duration, value []byte, overAbsence bool) (stored []byte, deleted bool, err error) {
+	return format{ttl}.write(value, overAbsence)
+}
+
+// Inspect replaces the usual findings about the TTL, because old candidates need a TTL.
+func (Translator) Inspect(b natskv.SharedBucket, lease time.Duration) []driver.Finding {
+	const setting = "migrating"
+	found := []driver.Finding{{
+		Severity: driver.Warning, Setting: setting,
+		Problem: "while candidates of nats-kv-leader-elect take part, a deleted record lets one of them lead " +
+			"beside a leader that has not heard of it, and one that cannot reach the server does not stop",
+		Remedy: "leave out Migrating once the last old candidate is gone",
+	}}
+	switch most := b.TTL / leasesInTTL; {
+	case b.TTL == 0:
+		found = append(found, driver.Finding{
+			Severity: driver.Unsafe, Setting: "ttl",
+			Problem: "without a TTL no candidate of nats-kv-leader-elect takes over after a crash",
+			Remedy:  "set the TTL again while old candidates run, or leave out Migrating if none is left",
+		})
+	case lease > most:
+		found = append(found, driver.Finding{
+			Severity: driver.Unsafe, Setting: "ttl",
+			Problem: fmt.Sprintf("a lease of %v is longer than a third of the TTL of %v, by which "+
+				"old candidates take over: nobody can lead with it", lease, b.TTL),
+			Remedy: fmt.Sprintf("set the lease to %v or less while they take part", most.Truncate(time.Millisecond)),
+		})
+	}
+	if !b.Marks {
+		found = append(found, driver.Finding{
+			Severity: driver.Advice, Setting: setting,
+			Problem: "over a handle a release cannot be marked for candidates of " +
+				"nats-kv-leader-elect: they wait until the released record expires",
+			Remedy: "use natskv.Open",
+		})
+	}
+	if b.MarkerTTL > 0 {
+		found = append(found, driver.Finding{
+			Severity: driver.Warning, Setting: "limit_marker_ttl",
+			Problem: "candidates of nats-kv-leader-elect with an older client library " +
+				"take the marker of an expired key for a leader",
+			Remedy: "make sure that theirs knows such markers, or nats kv edit " + b.Name + " --marker-ttl 0",
+		})
+	}
+	return found
+}

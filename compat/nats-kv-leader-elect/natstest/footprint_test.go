@@ -1,6 +1,6 @@
 //go:build integration
 
-package election
+package natstest
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 	"github.com/tenure-go/tenure/driver/natskv"
 )
 
@@ -26,24 +26,22 @@ func TestFootprint(t *testing.T) {
 		t.Run(c.over, func(t *testing.T) {
 			onServer(t, func(w *world) {
 				kv := w.bucket(ttl)
-				js, err := jetstream.New(w.nc)
-				w.must(err)
-				store, err := natskv.Open(w.Context(), js, kv.Bucket())
+				store, err := natskv.Open(w.Context(), w.modern(), kv.Bucket())
 				w.must(err)
 				defer store.Close()
-				fill := func(name string, n int, opts ...Option) {
+				fill := func(name string, n int, opts ...election.Option) {
 					for i := range n {
-						e, err := NewElection(name, fmt.Sprint("e", i), kv, append([]Option{WithoutSplay(), Configure(inVirtualTime)}, opts...)...)
+						e, err := election.NewElection(name, fmt.Sprint("e", i), kv, append([]election.Option{election.WithoutSplay(), election.Configure(inVirtualTime)}, opts...)...)
 						w.must(err)
-						draft(w.T).begin(e)
+						draft(w, name).begin(e)
 					}
 					time.Sleep(3 * lease)
 				}
 				const many = 60
-				fill("leader", many, WithStore(store))
-				var opts []Option
+				fill("leader", many, election.WithStore(store))
+				var opts []election.Option
 				if c.over == "a shared store" {
-					opts = append(opts, WithStore(store))
+					opts = append(opts, election.WithStore(store))
 				}
 				goroutines, bytes := runtime.NumGoroutine(), heap()
 				fill("waiting", many, opts...)

@@ -1,6 +1,6 @@
 //go:build integration
 
-package main
+package natstest
 
 import (
 	"bytes"
@@ -19,53 +19,33 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/internal/inprocess"
+	"github.com/tenure-go/tenure/driver/natskv/natstest"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
-
-// beTheCommand makes the test binary the command.
-const beTheCommand = "ELECTION_TEST_BE_THE_COMMAND"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(beTheCommand) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // site is a server, and a home directory in which the nats command knows it by two contexts: local,
 // which is selected, and away.
 type site struct {
-	*testing.T
-	home string
-	js   nats.JetStreamContext
+	*world
+	program string // the command
+	home    string
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := inprocess.Start(t, &server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: "user", Password: "s3cret",
-	})
-	nc, err := nats.Connect(s.ClientURL(), nats.UserInfo("user", "s3cret"))
-	if err != nil {
-		t.Fatal(err)
+	const user, password = "user", "s3cret"
+	s := natstest.StartServer(t, func(o *server.Options) { o.Username, o.Password = user, password })
+	w := &world{TB: t, server: s}
+	w.nc, w.js = w.connect(nats.UserInfo(user, password))
+	x := &site{world: w, program: filepath.Join(t.TempDir(), "election"), home: t.TempDir()}
+	build := exec.Command("go", "build", "-o", x.program, "github.com/tenure-go/tenure/compat/nats-kv-leader-elect/cmd/election")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	t.Cleanup(nc.Close)
-	x := &site{T: t, home: t.TempDir()}
-	x.js, err = nc.JetStream()
-	x.must(err)
 	x.context("local", s.ClientURL())
 	x.context("away", "nats://127.0.0.1:1")
 	x.must(os.WriteFile(filepath.Join(x.home, "nats", "context.txt"), []byte("local"), 0o600))
 	return x
-}
-
-func (x *site) must(err error) {
-	x.Helper()
-	if err != nil {
-		x.Fatal(err)
-	}
 }
 
 func (x *site) context(name, url string) {
@@ -79,7 +59,7 @@ func (x *site) context(name, url string) {
 // bucket creates a bucket with this lease.
 func (x *site) bucket(lease time.Duration) nats.KeyValue {
 	x.Helper()
-	kv, err := x.js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucketName, TTL: 3 * lease})
+	kv, err := x.js.CreateKeyValue(&nats.KeyValueConfig{Bucket: "DEMO_ELECTION", TTL: 3 * lease})
 	x.must(err)
 	return kv
 }
@@ -95,8 +75,8 @@ type command struct {
 
 func (x *site) start(env ...string) *command {
 	x.Helper()
-	c := &command{x: x, cmd: exec.Command(os.Args[0])}
-	c.cmd.Env = append(os.Environ(), append(env, beTheCommand+"=1", "XDG_CONFIG_HOME="+x.home)...)
+	c := &command{x: x, cmd: exec.Command(x.program)}
+	c.cmd.Env = append(os.Environ(), append(env, "XDG_CONFIG_HOME="+x.home)...)
 	c.cmd.Stdout, c.cmd.Stderr = c, c
 	x.must(c.cmd.Start())
 	x.Cleanup(func() {

@@ -1,13 +1,15 @@
-package mixed
+package format
 
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/internal/record"
 )
 
@@ -110,6 +112,42 @@ func TestVacantRecordKeepsCandidatesBehindOldOnes(t *testing.T) {
 		r, err := record.Decode(testFormat.show(value, "17"))
 		if err != nil || r.Lease != want || r.Seq != 1 || r.Nonce != "n" || r.Term != 7 {
 			t.Errorf("one of %v is shown as %+v, %v; want %v", lease, r, err, want)
+		}
+	}
+}
+
+func TestBucketThatCannotBeShared(t *testing.T) {
+	for ttl, want := range map[time.Duration]string{
+		time.Minute: "", time.Hour: "", 1500 * time.Millisecond: "",
+		0: "it has no TTL", time.Second: "its TTL is 1s", 2 * time.Hour: "its TTL is 2h",
+	} {
+		err := Translator{}.Check(ttl)
+		if errors.Is(err, ErrUnshareable) != (want != "") || want != "" && !strings.Contains(err.Error(), want) {
+			t.Errorf("TTL %v: %v; want %q", ttl, err, want)
+		}
+	}
+}
+
+// TestInspectNamesEachDanger checks the findings about a bucket and about the connection to it.
+func TestInspectNamesEachDanger(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		b    natskv.SharedBucket
+		want []string
+	}{
+		{"as recommended", natskv.SharedBucket{TTL: 3 * time.Second, Marks: true}, []string{"warning: migrating"}},
+		{"no crash would be noticed", natskv.SharedBucket{Marks: true}, []string{"warning: migrating", "unsafe: ttl"}},
+		{"nobody could lead", natskv.SharedBucket{TTL: 2 * time.Second, Marks: true}, []string{"warning: migrating", "unsafe: ttl"}},
+		{"releases are not marked", natskv.SharedBucket{TTL: time.Minute}, []string{"warning: migrating", "advice: migrating"}},
+		{"old client libraries do not know markers", natskv.SharedBucket{TTL: time.Minute, MarkerTTL: time.Hour, Marks: true},
+			[]string{"warning: migrating", "warning: limit_marker_ttl"}},
+	} {
+		var got []string
+		for _, x := range (Translator{}).Inspect(c.b, time.Second) {
+			got = append(got, x.Severity.String()+": "+x.Setting)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %q; want %q", c.why, got, c.want)
 		}
 	}
 }

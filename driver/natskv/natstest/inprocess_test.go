@@ -1,5 +1,0 @@
-//go:build !integration
-
-package natstest
-
-func asProcess() {}
