@@ -8,6 +8,7 @@ import (
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/relay"
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
 // fault is a fault of one candidate, or of the server.
@@ -155,7 +156,7 @@ func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
 func between(begin func(*candidate) (end func() error)) func(*candidate) (func() error, error) {
 	return func(c *candidate) (func() error, error) {
 		if c.relay == nil {
-			return nil, errNoServer
+			return nil, rig.ErrNoServer
 		}
 		return begin(c), nil
 	}

@@ -6,7 +6,7 @@
 //	go run ./test/battery -quick           every row once, without those that only measure, at the
 //	                                       same time, and a few seconds of random faults: less than
 //	                                       three minutes
-//	go run ./test/battery -store postgres  on PostgreSQL; mariadb and sqlite are also possible
+//	go run ./test/battery -store postgres  on PostgreSQL; -help lists the stores
 //	go run ./test/battery -row 'crash.*'   the rows that this expression matches as a whole; -rows
 //	                                       lists them
 //	go run ./test/battery -timeout 20m     give up after this time; an event that has not happened
@@ -53,6 +53,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/command"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/rigs"
 )
 
 func main() {
@@ -87,7 +89,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and play nothing")
 	f.StringVar(&o.row, "row", "", "play the rows that this regular expression matches as a whole")
-	f.StringVar(&o.store, "store", "nats", "hold the elections on nats, postgres, mariadb or sqlite; sqlite has no server and no network")
+	f.StringVar(&o.store, "store", "nats", "hold the elections on one of "+strings.Join(stores(), ", ")+"; sqlite has no server and no network")
 	f.IntVar(&o.runs, "runs", 1, "play each row so often")
 	f.IntVar(&o.side, "side", 0, "play so many side by side where nothing is measured that this would spoil (default 4, with -quick 8)")
 	f.DurationVar(&o.lease, "lease", 2*time.Second, "the lease of the candidates")
@@ -95,7 +97,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time: what has not happened by then has failed")
 	f.StringVar(&o.keep, "keep", "", "keep the journals and logs, in a new directory in this one")
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the random faults and moments")
-	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 || kinds[o.store].start == nil {
+	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 || o.kind().URL == nil {
 		return exitUsage
 	}
 	chosen, err := choose(o.row)
@@ -111,6 +113,19 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 		return exitFailed
 	}
 	return playAll(ctx, o, chosen, out, log)
+}
+
+// kind is the kind of server that the candidates use.
+func (o options) kind() rig.Kind { return rigs.Kind(o.store) }
+
+// stores returns the values of the flag -store.
+func stores() (names []string) {
+	for _, r := range rigs.All() {
+		if r.Kind.URL != nil {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 func list(out io.Writer, chosen []row) {
@@ -220,11 +235,11 @@ func (b *battery) players() int {
 	return pick(b, 8, 4)
 }
 
-// bound returns the longest time from a fault to the next worker. It is longer for databases: they
-// are polled, and up to a lease may pass between two reads.
+// bound returns the longest time from a fault to the next worker. It is longer for stores that are
+// polled: up to a lease may pass between two reads.
 func (b *battery) bound() time.Duration {
 	bound := b.lease*3/2 + time.Second/2
-	if b.store != "nats" {
+	if b.kind().Polled {
 		bound += b.lease
 	}
 	return bound

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -64,7 +66,7 @@ func (s *stage) bare(n int) (time.Duration, error) {
 	}
 	cmd := exec.CommandContext(s.b.ctx, s.b.worker, "-journal", path, "-life", "1ms")
 	cmd.Env = environment(s.mark, "TENURE_TOKEN=1", "TENURE_ID=c0")
-	machine.Together(cmd)
+	crew.Separate(cmd)
 	began := machine.Now()
 	if err := cmd.Run(); err != nil {
 		return 0, err
@@ -88,14 +90,18 @@ const (
 	mostCPU    = 0.01
 )
 
-// usage is the usage of a process: memory in bytes, and processor time until now.
+// usage is the usage of a process, or of several: memory, and processor time until now.
 type usage struct {
-	resident, proportional, anonymous uint64
-	cpu                               time.Duration
+	machine.Memory
+	cpu time.Duration
 }
 
-func (u usage) plus(v usage) usage {
-	return usage{u.resident + v.resident, u.proportional + v.proportional, u.anonymous + v.anonymous, u.cpu + v.cpu}
+// add adds the usage of a process.
+func (u *usage) add(pid int) error {
+	m, cpu, err := machine.Of(pid)
+	u.Resident, u.Proportional, u.Anonymous = u.Resident+m.Resident, u.Proportional+m.Proportional, u.Anonymous+m.Anonymous
+	u.cpu += cpu
+	return err
 }
 
 // footprint measures tenure and guard of a follower. The follower runs a copy of the binary.
@@ -126,26 +132,21 @@ func (s *stage) footprint() error {
 
 func (s *stage) weigh(before, after usage, window time.Duration) {
 	mega := func(n uint64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
-	s.figure("tenure and guard of a follower: proportional set size", mega(after.proportional), "16 MB", figures.Within(after.proportional <= mostMemory))
-	s.figure("of these anonymous", mega(after.anonymous), "", figures.None)
-	s.figure("resident, where both count what they share", mega(after.resident), "", figures.None)
+	s.figure("tenure and guard of a follower: proportional set size", mega(after.Proportional), "16 MB", figures.Within(after.Proportional <= mostMemory))
+	s.figure("of these anonymous", mega(after.Anonymous), "", figures.None)
+	s.figure("resident, where both count what they share", mega(after.Resident), "", figures.None)
 	cpu := (after.cpu - before.cpu).Seconds() / window.Seconds()
 	s.figure(fmt.Sprintf("processor, of one core over %v", window), fmt.Sprintf("%.2f %%", cpu*100), "1 %", figures.Within(cpu <= mostCPU))
 }
 
 // follower returns the usage of the candidate that was added last.
-func (s *stage) follower() (usage, error) {
+func (s *stage) follower() (u usage, err error) {
 	c := s.candidates[len(s.candidates)-1]
 	guard, err := c.guard()
 	if err != nil {
-		return usage{}, err
+		return u, err
 	}
-	own, err := usageOf(c.PID())
-	if err != nil {
-		return usage{}, err
-	}
-	guards, err := usageOf(guard)
-	return own.plus(guards), err
+	return u, errors.Join(u.add(c.PID()), u.add(guard))
 }
 
 func copyFile(to, from string) error {

@@ -256,13 +256,14 @@ func (s *stage) handOverToFrozen() error {
 
 // askToHandOver runs tenure hand-over, as an operator does.
 func (s *stage) askToHandOver(ctx context.Context, to string) error {
-	args := []string{"hand-over", "--store", s.server.store(s.server.Address()), "--election", election}
+	address := s.server.Addresses()[0]
+	args := []string{"hand-over", "--store", s.b.kind().URL(address), "--election", election}
 	if to != "" {
 		args = append(args, "--to", to)
 	}
 	cmd := exec.CommandContext(ctx, s.tenure, args...)
-	cmd.Env = environment(s.mark)
-	machine.Together(cmd)
+	cmd.Env = environment(s.mark, s.b.kind().Environ(address)...)
+	crew.Separate(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("hand-over: %w: %s", err, strings.TrimSpace(string(out)))
 	}

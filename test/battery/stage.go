@@ -14,13 +14,12 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
-// Every stage uses these names on its server.
-const (
-	bucket   = "ELECTIONS"
-	election = "battery"
-)
+// election is the name of the election of every stage.
+const election = "battery"
 
 // members is the number of candidates of a stage.
 const members = 3
@@ -34,7 +33,7 @@ type stage struct {
 	lease      time.Duration
 	dir        string
 	mark       string
-	server     server
+	server     rig.Running
 	candidates []*candidate
 	watch      *watch
 
@@ -67,7 +66,7 @@ func (s *stage) begin() (err error) {
 	if s.watch, err = follow(s.journal(), s.inspect); err != nil {
 		return err
 	}
-	if s.server, err = kinds[s.b.store].start(filepath.Join(s.dir, "server")); err != nil {
+	if s.server, err = s.b.kind().Start(s.b.ctx, filepath.Join(s.dir, "server")); err != nil {
 		return err
 	}
 	for range members {
@@ -83,11 +82,13 @@ func (s *stage) journal() string { return filepath.Join(s.dir, "journal") }
 
 // hire adds a candidate that runs a tenure binary, and starts it.
 func (s *stage) hire(tenure string) error {
-	r, err := s.way()
-	if err != nil {
-		return err
+	c := &candidate{stage: s, number: len(s.candidates) + 1, tenure: tenure}
+	if !s.b.kind().Files {
+		var err error
+		if c.relay, err = relay.New("nats://" + s.server.Addresses()[0]); err != nil {
+			return err
+		}
 	}
-	c := &candidate{stage: s, number: len(s.candidates) + 1, tenure: tenure, relay: r}
 	s.candidates = append(s.candidates, c)
 	return c.start()
 }
@@ -187,14 +188,8 @@ func (s *stage) sleep(d time.Duration) { sleep(s.b.ctx, d) }
 
 // sleep waits for a time, and returns false if the context ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	rig.Sleep(ctx, d)
+	return ctx.Err() == nil
 }
 
 // some returns a random time of at most d.
