@@ -51,6 +51,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/command"
+	"github.com/tenure-go/tenure/test/internal/halt"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/rig"
@@ -185,25 +186,15 @@ func open(ctx context.Context, o options, log io.Writer) (*battery, error) {
 }
 
 func (b *battery) build() (err error) {
-	if b.dir, err = os.MkdirTemp(b.keep, "tenure-battery-"); err != nil {
-		return err
-	}
-	b.bin = filepath.Join(b.dir, "bin")
-	if err := os.MkdirAll(b.bin, 0o700); err != nil {
-		return err
-	}
+	defer halt.Catch(&err)
+	b.dir = must(os.MkdirTemp(b.keep, "tenure-battery-"))
+	bin := filepath.Join(b.dir, "bin")
+	check(os.MkdirAll(bin, 0o700))
 	// The kernel shows the paths of running programs without symbolic links.
-	if b.bin, err = filepath.EvalSymlinks(b.bin); err != nil {
-		return err
-	}
-	if b.bin, err = filepath.Abs(b.bin); err != nil {
-		return err
-	}
-	if b.tenure, err = command.BuildIn(b.ctx, b.bin, command.Tenure); err != nil {
-		return err
-	}
-	b.worker, err = command.BuildIn(b.ctx, b.bin, workerPackage)
-	return err
+	b.bin = must(filepath.Abs(must(filepath.EvalSymlinks(bin))))
+	b.tenure = must(command.BuildIn(b.ctx, b.bin, command.Tenure))
+	b.worker = must(command.BuildIn(b.ctx, b.bin, workerPackage))
+	return nil
 }
 
 func (b *battery) close() {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/test/internal/halt"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/rigs"
 )
@@ -89,36 +90,15 @@ type trial struct {
 	ends  []func()
 }
 
-// failure is the panic with which check ends a trial.
-type failure struct{ error }
-
 // check ends the trial if there is an error.
-func check(err error) {
-	if err != nil {
-		panic(failure{err})
-	}
-}
+func check(err error) { halt.On(err) }
 
 // must returns the value, or ends the trial if there is an error.
-func must[T any](v T, err error) T {
-	check(err)
-	return v
-}
+func must[T any](v T, err error) T { return halt.Unless(v, err) }
 
 // errBusy means that the machine was too busy to measure: a leader was delayed for longer than its
 // lease, or lost its connection. No promise is broken.
 var errBusy = errors.New("the machine is too busy to measure it")
-
-// catch stores the error that ended a trial. Defer it.
-func catch(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case failure:
-		*err = r.error
-	default:
-		panic(r)
-	}
-}
 
 // try runs a trial and returns its measures, also those from before an error.
 func (b *bench) try(s *site, do func(*trial)) ([]measure, error) {
@@ -128,7 +108,7 @@ func (b *bench) try(s *site, do func(*trial)) ([]measure, error) {
 }
 
 func (t *trial) do(do func(*trial)) (err error) {
-	defer catch(&err)
+	defer halt.Catch(&err)
 	defer func() {
 		for _, end := range slices.Backward(t.ends) {
 			end()

@@ -18,6 +18,7 @@ import (
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/halt"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
@@ -132,7 +133,7 @@ func workerMain() {
 
 // work obeys commands until there are no more, or until check fails.
 func (w *worker) work(in io.Reader, say func(report)) (err error) {
-	defer catch(&err)
+	defer halt.Catch(&err)
 	var me identity
 	rest := must(crew.Settings(in, &me))
 	w.client = newClient(sites()[me.Site], me, say)

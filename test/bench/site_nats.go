@@ -121,8 +121,8 @@ func (n natsServers) faults() (all []serverFault) {
 
 func (natsServers) controller(context.Context) int { return -1 }
 
-// countMessages counts the messages of the members' connections, and apart from them the messages to
-// the bucket and to the API.
+// countMessages counts the messages of the members' connections, and apart from them the messages
+// to the bucket and to the API.
 func countMessages(c *team, n natsd.Running) func() []counts {
 	nc := must(nats.Connect(n.URLs(), nats.Name("bench"), nats.MaxReconnects(-1)))
 	c.cleanup(nc.Close)
