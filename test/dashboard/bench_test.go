@@ -44,21 +44,13 @@ func BenchmarkThousandElections(b *testing.B) {
 func lead(b *testing.B, url string, n int) {
 	b.Helper()
 	conn, err := nats.Connect(url)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	js, err := jetstream.New(conn)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	store, err := natskv.Open(wait.Context(b), js, "ELECTIONS", natskv.Pristine())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	g, err := tenure.NewGroup(store, tenure.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("shard-%04d", i)
@@ -74,14 +66,10 @@ func lead(b *testing.B, url string, n int) {
 // healthy returns how many elections the dashboard shows as healthy.
 func (s *stage) healthy(b *testing.B) int {
 	response, err := http.Get(s.url + "api/overview") //nolint:noctx // a benchmark
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer response.Body.Close()
 	var o struct{ Counts map[string]int }
-	if err := json.NewDecoder(response.Body).Decode(&o); err != nil {
-		b.Fatal(err)
-	}
+	must(b, json.NewDecoder(response.Body).Decode(&o))
 	return o.Counts["ok"]
 }
 
@@ -89,9 +77,7 @@ func (s *stage) healthy(b *testing.B) int {
 func (s *stage) usage(b *testing.B) (machine.Memory, time.Duration) {
 	b.Helper()
 	m, cpu, err := machine.Of(s.dashboard.PID())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return m, cpu
 }
 
@@ -132,9 +118,7 @@ func BenchmarkEventToBrowser(b *testing.B) {
 // elected returns when the leader claimed, in milliseconds.
 func (s *stage) elected(b *testing.B) float64 {
 	e, err := s.bucket.Get(wait.Context(b), "billing")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	var record struct {
 		Seq         int
 		LastUpdated time.Time

@@ -227,8 +227,8 @@ type tally map[kind][]failover
 
 func (t tally) add(f failover) { t[f.kind] = append(t[f.kind], f) }
 
-// row is the statistics of one kind: the times that its failovers took, and the least and the longest
-// possible times.
+// row is the statistics of one kind: the times that its failovers took, and the least and the
+// longest possible times.
 type row struct {
 	kind              kind
 	n                 int
