@@ -20,9 +20,7 @@ func parse(t *testing.T, args string, env map[string]string) (demo.Options, erro
 	var d demoFlags
 	f := pflag.NewFlagSet("demo", pflag.ContinueOnError)
 	d.define(f)
-	if err := f.Parse(strings.Fields(args)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Parse(strings.Fields(args)))
 	return d.options(f, func(name string) string { return env[name] })
 }
 
@@ -116,9 +114,7 @@ func TestFlagsOverrideTheEnvironmentAndBothOverrideDefaults(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			o, err := parse(t, c.args, c.env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !c.check(o) {
 				t.Errorf("got %+v", o)
 			}

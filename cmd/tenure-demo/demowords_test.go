@@ -62,9 +62,7 @@ func inWords(t *testing.T, env, args []string) string {
 	cmd.Env = append(append(os.Environ(), program.Env, "TMPDIR="+t.TempDir()), env...)
 	var out, errs guardtest.Output
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer context.AfterFunc(wait.Context(t), func() { _ = cmd.Process.Kill() })()
 	wait.Succeeds(t, "a candidate is elected", func(context.Context) error {
 		if said := out.String(); !strings.Contains(said, " elected ") {
@@ -72,9 +70,7 @@ func inWords(t *testing.T, env, args []string) string {
 		}
 		return nil
 	})
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil || errs.String() != "" {
 		t.Errorf("%v; on standard error:\n%s", err, &errs)
 	}

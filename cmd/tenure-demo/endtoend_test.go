@@ -20,7 +20,10 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // line is one line of --json.
@@ -62,26 +65,15 @@ type show struct {
 // begin runs "tenure-demo --json" with its own directory for temporary files.
 func begin(t *testing.T, args ...string) *show {
 	t.Helper()
-	return beginWith(t, nil, args...)
-}
-
-// beginWith is begin with further environment variables.
-func beginWith(t *testing.T, env []string, args ...string) *show {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &show{T: t, temp: t.TempDir(), cmd: exec.Command(self, append([]string{"--json"}, args...)...)}
-	s.cmd.Env = append(append(os.Environ(), program.Env, "TMPDIR="+s.temp), env...)
+	s := &show{T: t, temp: t.TempDir(), cmd: crew.Self(append([]string{"--json"}, args...)...)}
+	s.cmd.Env = append(os.Environ(), program.Env, "TMPDIR="+s.temp)
 	s.cmd.Stderr = &s.errs
+	var err error
 	if s.stdout, err = s.cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
 	}
 	s.scan = bufio.NewScanner(s.stdout)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Start())
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	return s
 }
@@ -116,23 +108,39 @@ func (s *show) await(what string, is func(line) bool) line {
 	return line{}
 }
 
-// end reads the rest and returns the summary, which must be the last line.
-func (s *show) end() line {
+// finish reads the rest, and returns the exit code.
+func (s *show) finish() int {
 	s.Helper()
 	defer context.AfterFunc(wait.Context(s.T), func() { _ = s.cmd.Process.Kill() })()
 	for _, ok := s.read(); ok; _, ok = s.read() {
 	}
-	if err := s.cmd.Wait(); err != nil {
-		s.Fatalf("%v; on standard error:\n%s", err, &s.errs)
-	}
-	if s.errs.String() != "" {
-		s.Errorf("on standard error:\n%s", &s.errs)
+	_ = s.cmd.Wait()
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// end checks that nothing is left, and returns the summary, which must be the last line. It must
+// report no overlap.
+func (s *show) end() line {
+	s.Helper()
+	if code := s.finish(); code != 0 || s.errs.String() != "" {
+		s.Fatalf("exit code %d; on standard error:\n%s", code, &s.errs)
 	}
 	last := s.lines[len(s.lines)-1]
 	if last.Event != "summary" || last.Overlaps == nil {
 		s.Fatalf("the last line is no summary: %+v", last)
 	}
+	if *last.Overlaps != 0 {
+		s.Errorf("%d overlaps", *last.Overlaps)
+	}
+	s.nothingLeft()
 	return last
+}
+
+// interrupt ends the demo as Ctrl-C does.
+func (s *show) interrupt() line {
+	s.Helper()
+	must(s, s.cmd.Process.Signal(os.Interrupt))
+	return s.end()
 }
 
 func (s *show) count(is func(line) bool) int {
@@ -171,50 +179,50 @@ func (s *show) gone(pid int) {
 	wait.Until(s.T, fmt.Sprintf("the end of process %d", pid), func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
-// survives waits until the demo has disturbed a leader in each of its ways, with a successor each
-// time. Then it interrupts the demo, and checks that there were never two leaders and that terms
-// never fell.
-func (s *show) survives() (sum line) {
-	s.Helper()
-	for _, do := range []string{"kill", "pause", "stop"} {
-		disturbed := s.await("the leader is disturbed", isDo(do))
-		s.await("a successor leads", func(l line) bool { return isElected(l) && l.Term > disturbed.Term })
-	}
-	sum = interrupt(s.T, s)
-	if n := s.count(isElected); sum.Elections != n {
-		s.Errorf("%d elections, and the summary says %d", n, sum.Elections)
-	}
-	if *sum.Overlaps != 0 || sum.Acts < 4 {
-		s.Errorf("%d overlaps in %d acts", *sum.Overlaps, sum.Acts)
-	}
-	terms := uint64(0)
-	for _, l := range s.lines {
-		if isElected(l) {
-			if l.Term <= terms {
-				s.Errorf("term %d after %d", l.Term, terms)
-			}
-			terms = l.Term
-		}
-	}
-	s.nothingLeft()
-	return sum
-}
-
-// leastIsShown checks that some failover has a minimum time. Tests without a real clock check its
-// value.
-func (s *show) leastIsShown() {
-	s.Helper()
-	if s.count(func(l line) bool { return l.Do == "failover" && l.LeastMillis != nil }) == 0 {
-		s.Error("no failover has a least time")
-	}
-}
-
-func TestDemoSurvivesKillsPausesAndStopsWithoutOverlap(t *testing.T) {
+// The demo kills, freezes and stops leaders on each kind of store. There are never two leaders, and
+// terms never fall. Tests without a real clock check the values of the bounds.
+func TestDemoSurvivesKillsPausesAndStops(t *testing.T) {
 	t.Parallel()
-	s := begin(t, "--lease", "1s", "--crash-every", "1s")
-	s.survives()
-	if s.count(isDo("failover")) == 0 {
-		t.Error("no failover is reported")
+	for name, args := range map[string]string{
+		"NATS":                      "--lease 1s --crash-every 1s",
+		"Kafka":                     "--store kafka-embedded:?timeout=20s --candidates 3 --lease 2s --crash-every 500ms",
+		"Kafka, a group":            "--store kafka-embedded:?mode=neli&session=1s&timeout=20s --candidates 3 --lease 2s --crash-every 500ms",
+		"object storage":            "--store s3-embedded: --candidates 3 --crash-every 500ms",
+		"object storage with peers": "--store s3-embedded: --candidates 3 --crash-every 500ms --peer 127.0.0.1:0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, strings.Fields(args)...)
+			for _, do := range []string{"kill", "pause", "stop"} {
+				disturbed := s.await("the leader is disturbed", isDo(do))
+				s.await("a successor leads", func(l line) bool { return isElected(l) && l.Term > disturbed.Term })
+			}
+			if sum, n := s.interrupt(), s.count(isElected); sum.Elections != n || sum.Acts < 4 {
+				t.Errorf("%d elections, and the summary says %d, with %d acts", n, sum.Elections, sum.Acts)
+			}
+			terms, bounds := uint64(0), 0
+			for _, l := range s.lines {
+				switch {
+				case isElected(l):
+					if l.Term <= terms {
+						t.Errorf("term %d after %d", l.Term, terms)
+					}
+					terms = l.Term
+				case l.Do == "failover":
+					if l.LeastMillis != nil {
+						bounds++
+					} else if l.Kind == "crash" && strings.HasPrefix(name, "object storage") {
+						t.Error("a crash without a least time")
+					}
+					if (l.MostMillis != nil) != (name == "object storage" && l.LeastMillis != nil) {
+						t.Errorf("bounds of %s: %v %v", l.Kind, l.LeastMillis, l.MostMillis)
+					}
+				}
+			}
+			if bounds == 0 {
+				t.Error("no failover has a least time")
+			}
+		})
 	}
 }
 
@@ -226,7 +234,6 @@ func TestDemoEndsByItself(t *testing.T) {
 	if s.count(isDo("start")) != 2 {
 		t.Errorf("%d candidates", s.count(isDo("start")))
 	}
-	s.nothingLeft()
 }
 
 func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
@@ -242,55 +249,85 @@ func TestDemoFailsOverWhenTheKeyIsDeleted(t *testing.T) {
 		}
 		last, kind = next, next.Kind
 	}
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	sum := s.end()
-	for _, f := range sum.Failovers {
+	for _, f := range s.interrupt().Failovers {
 		if deed := f.Kind == "crash" || f.Kind == "pause" || f.Kind == "graceful"; deed && f.N > 0 || f.Kind == "forced" && f.N == 0 {
 			t.Errorf("%d failovers are %s", f.N, f.Kind)
 		}
 	}
-	if *sum.Overlaps != 0 {
-		t.Errorf("%d overlaps", *sum.Overlaps)
-	}
-	s.nothingLeft()
 }
 
-// Only a write shows that writing is denied, so the candidates have started by then.
-func TestDemoEndsWithoutTheRightToWrite(t *testing.T) {
+// A demo that cannot go on says why, shows no secret, and leaves nothing behind. Only a write shows
+// that writing is denied, and that a server ignores conditions, so the candidates have started by
+// then.
+func TestDemoFails(t *testing.T) {
 	t.Parallel()
-	rights := &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.>"}}}
-	url := servers.NATS(t, &server.User{Username: "reader", Password: "s3cret", Permissions: rights}).ClientURL()
-	host := strings.TrimPrefix(url, "nats://")
-	s := begin(t, "--store", "nats://reader:s3cret@"+host+"/ELECTIONS", "--create", "--candidates", "2")
-	for _, ok := s.read(); ok; _, ok = s.read() {
+	// objects returns the flags for object storage that is changed.
+	objects := func(change func(*servers.Objects)) func(*testing.T) string {
+		return func(t *testing.T) string {
+			o := servers.StartObjects(t)
+			change(o)
+			return o.URL
+		}
 	}
-	_ = s.cmd.Wait()
-	if code := s.cmd.ProcessState.ExitCode(); code != 1 {
-		t.Errorf("exit code %d", code)
-	}
-	got := s.errs.String()
-	if !strings.HasPrefix(got, "error: --store nats://***@"+host+"/ELECTIONS: ") || !strings.Contains(got, "$KV.ELECTIONS.demo") ||
-		!strings.Contains(got, "\nhint: grant it") || strings.Contains(got, "s3cret") {
-		t.Errorf("got %q", got)
-	}
-	s.nothingLeft()
-}
-
-func TestDemoExplainsHowToCreateAMissingBucket(t *testing.T) {
-	t.Parallel()
-	url := servers.NATS(t).ClientURL()
-	s := begin(t, "--store", url+"/MISSING")
-	out, _ := io.ReadAll(s.stdout)
-	_ = s.cmd.Wait()
-	if s.cmd.ProcessState.ExitCode() != 1 || len(out) > 0 {
-		t.Errorf("exit code %d, output %q", s.cmd.ProcessState.ExitCode(), out)
-	}
-	want := "error: --store " + url + "/MISSING: there is no bucket MISSING\n" +
-		"hint: check its name; --create, which tenure run and tenure-demo have, makes it, and so does: nats --server " + url + " kv add MISSING --history 1 --storage file\n"
-	if got := s.errs.String(); got != want {
-		t.Errorf("got %q, want %q", got, want)
+	careless := func(o *servers.Objects) { o.Careless = true }
+	for name, c := range map[string]struct {
+		store  func(*testing.T) string
+		flags  string
+		starts bool
+		wants  []string // none: any error, and one of the command line
+	}{
+		"NATS without the right to write": {func(t *testing.T) string {
+			rights := &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$KV.>"}}}
+			url := servers.NATS(t, &server.User{Username: "reader", Password: "s3cret", Permissions: rights}).ClientURL()
+			return strings.Replace(url, "//", "//reader:s3cret@", 1) + "/ELECTIONS"
+		}, "--create", true, []string{"error: --store nats://***@", "/ELECTIONS: ", "$KV.ELECTIONS.demo", "\nhint: grant it"}},
+		"a missing bucket": {func(t *testing.T) string { return servers.NATS(t).ClientURL() + "/MISSING" }, "", false, []string{
+			"/MISSING: there is no bucket MISSING\nhint: check its name; --create, which tenure run and tenure-demo have, makes it, and so does: nats --server nats://",
+			" kv add MISSING --history 1 --storage file\n",
+		}},
+		"Kafka without the right to write": {func(t *testing.T) string {
+			var rights []kfake.ACL
+			for _, o := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate} {
+				rights = append(rights, kfake.ACL{
+					Resource: kmsg.ACLResourceTypeTopic, Name: "elections", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: o, Allow: true,
+				})
+			}
+			hosts := servers.Kafka(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "reader", "s3cret", rights...))
+			return "kafka://reader:s3cret@" + hosts + "/elections?timeout=20s"
+		}, "--create", true, []string{
+			"error: --store kafka://***@", "/elections?timeout=20s: ", "TOPIC_AUTHORIZATION_FAILED", "\nhint: grant it with kafka-acls.sh",
+		}},
+		"object storage without the right to write": {objects(func(o *servers.Objects) { o.ReadOnly = true }), "", true, []string{
+			"error: --store s3://bucket/p?endpoint=", "s3:PutObject on arn:aws:s3:::bucket/p/*", "\nhint: grant it",
+		}},
+		"conditions are ignored": {objects(careless), "", true, []string{
+			"error: candidate ", "the store is unfit for elections: If-None-Match: ", "use a server, or a release of it",
+		}},
+		"conditions are ignored, with --inspect": {objects(careless), "--inspect", false, []string{
+			"error: --store s3://bucket/p?endpoint=", "unsafe: If-", "\nhint: ",
+		}},
+		"a rude server": {func(t *testing.T) string { return "nats://" + servers.Rude(t) + "/E" }, "", false, nil},
+		"no scheme":     {func(*testing.T) string { return program.Hostile }, "", false, nil},
+		"no bucket":     {func(*testing.T) string { return "nats://h/" + program.Hostile }, "", false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, append(strings.Fields(c.flags), "--candidates", "2", "--store", c.store(t))...)
+			code, got := s.finish(), s.errs.String()
+			if code <= 0 || code != 1 && c.wants != nil || (s.count(isDo("start")) > 0) != c.starts {
+				t.Errorf("exit code %d, %d candidates were started", code, s.count(isDo("start")))
+			}
+			for _, want := range c.wants {
+				if !strings.Contains(got, want) {
+					t.Errorf("%q is not in %q", want, got)
+				}
+			}
+			if strings.Contains(got, "s3cret") {
+				t.Errorf("shows the secret: %q", got)
+			}
+			program.Harmless(t, got)
+			s.nothingLeft()
+		})
 	}
 }
 
@@ -300,12 +337,8 @@ func TestCandidatesEndWithTheDemo(t *testing.T) {
 	url := servers.NATS(t).ClientURL()
 	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--candidates", "3", "--lease", "2s", "--crash-every", "500ms")
 	s.await("one is frozen", isDo("pause"))
-	if err := s.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for _, ok := s.read(); ok; _, ok = s.read() {
-	}
-	_ = s.cmd.Wait()
+	must(t, s.cmd.Process.Kill())
+	s.finish()
 	s.nothingLeft()
 }
 
@@ -313,9 +346,7 @@ func TestDemoEndsCleanlyWithoutAReader(t *testing.T) {
 	t.Parallel()
 	s := begin(t, "--candidates", "2", "--crash-every", "500ms")
 	s.await("a candidate leads", isElected)
-	if err := s.stdout.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.stdout.Close())
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("%v; on standard error:\n%s", err, &s.errs)
 	}
@@ -324,25 +355,79 @@ func TestDemoEndsCleanlyWithoutAReader(t *testing.T) {
 
 // The original demo program took a context of the nats command from its environment.
 func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
-	if err := os.MkdirAll(dir+"/nats/context", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir+"/nats/context", 0o700))
 	text := `{"url": "` + servers.NATS(t).ClientURL() + `"}`
-	if err := os.WriteFile(dir+"/nats/context/prod.json", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	must(t, os.WriteFile(dir+"/nats/context/prod.json", []byte(text), 0o600))
+	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "CONTEXT": "prod", "KEY": "k", "WORKERS": "2", "NOSPLAY": "1"} {
+		t.Setenv(name, value)
 	}
-	s := beginWith(t, []string{"XDG_CONFIG_HOME=" + dir, "CONTEXT=prod", "KEY=k", "WORKERS=2", "NOSPLAY=1"}, "--create")
+	s := begin(t, "--create")
 	if l := s.await("a candidate leads", isElected); l.Election != "k" || !strings.HasPrefix(l.ID, "c") {
 		t.Errorf("got %+v", l)
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	s.end()
 	if n := s.count(isDo("start")); n != 2 {
 		t.Errorf("%d candidates", n)
 	}
-	s.nothingLeft()
+}
+
+// Two demos with different groups hold one election. Both report this, and they never overlap.
+func TestDemoReportsTwoGroupsOnOneElection(t *testing.T) {
+	t.Parallel()
+	store := "kafka://" + servers.Kafka(t) + "/elections?mode=neli&session=30s&timeout=20s&group="
+	args := []string{"--create", "--candidates", "1", "--lease", "30s", "--crash-every", "0", "--store"}
+	first := begin(t, append(args, store+"one")...)
+	first.await("a candidate leads", isElected)
+	second := begin(t, append(args, store+"two")...)
+	l := second.await("an alarm", func(l line) bool { return l.Event == "alarm" })
+	if !strings.Contains(l.Cause, `this candidate is of group "two", and the leader of group "one"`) || l.Term == 0 {
+		t.Errorf("got %+v", l)
+	}
+	for _, s := range []*show{first, second} {
+		s.interrupt()
+	}
+}
+
+// renewals waits for n more writes, and returns the number of reads in that time.
+func renewals(t *testing.T, o *servers.Objects, n int64) int64 {
+	t.Helper()
+	gets, last := o.Gets.Load(), o.Puts.Load()+n
+	wait.Until(t, "renewals", func() bool { return o.Puts.Load() >= last })
+	return o.Gets.Load() - gets
+}
+
+// With peers, followers of a living leader read nothing and know its address. On a slow machine a
+// push of the leader may be late, and then they read. Members that poll read all the time.
+func TestDemoWithPeersReadsNothingWhileALeaderLives(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"polled": nil, "peers": {"--peer", "127.0.0.1:0"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := servers.StartObjects(t)
+			s := begin(t, append(args, "--store", o.URL, "--lease", "4s", "--renew", "500ms", "--candidates", "4", "--crash-every", "0")...)
+			s.await("a candidate leads", isElected)
+			wait.Until(t, "only those read that poll", func() bool { return (renewals(t, o, 4) > 0) == (name == "polled") })
+			s.interrupt()
+			published := s.count(func(l line) bool { return l.Event == "leader" && strings.HasPrefix(l.Address, "127.0.0.1:") })
+			if (published > 0) != (name == "peers") {
+				t.Errorf("%d addresses", published)
+			}
+		})
+	}
+}
+
+func TestDemoSurvivesAnOutageOfObjectStorage(t *testing.T) {
+	t.Parallel()
+	o := servers.StartObjects(t)
+	s := begin(t, "--store", o.URL, "--lease", "2s", "--candidates", "3", "--crash-every", "0", "--peer", "127.0.0.1:0")
+	first := s.await("a candidate leads", isElected)
+	o.Down.Store(true)
+	s.await("the leader gives up in time", func(l line) bool { return l.Event == "lost" })
+	o.Down.Store(false)
+	if next := s.await("a candidate leads again", isElected); next.Term <= first.Term {
+		t.Errorf("term %d after %d", next.Term, first.Term)
+	}
+	s.interrupt()
 }

@@ -65,7 +65,7 @@ func Hire[R any](cmd *exec.Cmd, settings any, hear func(R), other func(line stri
 }
 
 func (p *Process) start(read func()) error {
-	separate(p.cmd)
+	Separate(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
@@ -126,18 +126,21 @@ func (p *Process) Stop() error {
 	if sigterm == nil {
 		return p.in.Close()
 	}
-	return signal(p.cmd.Process, sigterm)
+	return p.Signal(sigterm)
 }
 
+// Signal sends a signal to the process.
+func (p *Process) Signal(s os.Signal) error { return signal(p.cmd.Process, s) }
+
 // Kill kills the process, even frozen.
-func (p *Process) Kill() error { return signal(p.cmd.Process, os.Kill) }
+func (p *Process) Kill() error { return p.Signal(os.Kill) }
 
 // Freeze stops the process by SIGSTOP, as an overloaded machine may do. CanFreeze says whether the
 // system has that.
-func (p *Process) Freeze() error { return signal(p.cmd.Process, sigstop) }
+func (p *Process) Freeze() error { return p.Signal(sigstop) }
 
 // Continue continues a frozen process.
-func (p *Process) Continue() error { return signal(p.cmd.Process, sigcont) }
+func (p *Process) Continue() error { return p.Signal(sigcont) }
 
 // Ended returns a channel that is closed when the process has ended and its last report was heard.
 func (p *Process) Ended() <-chan struct{} { return p.ended }

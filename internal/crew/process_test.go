@@ -65,16 +65,12 @@ func hire(t *testing.T) *member {
 	cmd.Env = append(os.Environ(), memberVariable+"=1")
 	var err error
 	m.Process, err = Hire(cmd, settings{"c1"}, func(r report) { m.reports.Add(r) }, func(s string) { m.other.Add(s) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_ = m.Kill()
 		<-m.Ended()
 	})
-	if err := m.Send("an order"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Send("an order"))
 	return m
 }
 
@@ -120,20 +116,14 @@ func TestEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := hire(t)
 			m.counts()
-			if err := m.Freeze(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.Freeze())
 			wait.Until(t, "the member is stopped", func() bool {
 				state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(m.PID())).Output()
 				return err == nil && strings.HasPrefix(string(state), "T")
 			})
-			if err := m.Continue(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.Continue())
 			m.counts()
-			if err := errors.Join(m.Freeze(), end(m.Process)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(m.Freeze(), end(m.Process)))
 			<-m.Ended()
 			if m.Code() != -1 {
 				t.Errorf("it ended with %d", m.Code())
@@ -166,12 +156,18 @@ func TestStart(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "ps -o pgid= -p $$; echo $$; exit 4")
 	cmd.Stdout = &out
 	p, err := Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	<-p.Ended()
 	group, pid := "", ""
 	if _, err := fmt.Sscan(out.String(), &group, &pid); err != nil || group != pid || p.Code() != 4 {
 		t.Errorf("%q, %v, exit code %d", out.String(), err, p.Code())
+	}
+}
+
+// must stops a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

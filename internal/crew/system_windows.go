@@ -11,7 +11,8 @@ const CanFreeze = false
 
 var sigterm, sigstop, sigcont os.Signal
 
-// separate keeps Ctrl-C from the process, since the program that starts it ends it in order.
-func separate(cmd *exec.Cmd) {
+// Separate keeps Ctrl-C from a process that is not yet started, since the program that starts it
+// ends it in order.
+func Separate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

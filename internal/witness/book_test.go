@@ -251,16 +251,10 @@ func TestPlantedFaults(t *testing.T) {
 			records{c1.acts(1), c1.acts(5), c2.acts(3)}, verdict{Stale: 1, Overlap: 2}},
 		{"a child outlives its term", "a descendant of c1's worker acts after c2 began",
 			records{c1.acts(1), c2.acts(2), c1.child().acts(3)}, verdict{Stale: 1, Overlap: 1}},
-		{"not the neighbor", "the term in between does not matter",
-			records{c1.acts(1), c2.acts(2), c3.acts(3), c1.acts(4)}, verdict{Stale: 1, Overlap: 2}},
 		{"an equal token", "a resource cannot distinguish two leaders",
 			records{c1.acts(1), rival.acts(2)}, verdict{Regressed: 1}},
 		{"an equal token of one candidate", "nor two runs of the command",
 			records{c1.acts(1), again.acts(2)}, verdict{Regressed: 1}},
-		{"an equal token after others", "the highest of all earlier tokens counts",
-			records{c1.acts(1), c2.acts(2), rival.acts(3)}, verdict{Regressed: 1}},
-		{"a lower token", "a resource refuses the new leader",
-			records{c1.acts(1), lower.acts(2)}, verdict{Regressed: 1}},
 		{"two lower tokens", "the highest of all earlier tokens counts",
 			records{c2.acts(1), lower.acts(2), rival.acts(3)}, verdict{Regressed: 2}},
 		{"an act after the end", "the process works although it said that it ended",
@@ -271,17 +265,13 @@ func TestPlantedFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "journal")
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, nil, 0o600))
 			writers := map[uint32]*witness.Writer{}
 			for _, r := range c.journal {
 				if writers[r.PID] == nil {
 					writers[r.PID] = open(t, path)
 				}
-				if err := writers[r.PID].Write(r); err != nil {
-					t.Fatal(err)
-				}
+				must(t, writers[r.PID].Write(r))
 			}
 			read, err := follow(t, path).Next()
 			if err != nil || len(read) != len(c.journal) {

@@ -14,9 +14,7 @@ import (
 func open(t *testing.T, path string) *witness.Writer {
 	t.Helper()
 	w, err := witness.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { w.Close() })
 	return w
 }
@@ -24,9 +22,7 @@ func open(t *testing.T, path string) *witness.Writer {
 func follow(t *testing.T, path string) *witness.Reader {
 	t.Helper()
 	r, err := witness.Follow(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
@@ -52,9 +48,7 @@ func TestGolden(t *testing.T) {
 		if what == witness.Act {
 			rec.PID++
 		}
-		if err := w.Write(rec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Write(rec))
 		wrote = append(wrote, rec)
 	}
 	text, err := os.ReadFile(path)
@@ -79,9 +73,7 @@ func TestTwoWriters(t *testing.T) {
 				At: int64(i), Token: 1 << 60, Candidate: uint32(round), What: witness.Act,
 				PID: uint32(i % 2), Root: 7,
 			}
-			if err := writers[i%2].Write(rec); err != nil {
-				t.Fatal(err)
-			}
+			must(t, writers[i%2].Write(rec))
 			wrote = append(wrote, rec)
 		}
 		if got, err := r.Next(); err != nil || !slices.Equal(got, wrote) {
@@ -113,17 +105,13 @@ func TestTornJournal(t *testing.T) {
 			w := open(t, path)
 			for i := range records {
 				r := witness.Record{At: int64(i), Token: 7, What: witness.Act, PID: 9, Root: 9}
-				if err := w.Write(r); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.Write(r))
 			}
 			text, err := os.ReadFile(path)
 			if err == nil {
 				err = os.WriteFile(path, c.tear(text), 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := follow(t, path).Next()
 			if len(got) != c.want || (err != nil) != (c.says != "") {
 				t.Errorf("read %d records, want %d; %v", len(got), c.want, err)
@@ -132,5 +120,13 @@ func TestTornJournal(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
 		})
+	}
+}
+
+// must stops a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/tenure-go/tenure/internal/crew"
@@ -37,7 +36,7 @@ func (c *candidate) start() error {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(c.tenure, c.args()...)
-	cmd.Env = environment(c.stage.mark)
+	cmd.Env = environment(c.stage.mark, c.stage.b.kind().Environ(c.address())...)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := crew.Start(cmd)
 	if err == nil {
@@ -47,17 +46,17 @@ func (c *candidate) start() error {
 }
 
 func (c *candidate) args() []string {
-	args := []string{"run", "--store", c.stage.server.store(c.address()), "--create", "--election", election, "--id", c.id(),
+	args := []string{"run", "--store", c.stage.b.kind().URL(c.address()), "--create", "--election", election, "--id", c.id(),
 		"--lease", c.stage.lease.String(), "--log-level", "debug"}
 	args = append(append(append(args, c.stage.row.run...), "--"), c.stage.row.by...)
 	args = append(args, c.stage.b.worker, "-journal", c.stage.journal())
 	return append(args, c.stage.row.worker...)
 }
 
-// address returns the value of --store that leads to the server through the candidate's relay.
+// address returns the address of the server, through the candidate's relay if there is one.
 func (c *candidate) address() string {
 	if c.relay == nil {
-		return ""
+		return c.stage.server.Addresses()[0]
 	}
 	return strings.TrimPrefix(c.relay.URL(), "nats://")
 }
@@ -106,34 +105,4 @@ func (c *candidate) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("tenure of %s has not ended: %w", c.id(), ctx.Err())
 	}
-}
-
-// markVariable is in the environment of every process of a stage. So the battery finds all of them,
-// whatever their parent, group or session is.
-const markVariable = "TENURE_BATTERY"
-
-// process holds what the system shows of one process of a stage.
-type process struct {
-	pid, parent int
-	state       byte
-	exe         string // the path of the program, if known
-	args        []string
-	id, token   string // the values that tenure passed to a worker
-}
-
-// runs reports whether the process can still act. A zombie cannot.
-func (p process) runs() bool { return p.state != 'Z' && p.state != 'X' }
-
-func (p process) String() string {
-	s := fmt.Sprintf("process %d (%c) of %d", p.pid, p.state, p.parent)
-	if p.token != "" {
-		s += fmt.Sprintf(", with token %s of %s", p.token, p.id)
-	}
-	return s
-}
-
-// older reports whether the process received a lower token.
-func (p process) older(token uint64) bool {
-	own, err := strconv.ParseUint(p.token, 10, 64)
-	return err == nil && own < token
 }

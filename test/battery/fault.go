@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/relay"
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
 // fault is a fault of one candidate, or of the server.
@@ -22,32 +22,21 @@ type fault struct {
 }
 
 // inject injects a fault, and waits for the next worker.
-func (s *stage) inject(f fault) error {
-	c, old, err := s.leader()
-	if err != nil {
-		return err
-	}
+func (s *stage) inject(f fault) {
+	c, old := s.leader()
 	at := s.note("%s: %s", c.id(), f.name)
-	end, err := f.begin(c)
-	if err != nil {
-		return err
-	}
+	end := must(f.begin(c))
 	over := time.Now().Add(time.Duration(f.lasts * float64(s.lease)))
 	if f.outage {
 		s.sleep(time.Until(over))
-		if at, err = s.relieve(c, end); err != nil {
-			return err
-		}
+		at = must(s.relieve(c, end))
 	}
-	if err := s.succeed(at, old); err != nil {
-		return fmt.Errorf("%s: %w", f.name, err)
-	}
+	s.succeed(at, old)
 	if end != nil && !f.outage {
 		s.sleep(time.Until(over))
-		_, err = s.relieve(c, end)
+		must(s.relieve(c, end))
 	}
 	s.sleep(s.lease / 2) // a process that continues now may still act
-	return err
 }
 
 // relieve ends a fault and returns the time.
@@ -57,13 +46,7 @@ func (s *stage) relieve(c *candidate, end func() error) (int64, error) {
 }
 
 // succeed waits for the reign after another, and records the times since a fault.
-func (s *stage) succeed(at int64, old reign) error {
-	next, err := s.next(old)
-	if err == nil {
-		s.timed(at, old, next)
-	}
-	return err
-}
+func (s *stage) succeed(at int64, old reign) { s.timed(at, old, s.next(old)) }
 
 // timed records how long after a fault the old worker acted, and when the next one began.
 func (s *stage) timed(at int64, old, next reign) {
@@ -83,47 +66,28 @@ const thawing = 800 * time.Millisecond
 
 // thaw stops tenure until the guard has asked the command to stop by itself, and a part of the time
 // for that has passed. When tenure continues, it must not lengthen that time.
-func (s *stage) thaw() error {
-	c, old, err := s.leader()
-	if err != nil {
-		return err
-	}
+func (s *stage) thaw() {
+	c, old := s.leader()
 	at := s.note("%s: %s", c.id(), freeze.name)
-	end, err := freeze.begin(c)
-	if err != nil {
-		return err
-	}
-	asked, err := s.asked(old)
-	if err != nil {
-		return errors.Join(err, end())
-	}
+	end := must(freeze.begin(c))
+	asked := s.asked(old)
 	s.sleep(thawing*9/16 + s.some(thawing/16) - time.Duration(machine.Now()-asked))
-	if _, err := s.relieve(c, end); err != nil {
-		return err
-	}
-	err = s.succeed(at, old)
+	must(s.relieve(c, end))
+	s.succeed(at, old)
 	s.sleep(s.lease / 2)
-	return err
 }
 
 // stopGuard stops the leader's guard. The kernel continues it before the lease runs out, so the
 // leader leads on.
-func (s *stage) stopGuard() error {
-	c, old, err := s.leader()
-	if err != nil {
-		return err
-	}
+func (s *stage) stopGuard() {
+	c, old := s.leader()
 	s.note("%s: %s", c.id(), freezeGuard.name)
-	end, err := freezeGuard.begin(c)
-	if err != nil {
-		return err
-	}
+	end := must(freezeGuard.begin(c))
 	s.sleep(time.Duration(freezeGuard.lasts * float64(s.lease)))
 	if next, _ := s.watch.reigns.Last(); next != old {
 		s.late("%s does not lead on: the guard was continued too late", c.id())
 	}
-	_, err = s.relieve(c, end)
-	return err
+	must(s.relieve(c, end))
 }
 
 // The faults of the network between one candidate and the server. They last longer than the bound
@@ -155,7 +119,7 @@ func loses(how func(*relay.Relay)) func(*candidate) (func() error, error) {
 func between(begin func(*candidate) (end func() error)) func(*candidate) (func() error, error) {
 	return func(c *candidate) (func() error, error) {
 		if c.relay == nil {
-			return nil, errNoServer
+			return nil, rig.ErrNoServer
 		}
 		return begin(c), nil
 	}

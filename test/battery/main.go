@@ -6,7 +6,7 @@
 //	go run ./test/battery -quick           every row once, without those that only measure, at the
 //	                                       same time, and a few seconds of random faults: less than
 //	                                       three minutes
-//	go run ./test/battery -store postgres  on PostgreSQL; mariadb and sqlite are also possible
+//	go run ./test/battery -store postgres  on PostgreSQL; -help lists the stores
 //	go run ./test/battery -row 'crash.*'   the rows that this expression matches as a whole; -rows
 //	                                       lists them
 //	go run ./test/battery -timeout 20m     give up after this time; an event that has not happened
@@ -51,8 +51,11 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/test/internal/command"
+	"github.com/tenure-go/tenure/test/internal/halt"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/rigs"
 )
 
 func main() {
@@ -87,7 +90,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and play nothing")
 	f.StringVar(&o.row, "row", "", "play the rows that this regular expression matches as a whole")
-	f.StringVar(&o.store, "store", "nats", "hold the elections on nats, postgres, mariadb or sqlite; sqlite has no server and no network")
+	f.StringVar(&o.store, "store", "nats", "hold the elections on one of "+strings.Join(stores(), ", ")+"; sqlite has no server and no network")
 	f.IntVar(&o.runs, "runs", 1, "play each row so often")
 	f.IntVar(&o.side, "side", 0, "play so many side by side where nothing is measured that this would spoil (default 4, with -quick 8)")
 	f.DurationVar(&o.lease, "lease", 2*time.Second, "the lease of the candidates")
@@ -95,7 +98,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time: what has not happened by then has failed")
 	f.StringVar(&o.keep, "keep", "", "keep the journals and logs, in a new directory in this one")
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the random faults and moments")
-	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 || kinds[o.store].start == nil {
+	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 || o.kind().URL == nil {
 		return exitUsage
 	}
 	chosen, err := choose(o.row)
@@ -111,6 +114,19 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 		return exitFailed
 	}
 	return playAll(ctx, o, chosen, out, log)
+}
+
+// kind is the kind of server that the candidates use.
+func (o options) kind() rig.Kind { return rigs.Kind(o.store) }
+
+// stores returns the values of the flag -store.
+func stores() (names []string) {
+	for _, r := range rigs.All() {
+		if r.Kind.URL != nil {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 func list(out io.Writer, chosen []row) {
@@ -170,25 +186,15 @@ func open(ctx context.Context, o options, log io.Writer) (*battery, error) {
 }
 
 func (b *battery) build() (err error) {
-	if b.dir, err = os.MkdirTemp(b.keep, "tenure-battery-"); err != nil {
-		return err
-	}
-	b.bin = filepath.Join(b.dir, "bin")
-	if err := os.MkdirAll(b.bin, 0o700); err != nil {
-		return err
-	}
+	defer halt.Catch(&err)
+	b.dir = must(os.MkdirTemp(b.keep, "tenure-battery-"))
+	bin := filepath.Join(b.dir, "bin")
+	check(os.MkdirAll(bin, 0o700))
 	// The kernel shows the paths of running programs without symbolic links.
-	if b.bin, err = filepath.EvalSymlinks(b.bin); err != nil {
-		return err
-	}
-	if b.bin, err = filepath.Abs(b.bin); err != nil {
-		return err
-	}
-	if b.tenure, err = command.BuildIn(b.ctx, b.bin, command.Tenure); err != nil {
-		return err
-	}
-	b.worker, err = command.BuildIn(b.ctx, b.bin, workerPackage)
-	return err
+	b.bin = must(filepath.Abs(must(filepath.EvalSymlinks(bin))))
+	b.tenure = must(command.BuildIn(b.ctx, b.bin, command.Tenure))
+	b.worker = must(command.BuildIn(b.ctx, b.bin, workerPackage))
+	return nil
 }
 
 func (b *battery) close() {
@@ -220,11 +226,11 @@ func (b *battery) players() int {
 	return pick(b, 8, 4)
 }
 
-// bound returns the longest time from a fault to the next worker. It is longer for databases: they
-// are polled, and up to a lease may pass between two reads.
+// bound returns the longest time from a fault to the next worker. It is longer for stores that are
+// polled: up to a lease may pass between two reads.
 func (b *battery) bound() time.Duration {
 	bound := b.lease*3/2 + time.Second/2
-	if b.store != "nats" {
+	if b.kind().Polled {
 		bound += b.lease
 	}
 	return bound

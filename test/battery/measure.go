@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -19,66 +21,43 @@ const change = 15 * time.Millisecond
 
 // takeovers measures the time from SIGTERM to the successor's first act. In the same run it
 // measures the time from the start of a worker without tenure to its first act.
-func (s *stage) takeovers() error {
+func (s *stage) takeovers() {
 	var took, own figures.Dist
 	for range pick(s.b, 20, 100) {
 		s.settle()
-		d, err := s.takeover()
-		if err != nil {
-			return err
-		}
-		took = append(took, d)
-		if d, err = s.bare(len(own)); err != nil {
-			return err
-		}
-		own = append(own, d)
+		took = append(took, s.takeover())
+		own = append(own, s.bare())
 	}
 	bound := change + own.Median()
 	s.figure("SIGTERM to tenure, to the successor's first act", took.String(), "median "+figures.Show(bound), figures.Within(took.Median() <= bound))
 	s.figure("start of the worker by itself, to its first act", own.String(), "", figures.None)
-	return nil
 }
 
 // takeover stops the leader and starts it again.
-func (s *stage) takeover() (time.Duration, error) {
-	c, old, err := s.leader()
-	if err != nil {
-		return 0, err
-	}
-	at, err := s.stopAndCheck(c)
-	if err != nil {
-		return 0, err
-	}
-	next, err := s.next(old)
-	if err != nil {
-		return 0, err
-	}
-	return time.Duration(next.began - at), c.start()
+func (s *stage) takeover() time.Duration {
+	c, old := s.leader()
+	at := s.stopAndCheck(c)
+	next := s.next(old)
+	check(c.start())
+	return time.Duration(next.began - at)
 }
 
 // bare starts a worker without tenure, with a journal of its own, and waits for its end.
-func (s *stage) bare(n int) (time.Duration, error) {
+func (s *stage) bare() time.Duration {
 	path := filepath.Join(s.dir, "bare")
-	if err := os.Remove(path); err != nil && n > 0 {
-		return 0, err
-	}
+	check(os.RemoveAll(path))
 	cmd := exec.CommandContext(s.b.ctx, s.b.worker, "-journal", path, "-life", "1ms")
 	cmd.Env = environment(s.mark, "TENURE_TOKEN=1", "TENURE_ID=c0")
-	machine.Together(cmd)
+	crew.Separate(cmd)
 	began := machine.Now()
-	if err := cmd.Run(); err != nil {
-		return 0, err
-	}
-	r, err := witness.Follow(path)
-	if err != nil {
-		return 0, err
-	}
+	check(cmd.Run())
+	r := must(witness.Follow(path))
 	defer func() { _ = r.Close() }()
-	records, err := r.Next()
-	if err != nil || len(records) == 0 {
-		return 0, err
+	records := must(r.Next())
+	if len(records) == 0 {
+		check(errors.New("the worker wrote nothing"))
 	}
-	return time.Duration(records[0].At - began), nil
+	return time.Duration(records[0].At - began)
 }
 
 // The limits of a follower: memory in bytes, and the share of a core.
@@ -88,66 +67,53 @@ const (
 	mostCPU    = 0.01
 )
 
-// usage is the usage of a process: memory in bytes, and processor time until now.
+// usage is the usage of a process, or of several: memory, and processor time until now.
 type usage struct {
-	resident, proportional, anonymous uint64
-	cpu                               time.Duration
+	machine.Memory
+	cpu time.Duration
 }
 
-func (u usage) plus(v usage) usage {
-	return usage{u.resident + v.resident, u.proportional + v.proportional, u.anonymous + v.anonymous, u.cpu + v.cpu}
+// add adds the usage of a process.
+func (u *usage) add(pid int) error {
+	m, cpu, err := machine.Of(pid)
+	u.Resident, u.Proportional, u.Anonymous = u.Resident+m.Resident, u.Proportional+m.Proportional, u.Anonymous+m.Anonymous
+	u.cpu += cpu
+	return err
 }
 
 // footprint measures tenure and guard of a follower. The follower runs a copy of the binary.
 // Otherwise it would share pages with the other candidates, which in production run on other
 // machines.
-func (s *stage) footprint() error {
+func (s *stage) footprint() {
 	binary := filepath.Join(s.dir, "tenure")
-	if err := copyFile(binary, s.tenure); err != nil {
-		return err
-	}
-	if err := s.hire(binary); err != nil {
-		return err
-	}
+	check(copyFile(binary, s.tenure))
+	s.hire(binary)
 	s.sleep(5 * time.Second) // until the memory of the start is released
 	window := pick(s.b, 10*time.Second, time.Minute)
-	before, err := s.follower()
-	if err != nil {
-		return err
-	}
+	before := s.follower()
 	s.sleep(window)
-	after, err := s.follower()
-	if err != nil {
-		return err
-	}
-	s.weigh(before, after, window)
-	return nil
+	s.weigh(before, s.follower(), window)
 }
 
 func (s *stage) weigh(before, after usage, window time.Duration) {
 	mega := func(n uint64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
-	s.figure("tenure and guard of a follower: proportional set size", mega(after.proportional), "16 MB", figures.Within(after.proportional <= mostMemory))
-	s.figure("of these anonymous", mega(after.anonymous), "", figures.None)
-	s.figure("resident, where both count what they share", mega(after.resident), "", figures.None)
+	s.figure("tenure and guard of a follower: proportional set size", mega(after.Proportional), "16 MB", figures.Within(after.Proportional <= mostMemory))
+	s.figure("of these anonymous", mega(after.Anonymous), "", figures.None)
+	s.figure("resident, where both count what they share", mega(after.Resident), "", figures.None)
 	cpu := (after.cpu - before.cpu).Seconds() / window.Seconds()
 	s.figure(fmt.Sprintf("processor, of one core over %v", window), fmt.Sprintf("%.2f %%", cpu*100), "1 %", figures.Within(cpu <= mostCPU))
 }
 
 // follower returns the usage of the candidate that was added last.
-func (s *stage) follower() (usage, error) {
+func (s *stage) follower() (u usage) {
 	c := s.candidates[len(s.candidates)-1]
-	guard, err := c.guard()
-	if err != nil {
-		return usage{}, err
-	}
-	own, err := usageOf(c.PID())
-	if err != nil {
-		return usage{}, err
-	}
-	guards, err := usageOf(guard)
-	return own.plus(guards), err
+	check(u.add(c.PID()))
+	check(u.add(must(c.guard())))
+	return u
 }
 
+// copyFile lets the system copy. If this process wrote all of the file at once, the system would
+// keep it in large pages, each of which counts as used in whole.
 func copyFile(to, from string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/test/internal/halt"
 )
 
 // job is a row, or its control with a flaw. It is played a number of times.
@@ -193,16 +194,7 @@ func (b *battery) trial(j *job, name string) (outcome, string) {
 	around := figures.Listen()
 	s, err := b.set(j.row, binary, name, j.flaw != nil)
 	if err == nil {
-		err = j.row.play(s)
-	}
-	switch {
-	case err != nil:
-	case j.flaw != nil:
-		s.sleep(s.lease / 4) // a process that should have ended may still act
-	default:
-		if err = s.finale(); err == nil {
-			err = s.empty()
-		}
+		err = s.plays()
 	}
 	o := s.conclude(err)
 	noise := around.End()
@@ -212,6 +204,18 @@ func (b *battery) trial(j *job, name string) (outcome, string) {
 		_ = os.RemoveAll(s.dir)
 	}
 	return o, evidence
+}
+
+// plays plays the row, and then lets all candidates lead and stop, unless the row is a control.
+func (s *stage) plays() (err error) {
+	defer halt.Catch(&err)
+	s.row.play(s)
+	if s.control {
+		s.sleep(s.lease / 4) // a process that should have ended may still act
+		return nil
+	}
+	s.finale()
+	return s.empty()
 }
 
 // outcome is the result of one or more runs of a row.

@@ -6,8 +6,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
-	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
 // sleeper runs an idle process with the mark of a stage and the variables that tenure would set.
@@ -15,7 +15,7 @@ func sleeper(t *testing.T, mark string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "infinity")
 	cmd.Env = append([]string{markVariable + "=" + mark}, env...)
-	machine.Together(cmd)
+	crew.Separate(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestOrphans(t *testing.T) {
 func TestStrike(t *testing.T) {
 	s := bareStage(t)
 	cmd := sleeper(t, s.mark)
-	if err := machine.Pause(cmd.Process.Pid); err != nil {
+	if err := crew.Freeze(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	s.killAll()

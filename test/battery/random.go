@@ -13,7 +13,7 @@ import (
 
 // random injects faults into each candidate and the server at independent times, so several faults
 // overlap. Then it checks that a candidate leads again.
-func (s *stage) random() error {
+func (s *stage) random() {
 	d := s.b.length
 	switch {
 	case s.control:
@@ -31,10 +31,8 @@ func (s *stage) random() error {
 	all.Go(func() { errs[len(s.candidates)] = s.faultServer(ctx) })
 	all.Go(func() { s.askForHandOvers(ctx) })
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return s.recovered(d)
+	check(errors.Join(errs...))
+	s.recovered(d)
 }
 
 // faultCandidate injects faults into a candidate, leader or not, and starts it again when it has
@@ -127,18 +125,14 @@ func (s *stage) askForHandOvers(ctx context.Context) {
 
 // recovered checks that a worker acts within the bound after the end of the faults, and that there
 // were enough changes of leader.
-func (s *stage) recovered(d time.Duration) error {
+func (s *stage) recovered(d time.Duration) {
 	healed := s.note("all faults are over")
-	at, err := s.actAfter(healed)
-	if err != nil {
-		return err
-	}
+	at := must(s.actAfter(healed))
 	if took := time.Duration(at - healed); took > s.bound() {
 		s.late("a worker acted again %v after the end of all faults, later than %v", took, s.bound())
 	}
 	begun, least := s.watch.reigns.Mark(), int(d/(8*s.lease))
 	s.figure("workers that began in "+d.String(), fmt.Sprint(begun), fmt.Sprintf("at least %d", least), figures.Within(begun >= least))
-	return nil
 }
 
 // actAfter waits for an act after a moment. Meanwhile it starts each tenure again that ends: after
@@ -169,7 +163,7 @@ func (s *stage) actAfter(moment int64) (int64, error) {
 // must survive the restarts at once. Whether it survives a longer outage depends on the begin of
 // the outage: a renewal is tried when a third of the lease is over, and then a few times until the
 // deadline.
-func (s *stage) restarts() error {
+func (s *stage) restarts() {
 	for _, lot := range []struct {
 		what    string
 		most    time.Duration
@@ -179,10 +173,7 @@ func (s *stage) restarts() error {
 		{"after up to a quarter of the lease", s.lease / 4, false},
 	} {
 		n := pick(s.b, 3, 10)
-		changes, down, err := s.restartTimes(n, lot.most)
-		if err != nil {
-			return err
-		}
+		changes, down := s.restartTimes(n, lot.most)
 		bound, v := "", figures.None
 		if lot.promise {
 			bound, v = "0", figures.Within(changes == 0)
@@ -190,36 +181,29 @@ func (s *stage) restarts() error {
 		s.figure(fmt.Sprintf("started again %s: changes of leader in %d restarts", lot.what, n), fmt.Sprint(changes), bound, v)
 		s.figure("and the server was away for", down.String(), "", figures.None)
 	}
-	return nil
 }
 
 // restartTimes restarts the server n times. It returns how often another worker began, and how long
 // the server was down.
-func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figures.Dist, err error) {
+func (s *stage) restartTimes(n int, most time.Duration) (changes int, down figures.Dist) {
 	s.settle()
 	before := s.watch.reigns.Mark()
 	for i := range n {
 		s.note("the server is restarted, %d of %d", i+1, n)
-		took, err := s.restart(s.some(most))
-		if err != nil {
-			return 0, nil, err
-		}
+		down = append(down, s.restart(s.some(most)))
 		s.note("the server is back")
-		down = append(down, took)
 		s.sleep(s.lease/2 + s.some(s.lease/2))
 	}
 	s.sleep(s.bound() - s.lease/2)
-	return s.watch.reigns.Mark() - before, down, nil
+	return s.watch.reigns.Mark() - before, down
 }
 
 // restart kills the server and starts it again on its files and port, not before the time after. It
 // returns how long the server was down.
-func (s *stage) restart(after time.Duration) (time.Duration, error) {
+func (s *stage) restart(after time.Duration) time.Duration {
 	began := time.Now()
-	if err := s.server.Kill(); err != nil {
-		return 0, err
-	}
+	check(s.server.Kill())
 	s.sleep(after)
-	err := s.server.Start()
-	return time.Since(began), err
+	check(s.server.Start())
+	return time.Since(began)
 }

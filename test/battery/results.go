@@ -123,7 +123,7 @@ func (r *results) conditions() string {
 	return fmt.Sprintf("Lease %v, stop-within a fifth of it unless the row says otherwise, three candidates, up to %d runs side by side, each with %s; "+
 		"workers act each millisecond; %d processors, %s. %d runs were played again, since a processor "+
 		"stood still for more than a tenth of the lease and a promise was broken by that; their acts and tokens count. %s.",
-		r.battery.lease, r.battery.players(), kinds[r.battery.store].title, runtime.NumCPU(), runtime.Version(), again, r.noise)
+		r.battery.lease, r.battery.players(), r.battery.kind().Title, runtime.NumCPU(), runtime.Version(), again, r.noise)
 }
 
 // The limits of the shown parts of the journal and of each log.

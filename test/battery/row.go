@@ -16,7 +16,7 @@ type row struct {
 	// by is a program that runs the worker; empty: tenure does.
 	by []string
 	// play is called when there is a leader. It adds its findings to the stage.
-	play func(*stage) error
+	play func(*stage)
 	// code is the exit code of a tenure that is asked to stop while it leads.
 	code int
 	// lingers is set if a tenure may still be ending after the faults: a tenure whose command was
@@ -30,18 +30,15 @@ type row struct {
 }
 
 // once injects one fault. Only the journal judges the run.
-func once(f fault) func(*stage) error {
-	return func(s *stage) error {
-		s.settle()
-		return s.inject(f)
-	}
+func once(f fault) func(*stage) {
+	return afterwards(func(s *stage) { s.inject(f) })
 }
 
 // afterwards calls play when the other candidates follow.
-func afterwards(play func(*stage) error) func(*stage) error {
-	return func(s *stage) error {
+func afterwards(play func(*stage)) func(*stage) {
+	return func(s *stage) {
 		s.settle()
-		return play(s)
+		play(s)
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/test/internal/halt"
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
-// Every stage uses these names on its server.
-const (
-	bucket   = "ELECTIONS"
-	election = "battery"
-)
+// election is the name of the election of every stage.
+const election = "battery"
 
 // members is the number of candidates of a stage.
 const members = 3
@@ -34,7 +34,7 @@ type stage struct {
 	lease      time.Duration
 	dir        string
 	mark       string
-	server     server
+	server     rig.Running
 	candidates []*candidate
 	watch      *watch
 
@@ -54,42 +54,35 @@ func (b *battery) set(r row, tenure, name string, control bool) (*stage, error) 
 }
 
 func (s *stage) begin() (err error) {
-	if err = os.MkdirAll(filepath.Join(s.dir, "server"), 0o700); err != nil {
-		return err
-	}
-	j, err := witness.Open(s.journal()) // create the file before follow opens it
-	if err != nil {
-		return err
-	}
-	if err := j.Close(); err != nil {
-		return err
-	}
-	if s.watch, err = follow(s.journal(), s.inspect); err != nil {
-		return err
-	}
-	if s.server, err = kinds[s.b.store].start(filepath.Join(s.dir, "server")); err != nil {
-		return err
-	}
+	defer halt.Catch(&err)
+	check(os.MkdirAll(filepath.Join(s.dir, "server"), 0o700))
+	check(must(witness.Open(s.journal())).Close()) // create the file before follow opens it
+	s.watch = must(follow(s.journal(), s.inspect))
+	s.server, err = s.b.kind().Start(s.b.ctx, filepath.Join(s.dir, "server"))
+	check(err)
 	for range members {
-		if err := s.hire(s.tenure); err != nil {
-			return err
-		}
+		s.hire(s.tenure)
 	}
-	_, err = s.nextOfRunning(reign{})
-	return err
+	must(s.nextOfRunning(reign{}))
+	return nil
 }
+
+// check ends the run of a row if there is an error.
+func check(err error) { halt.On(err) }
+
+// must returns the value, or ends the run of a row if there is an error.
+func must[T any](v T, err error) T { return halt.Unless(v, err) }
 
 func (s *stage) journal() string { return filepath.Join(s.dir, "journal") }
 
 // hire adds a candidate that runs a tenure binary, and starts it.
-func (s *stage) hire(tenure string) error {
-	r, err := s.way()
-	if err != nil {
-		return err
+func (s *stage) hire(tenure string) {
+	c := &candidate{stage: s, number: len(s.candidates) + 1, tenure: tenure}
+	if !s.b.kind().Files {
+		c.relay = must(relay.New("nats://" + s.server.Addresses()[0]))
 	}
-	c := &candidate{stage: s, number: len(s.candidates) + 1, tenure: tenure, relay: r}
 	s.candidates = append(s.candidates, c)
-	return c.start()
+	check(c.start())
 }
 
 // conclude ends all processes, and judges the run.
@@ -152,24 +145,23 @@ func (s *stage) patience() (context.Context, context.CancelFunc) {
 }
 
 // next waits for the reign after another.
-func (s *stage) next(old reign) (reign, error) {
+func (s *stage) next(old reign) reign {
 	ctx, cancel := s.patience()
 	defer cancel()
-	return s.watch.await(ctx, old)
+	return must(s.watch.await(ctx, old))
 }
 
 // asked waits until the worker of a reign is asked to stop.
-func (s *stage) asked(old reign) (at int64, err error) {
+func (s *stage) asked(old reign) (at int64) {
 	ctx, cancel := s.patience()
 	defer cancel()
-	return s.watch.awaitAsked(ctx, old)
+	return must(s.watch.awaitAsked(ctx, old))
 }
 
 // leader returns the candidate that runs the latest worker.
-func (s *stage) leader() (*candidate, reign, error) {
+func (s *stage) leader() (*candidate, reign) {
 	r, _ := s.watch.reigns.Last()
-	c, err := s.candidate(r)
-	return c, r, err
+	return must(s.candidate(r)), r
 }
 
 func (s *stage) candidate(r reign) (*candidate, error) {
@@ -187,14 +179,8 @@ func (s *stage) sleep(d time.Duration) { sleep(s.b.ctx, d) }
 
 // sleep waits for a time, and returns false if the context ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	rig.Sleep(ctx, d)
+	return ctx.Err() == nil
 }
 
 // some returns a random time of at most d.

@@ -12,8 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/test/internal/halt"
+	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/rigs"
 )
 
 // bench holds the servers that rows share. They start when a row first needs them.
@@ -24,18 +26,18 @@ type bench struct {
 	dir string
 
 	mu      sync.Mutex
-	started map[*site]servers
+	started map[*site]rig.Running
 	names   int
 }
 
 func newBench(ctx context.Context, o options, log io.Writer) (*bench, error) {
 	dir, err := os.MkdirTemp("", "tenure-bench-")
-	return &bench{options: o, ctx: ctx, log: log, dir: dir, started: map[*site]servers{}}, err
+	return &bench{options: o, ctx: ctx, log: log, dir: dir, started: map[*site]rig.Running{}}, err
 }
 
 func (b *bench) close() {
 	for _, s := range b.started {
-		s.stop()
+		s.End()
 	}
 	_ = os.RemoveAll(b.dir)
 }
@@ -49,14 +51,7 @@ func (b *bench) unique(name string) string {
 }
 
 // sleep sleeps, and returns early if the bench ends.
-func (b *bench) sleep(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-b.ctx.Done():
-	}
-}
+func (b *bench) sleep(d time.Duration) { rig.Sleep(b.ctx, d) }
 
 // repeat returns the number of rounds: -runs divided by times, or else the row's number.
 func (b *bench) repeat(rounds choice[int], times int) int {
@@ -95,36 +90,15 @@ type trial struct {
 	ends  []func()
 }
 
-// failure is the panic with which check ends a trial.
-type failure struct{ error }
-
 // check ends the trial if there is an error.
-func check(err error) {
-	if err != nil {
-		panic(failure{err})
-	}
-}
+func check(err error) { halt.On(err) }
 
 // must returns the value, or ends the trial if there is an error.
-func must[T any](v T, err error) T {
-	check(err)
-	return v
-}
+func must[T any](v T, err error) T { return halt.Unless(v, err) }
 
 // errBusy means that the machine was too busy to measure: a leader was delayed for longer than its
 // lease, or lost its connection. No promise is broken.
 var errBusy = errors.New("the machine is too busy to measure it")
-
-// catch stores the error that ended a trial. Defer it.
-func catch(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case failure:
-		*err = r.error
-	default:
-		panic(r)
-	}
-}
 
 // try runs a trial and returns its measures, also those from before an error.
 func (b *bench) try(s *site, do func(*trial)) ([]measure, error) {
@@ -134,7 +108,7 @@ func (b *bench) try(s *site, do func(*trial)) ([]measure, error) {
 }
 
 func (t *trial) do(do func(*trial)) (err error) {
-	defer catch(&err)
+	defer halt.Catch(&err)
 	defer func() {
 		for _, end := range slices.Backward(t.ends) {
 			end()
@@ -150,22 +124,25 @@ func (t *trial) cleanup(end func()) { t.ends = append(t.ends, end) }
 func (t *trial) report(found ...measure) { t.found = append(t.found, found...) }
 
 // shared returns the servers that all trials at the site share.
-func (t *trial) shared() servers {
+func (t *trial) shared() rig.Running {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.started[t.site] == nil {
 		dir := filepath.Join(t.dir, fmt.Sprint("servers-", len(t.started)))
 		check(os.Mkdir(dir, 0o700))
-		t.started[t.site] = t.site.start(t.bench, dir)
+		if t.site.start != nil {
+			t.started[t.site] = t.site.start(t.bench, dir)
+		} else {
+			t.started[t.site] = must(t.site.kind().Start(t.ctx, dir))
+		}
 	}
 	return t.started[t.site]
 }
 
 // open opens a bucket in this process, as candidates do in their processes.
-func (t *trial) open(on servers, bucket string) driver.Store {
-	me := identity{ID: "bench", Addresses: on.addresses()}
-	c := must(t.site.connect(newObserver(me, func(report) {})))
-	s := must(c.open(command{Bucket: bucket, Quiet: true}))
+func (t *trial) open(on rig.Running, bucket string) driver.Store {
+	me := identity{Connector: rig.Connector{ID: "bench", Addresses: on.Addresses()}}
+	s := must(newClient(t.site, me, nil).open(command{Bucket: bucket, Quiet: true}))
 	if c, ok := s.(io.Closer); ok {
 		t.cleanup(func() { _ = c.Close() })
 	}
@@ -198,55 +175,59 @@ func inTurn(t *trial, n int, do func(t *trial, i int)) {
 	}
 }
 
-// site is a kind of store on servers of its own. Its file says how to start and reach them, and
-// which experiments measure it.
+// site is a kind of store on servers of its own. Its file lists the experiments that measure it.
 type site struct {
 	name  string // the prefix of its rows
 	title string
-	start func(b *bench, dir string) servers
-	// connect runs in the process of a candidate.
-	connect func(o observer) (client, error)
-	rows    func() []experiment
+	rig   string   // the name of the rig that has the servers
+	other rig.Kind // instead of the rig's, if it is not zero
+	// start starts the servers instead of the kind, if it is not nil.
+	start func(b *bench, dir string) rig.Running
+	calls calls
+	rows  func() []experiment
 }
 
-// sites lists all of them. A new store is a file and an entry here.
-func sites() []*site {
-	return []*site{&natsSite, &clusterSite, &partedSite, &objectSite, &kafkaSite, &kfakeSite, &postgresSite, &pushedSite, &mariaSite, &fileSite}
+func (s *site) kind() rig.Kind {
+	if s.other.Connect != nil {
+		return s.other
+	}
+	return rigs.Kind(s.rig)
 }
 
-// servers are those of a site, as the bench sees them. Errors end the trial.
-type servers interface {
-	// addresses returns HOST:PORT of each server.
-	addresses() []string
-	// create creates a bucket, or the topic or table in which the store keeps elections.
-	create(ctx context.Context, bucket string)
-	stop()
+// sites lists all of them. The rigs without a site of their own have the usual rows.
+var sites = sync.OnceValue(func() []*site {
+	all := []*site{&natsSite, &clusterSite, &partedSite, &objectSite, &kafkaSite, &kfakeSite, &postgresSite, &pushedSite, &mariaSite, &fileSite}
+	for _, r := range rigs.All() {
+		if r.Kind.Connect != nil && !slices.ContainsFunc(all, func(s *site) bool { return s.rig == r.Name }) {
+			all = append(all, &site{name: r.Name, title: r.Kind.Title, rig: r.Name, rows: usual(mode{polled: r.Kind.Polled})})
+		}
+	}
+	return all
+})
+
+// usual returns the experiments that need to know nothing of a store.
+func usual(m mode) func() []experiment {
+	modes, lease := []mode{m}, choice[time.Duration]{2 * time.Second, 15 * time.Second}
+	return func() []experiment {
+		return []experiment{
+			operations{n: choice[int]{200, 2000}},
+			crash{modes: modes, lease: lease, groups: choice[int]{1, 3}, rounds: choice[int]{1, 10}},
+			stops{lease: lease, of: []stopping{{mode: m, rounds: choice[int]{40, 300}}}},
+			cut(strike{modes: modes, lease: 2 * time.Second, groups: always(5), rounds: choice[int]{1, 10}}),
+		}
+	}
 }
 
-// client connects a candidate's process to the servers.
-type client interface {
-	// open opens a bucket. Unless the command is quiet, the store reports its writes.
-	open(c command) (driver.Store, error)
-	// configure changes the configuration of an election. The context ends with the campaign.
-	configure(ctx context.Context, c command, election string, cfg *tenure.Config) error
-	// requests returns the number of requests so far, by kind. It is empty if the servers count
-	// them.
-	requests() counts
-}
-
-// counting is implemented by servers that count the requests of candidates.
-type counting interface {
-	// counter starts to count. It returns a function that returns the counts: one for each member,
-	// and perhaps others.
-	counter(c *team) func() []counts
-}
+// calls names the requests that are counted where the store is called: a write, the read that
+// confirms it, and another read. Others are counted where they are sent.
+type calls struct{ write, confirm, read string }
 
 // counts holds numbers of requests by kind.
 type counts map[string]int
 
 // breakable is implemented by servers that can fail one by one. They are numbered from 0.
 type breakable interface {
-	servers
+	rig.Running
 	// createAt creates a bucket that one of the servers leads.
 	createAt(ctx context.Context, bucket string, home int)
 	// faults lists the possible faults of a server. The first one is an orderly restart.

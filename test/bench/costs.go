@@ -211,7 +211,7 @@ func (operations) about() about {
 
 func (x operations) measure(t *trial) {
 	on, bucket := t.shared(), t.unique("store")
-	on.create(t.ctx, bucket)
+	check(on.Create(t.ctx, bucket))
 	reads, swaps := measureOperations(t, t.open(on, bucket), pick(t.bench, x.n))
 	t.report(timed("Read", reads, figures.Bound{}, ""), timed("CompareAndSwap", swaps, x.swap, ""))
 }

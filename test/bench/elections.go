@@ -59,13 +59,8 @@ func (x crash) measure(t *trial) {
 
 // spin starts a process that computes until the trial ends.
 func (t *trial) spin() {
-	cmd := exec.Command("sh", "-c", "while :; do :; done")
-	machine.Together(cmd)
-	check(cmd.Start())
-	t.cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	p := must(crew.Start(exec.Command("sh", "-c", "while :; do :; done")))
+	t.cleanup(func() { _ = p.Kill() })
 }
 
 // crashes kills one leader after another, and starts a new member for each.
@@ -275,7 +270,7 @@ func (x fresh) measure(t *trial) {
 	c := t.team(plan{name: "fresh", members: 3, lease: 15 * time.Second})
 	for range pick(t.bench, choice[int]{30, 200}) {
 		c.role.Bucket, c.role.Elections = t.unique("fresh"), []string{"fresh"}
-		c.servers.create(t.ctx, c.role.Bucket)
+		check(c.servers.Create(t.ctx, c.role.Bucket))
 		mark := c.journal.Mark()
 		c.tell(c.role)
 		c.heard(mark, nil, leads)

@@ -46,8 +46,8 @@ type faultsTeam struct {
 }
 
 func (x faults) measure(t *trial) {
-	on, ok := t.shared().(breakable)
-	if !ok {
+	on := breakableOf(t.shared())
+	if on == nil {
 		t.report(measure{what: "not measured: kfake cannot fail; -brokers starts real brokers"})
 		return
 	}
@@ -68,7 +68,7 @@ func (x faults) measure(t *trial) {
 	for round := range t.repeat(choice[int]{1, 10}, 1) {
 		for i, fault := range kinds {
 			controller := on.controller(t.ctx)
-			victim := (round + i) % len(on.addresses())
+			victim := (round + i) % len(on.Addresses())
 			if controller >= 0 && round%2 == 0 {
 				victim = controller
 			}
@@ -100,7 +100,7 @@ func role(home, victim, controller int) string {
 // newFaultsTeam starts a team whose members campaign in all elections, and each lead some.
 func newFaultsTeam(t *trial, on breakable, leases []time.Duration) *faultsTeam {
 	f := &faultsTeam{team: t.team(plan{name: "faults", members: 3, ask: asking.ByTerm}), on: on}
-	for home := range on.addresses() {
+	for home := range on.Addresses() {
 		bucket := t.unique("faults")
 		on.createAt(t.ctx, bucket, home)
 		for _, lease := range leases {
@@ -129,7 +129,7 @@ func (f *faultsTeam) injectFault(fault serverFault, victim int, least time.Durat
 // when that began.
 func (f *faultsTeam) restartAll(restart serverFault) int64 {
 	began := machine.Now()
-	for server := range f.on.addresses() {
+	for server := range f.on.Addresses() {
 		check(restart.begin(server))
 		check(restart.end(server))
 		f.on.whole(f.ctx)
@@ -213,15 +213,8 @@ func (f *faultsTeam) control() measure {
 
 // failing measures elections on servers that fail some requests.
 type failing struct {
-	mode    mode
-	leases  choice[[]time.Duration]
-	servers func() []failingServers
-}
-
-// failingServers is implemented by servers that inject faults, from the creation of a bucket on.
-type failingServers interface {
-	servers
-	struck() int // the number of faults so far
+	mode   mode
+	leases choice[[]time.Duration]
 }
 
 func (x failing) about() about {
@@ -259,7 +252,7 @@ func (x failing) measure(t *trial) {
 
 // losses adds up the losses on all servers.
 func (x failing) losses(t *trial, lease time.Duration) (sum losses) {
-	all := x.servers()
+	all := failingObjects()
 	for _, s := range sideBySide(t, len(all), func(t *trial, i int) losses {
 		c := t.team(plan{name: "failing", members: 3, elections: 4, lease: lease,
 			mode: x.mode, ask: asking.ByTerm, servers: all[i]})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"sync"
 	"time"
@@ -19,7 +18,9 @@ import (
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/halt"
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
 // The bench and its members exchange lines of JSON. A member receives an identity first. Then it
@@ -27,28 +28,11 @@ import (
 
 // identity is given to a member when it is started.
 type identity struct {
-	ID        string
-	Site      int // index in sites
-	Mode      string
-	Addresses []string
-	Via       map[string]string `json:",omitempty"` // the relay to each address
-	// Wall is the error of the time of day. With Judge, each read is reported with the age of the
-	// record by the times of day.
-	Wall  time.Duration `json:",omitempty"`
-	Judge bool          `json:",omitempty"`
-}
-
-// DialContext connects to a server, through its relay if there is one.
-func (me identity) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if via := me.Via[address]; via != "" {
-		address = via
-	}
-	return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
-}
-
-// Dial is DialContext without a context.
-func (me identity) Dial(network, address string) (net.Conn, error) {
-	return me.DialContext(context.Background(), network, address)
+	rig.Connector
+	Site int // index in sites
+	Mode string
+	// Judge is set if each read is reported with the age of the record by the times of day.
+	Judge bool `json:",omitempty"`
 }
 
 type command struct {
@@ -123,9 +107,7 @@ const workerVariable = "TENURE_BENCH_WORKER"
 
 // worker is the process of a member.
 type worker struct {
-	me     identity
-	say    func(report)
-	client client
+	*client
 	stores map[string]driver.Store // by bucket
 	asker  *asking.Asker
 	ctx    context.Context // of the campaigns; nil if there are none
@@ -140,22 +122,24 @@ func workerMain() {
 		return
 	}
 	out := crew.NewReporter(os.Stdout)
-	w := &worker{say: func(r report) { out.Send(r) }, stores: map[string]driver.Store{}}
-	if err := w.work(os.Stdin); err != nil {
-		w.say(report{What: failed, Error: err.Error()})
+	w := &worker{stores: map[string]driver.Store{}}
+	say := func(r report) { out.Send(r) }
+	if err := w.work(os.Stdin, say); err != nil {
+		say(report{What: failed, Error: err.Error()})
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
 // work obeys commands until there are no more, or until check fails.
-func (w *worker) work(in io.Reader) (err error) {
-	defer catch(&err)
-	rest := must(crew.Settings(in, &w.me))
+func (w *worker) work(in io.Reader, say func(report)) (err error) {
+	defer halt.Catch(&err)
+	var me identity
+	rest := must(crew.Settings(in, &me))
+	w.client = newClient(sites()[me.Site], me, say)
 	w.asker = asking.Start(func(election string, token uint64, stamps []int64) {
 		w.say(report{What: acted, Election: election, Token: token, Acts: stamps})
 	})
-	w.client = must(sites()[w.me.Site].connect(newObserver(w.me, w.say)))
 	w.say(report{What: connected, At: machine.Now()})
 	for commands := json.NewDecoder(rest); ; {
 		var c command
@@ -175,11 +159,11 @@ func (w *worker) obey(c command) {
 	case stop:
 		w.stop()
 	case consume:
-		check(w.client.(*logClient).consume(c))
+		check(w.client.consume(c))
 	case weigh:
 		w.say(report{What: used, Usage: &usage{Usage: w.meter.Use()}})
 	case tally:
-		w.say(report{What: used, Usage: &usage{Requests: w.client.requests()}})
+		w.say(report{What: used, Usage: &usage{Requests: w.requests()}})
 	}
 }
 
@@ -188,7 +172,7 @@ func (w *worker) start(c command) {
 	w.say(report{What: opening, At: machine.Now()})
 	if w.stores[c.Bucket] == nil {
 		check(patiently(func() (err error) {
-			w.stores[c.Bucket], err = w.client.open(c)
+			w.stores[c.Bucket], err = w.open(c)
 			return err
 		}))
 	}
@@ -238,7 +222,10 @@ func (w *worker) campaign(store driver.Store, name string, c command) {
 	if w.me.Wall != 0 {
 		cfg.Clock = wrongClock{clock.System{}, w.me.Wall}
 	}
-	check(patiently(func() error { return w.client.configure(w.ctx, c, name, &cfg) }))
+	cfg.Address = w.address
+	if c.Session > 0 {
+		check(patiently(func() error { return w.nominate(w.ctx, c.Session, name, &cfg) }))
+	}
 	nominator := cfg.Nominator
 	cfg.Nominator = nil
 	g := must(tenure.NewGroup(store, cfg)) // a follower of a Group needs no goroutine
@@ -318,60 +305,94 @@ func (c wrongClock) Now() clock.Reading {
 	return r
 }
 
-// observer reports the operations of a store, and counts requests. Each client embeds its own store
-// in addition, because elections find a store's optional interfaces by its type.
-type observer struct {
-	me  identity
-	say func(report)
-	mu  *sync.Mutex
+// client is the connection of a process to the servers. It reports the operations of the stores
+// that it opens, and counts requests.
+type client struct {
+	site    *site
+	me      identity
+	say     func(report)
+	opener  rig.Opener
+	address string // for peers of this process
+
+	mu  sync.Mutex
 	all counts
 }
 
-func newObserver(me identity, say func(report)) observer {
-	return observer{me, say, &sync.Mutex{}, counts{}}
+// newClient connects.
+func newClient(s *site, me identity, say func(report)) *client {
+	c := &client{site: s, me: me, say: say, all: counts{}}
+	c.me.Count = c.count
+	c.opener = must(s.kind().Connect(c.me.Connector))
+	return c
 }
 
-// configure changes nothing. Clients override it.
-func (observer) configure(context.Context, command, string, *tenure.Config) error { return nil }
-
-func (o observer) count(kind string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.all[kind]++
+// open opens a bucket. Unless the command is quiet, the store reports its writes.
+func (c *client) open(how command) (driver.Store, error) {
+	store, err := c.opener(context.Background(), how.Bucket)
+	if err != nil || how.Quiet {
+		return store, err
+	}
+	store = observed{store, c}
+	if c.me.Mode == peers.name {
+		return c.withPeers(store)
+	}
+	return store, nil
 }
 
-func (o observer) requests() counts {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.all)
+// count counts a request. Requests without a name do not count.
+func (c *client) count(kind string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kind != "" {
+		c.all[kind]++
+	}
 }
 
-// swap reports a write before it is sent, so that the last write of a killed process is known, and
-// again when it was applied.
-func (o observer) swap(ctx context.Context, s driver.Store, key string, prev driver.Version,
+// requests returns the number of requests so far, by kind. It is empty if the servers count them.
+func (c *client) requests() counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.all)
+}
+
+// observed is a store whose operations are reported.
+type observed struct {
+	driver.Store
+	by *client
+}
+
+// Abilities returns those of the store. Only reads and writes pass through this one.
+func (o observed) Abilities() driver.Abilities { return driver.AbilitiesOf(o.Store) }
+
+// CompareAndSwap reports a write before it is sent, so that the last write of a killed process is
+// known, and again when it was applied.
+func (o observed) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
 	value []byte) (driver.Version, error) {
 	c, _ := record.Decode(value) // empty if the value is not a record
 	r := report{What: sending, Election: key, Prev: string(prev), Token: c.Term, Released: c.Released,
 		At: machine.Now()}
-	o.say(r)
-	version, err := s.CompareAndSwap(ctx, key, prev, value)
+	o.by.say(r)
+	o.by.count(o.by.site.calls.write)
+	version, err := o.Store.CompareAndSwap(ctx, key, prev, value)
 	if err == nil {
+		o.by.count(o.by.site.calls.confirm)
 		r.What, r.Version, r.Until = wrote, string(version), machine.Now()
-		o.say(r)
+		o.by.say(r)
 	}
 	return version, err
 }
 
-// read reports how old another leader's record looks by the times of day. This is a planted
+// Read reports how old another leader's record looks by the times of day. This is a planted
 // mistake: a candidate that relied on them would take over too early.
-func (o observer) read(ctx context.Context, s driver.Store, key string) (driver.Entry, error) {
-	e, err := s.Read(ctx, key)
-	if err != nil || !o.me.Judge {
+func (o observed) Read(ctx context.Context, key string) (driver.Entry, error) {
+	o.by.count(o.by.site.calls.read)
+	e, err := o.Store.Read(ctx, key)
+	if err != nil || !o.by.me.Judge {
 		return e, err
 	}
-	if c, err := record.Decode(e.Value); err == nil && c.Held() && c.LeaderID != o.me.ID {
-		age := time.Now().Add(o.me.Wall).Sub(c.LastUpdated)
-		o.say(report{What: judged, Election: key, At: machine.Now(), Age: age})
+	if c, err := record.Decode(e.Value); err == nil && c.Held() && c.LeaderID != o.by.me.ID {
+		age := time.Now().Add(o.by.me.Wall).Sub(c.LastUpdated)
+		o.by.say(report{What: judged, Election: key, At: machine.Now(), Age: age})
 	}
 	return e, nil
 }

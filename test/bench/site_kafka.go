@@ -8,16 +8,14 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/relay"
-	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/rigs"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // The modes of Kafka: the log alone, or with a consumer group that nominates. The nominee has
@@ -44,7 +42,7 @@ const goneliCrash, goneliStop = "goNELI 13.6 s median", "goNELI 142 ms to close"
 
 // kafkaSite is three real brokers. A quick run without -brokers uses kfake instead.
 var kafkaSite = site{
-	name: "kafka", title: "Kafka", start: startBrokers, connect: connectLog,
+	name: "kafka", title: "Kafka", rig: "kafka", start: startBrokers,
 	rows: func() []experiment {
 		lease, modes := always(time.Second), []mode{logMode, grouped}
 		strikes := strike{modes: modes, groups: choice[int]{2, 5}, rounds: choice[int]{1, 10}}
@@ -78,7 +76,7 @@ var kafkaSite = site{
 
 // kfakeSite is kfake in the process of the bench.
 var kfakeSite = site{
-	name: "kfake", title: "Kafka, as kfake", start: startFake, connect: connectLog,
+	name: "kfake", title: "Kafka, as kfake", other: kafkad.Fake(),
 	rows: func() []experiment {
 		return []experiment{
 			operations{n: choice[int]{1000, 5000}, swap: figures.Bound{Median: 150 * time.Microsecond}},
@@ -86,139 +84,64 @@ var kfakeSite = site{
 	},
 }
 
-// brokers is the servers of Kafka. They are numbered from 0.
-type brokers struct {
-	seeds []string
-	end   func()
-	// leader returns the broker that leads a topic, and coordinator the one that coordinates a
-	// group.
-	leader, coordinator func(ctx context.Context, name string) int
-	homes               []string // the topics of createAt
-}
-
-func startFake(*bench, string) servers {
-	c := must(kfake.NewCluster(kfake.NumBrokers(kafkad.Brokers),
-		kfake.GroupMinSessionTimeout(time.Second)))
-	return &brokers{seeds: c.ListenAddrs(), end: c.Close,
-		leader:      func(_ context.Context, topic string) int { return int(c.LeaderFor(topic, 0)) },
-		coordinator: func(_ context.Context, group string) int { return int(c.CoordinatorFor(group)) }}
-}
-
-func (k *brokers) self() *brokers { return k }
-
-func (k *brokers) addresses() []string { return k.seeds }
-
-func (k *brokers) stop() { k.end() }
-
-func (k *brokers) create(ctx context.Context, topic string) {
-	s, err := kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(k.seeds...)}, topic,
-		kafkalog.WithTimeout(attempt)) // brokers that have just started are slow
-	check(err)
-	check(s.Close())
-}
-
-// realBrokers can fail. The cluster numbers them from 1.
-type realBrokers struct {
-	*brokers
-	cluster *kafkad.Cluster
-}
-
 // startBrokers warms real brokers up: Java compiles what runs often.
-func startBrokers(b *bench, dir string) servers {
-	if b.quick && !b.options.brokers {
-		return startFake(b, dir)
+func startBrokers(b *bench, dir string) rig.Running {
+	if b.quick && !b.brokers {
+		return must(kafkad.Fake().Start(b.ctx, dir))
 	}
-	c := must(kafkad.Up(b.ctx, dir, false))
-	k := &brokers{seeds: c.Seeds(), end: func() { _ = c.End() },
-		leader:      func(ctx context.Context, t string) int { return must(c.LeaderOf(ctx, t)) - 1 },
-		coordinator: func(ctx context.Context, g string) int { return must(c.CoordinatorOf(ctx, g)) - 1 }}
-	_, err := b.try(&site{connect: connectLog}, func(t *trial) {
-		k.create(b.ctx, "warm")
-		measureOperations(t, t.open(k, "warm"), pick(b, choice[int]{1000, 2000}))
+	on := must(rigs.Kind("kafka").Start(b.ctx, dir))
+	_, err := b.try(&site{rig: "kafka"}, func(t *trial) {
+		check(on.Create(b.ctx, "warm"))
+		measureOperations(t, t.open(on, "warm"), pick(b, choice[int]{1000, 2000}))
 	})
 	if err != nil {
-		k.end()
+		on.End()
 		check(err)
 	}
-	return realBrokers{k, c}
+	return on
 }
 
-func (k realBrokers) createAt(ctx context.Context, topic string, home int) {
-	k.create(ctx, topic)
+// kafkaServers can fail. The cluster numbers them from 1.
+type kafkaServers struct {
+	kafkad.Running
+	homes []string // the topics of createAt
+}
+
+func (k *kafkaServers) createAt(ctx context.Context, topic string, home int) {
+	check(k.Create(ctx, topic))
 	k.homes = append(k.homes, topic)
-	check(k.cluster.Prefer(ctx, topic, home+1))
+	check(k.Cluster.Prefer(ctx, topic, home+1))
 	k.restore(ctx)
 }
 
-func (k realBrokers) faults() []serverFault {
-	broker := func(do func(int) error) func(int) error {
-		return func(i int) error { return do(i + 1) }
+func (k *kafkaServers) faults() []serverFault {
+	broker := func(do func(rig.Server) error) func(int) error {
+		return func(i int) error { return do(k.Each()[i]) }
 	}
 	heal := func(int) error { return nil } // whole starts and continues all brokers
-	return []serverFault{{"shut down", broker(k.cluster.Stop), heal},
-		{"killed", broker(k.cluster.Kill), heal}, {"frozen", broker(k.cluster.Pause), heal}}
+	return []serverFault{{"shut down", broker(rig.Server.Stop), heal},
+		{"killed", broker(rig.Server.Kill), heal}, {"frozen", broker(rig.Server.Pause), heal}}
 }
 
-func (k realBrokers) whole(ctx context.Context) { check(k.cluster.Heal(ctx)) }
+func (k *kafkaServers) whole(ctx context.Context) { check(k.Cluster.Heal(ctx)) }
 
-func (k realBrokers) restore(ctx context.Context) { check(k.cluster.Restore(ctx, k.homes...)) }
+func (k *kafkaServers) restore(ctx context.Context) { check(k.Cluster.Restore(ctx, k.homes...)) }
 
-func (k realBrokers) controller(ctx context.Context) int {
-	return must(k.cluster.Controller(ctx)) - 1
+func (k *kafkaServers) controller(ctx context.Context) int {
+	return must(k.Cluster.Controller(ctx)) - 1
 }
 
-// logClient counts the requests of all clients.
-type logClient struct{ observer }
-
-func connectLog(o observer) (client, error) { return &logClient{o}, nil }
-
-// connection returns the options of all clients of this process.
-func (l *logClient) connection() []kgo.Opt {
-	return []kgo.Opt{kgo.SeedBrokers(l.me.Addresses...), kgo.ClientID(l.me.ID), kgo.WithHooks(l),
-		kgo.Dialer(l.me.DialContext)}
-}
-
-// OnBrokerWrite counts a request.
-func (l *logClient) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int,
-	_, _ time.Duration, err error) {
-	if err == nil {
-		l.count(kmsg.NameForKey(key))
-	}
-}
-
-func (l *logClient) open(c command) (driver.Store, error) {
-	store, err := kafkalog.Open(context.Background(), l.connection(), c.Bucket)
-	if err != nil || c.Quiet {
-		return store, err
-	}
-	return logObserved{store, l.observer}, nil
-}
-
-// configure makes a consumer group of the election's name nominate, until the campaign ends.
-func (l *logClient) configure(ctx context.Context, c command, election string,
+// nominate makes a consumer group of the election's name nominate, until the campaign ends.
+func (c *client) nominate(ctx context.Context, session time.Duration, election string,
 	cfg *tenure.Config) error {
-	if c.Session == 0 {
-		return nil
-	}
-	g, err := group.Join(ctx, l.connection(), group.Config{Name: election, SessionTimeout: c.Session})
+	g, err := group.Join(ctx, kafkad.Options(c.me.Connector), group.Config{Name: election, SessionTimeout: session})
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { _ = g.Close() })
-	cfg.Nominator, cfg.NomineeOnly = g, l.me.Mode == onlyMode.name
+	cfg.Nominator, cfg.NomineeOnly = g, c.me.Mode == onlyMode.name
 	cfg.Metadata = group.Metadata(election)
 	return nil
-}
-
-type logObserved struct {
-	*kafkalog.Store
-	observer observer
-}
-
-// CompareAndSwap calls the store and reports the write.
-func (o logObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
-	value []byte) (driver.Version, error) {
-	return o.observer.swap(ctx, o.Store, key, prev, value)
 }
 
 // cutCoordinator cuts the leader off only from the coordinator of its group.
@@ -231,8 +154,8 @@ func cutCoordinator(x strike) strike {
 		"leader, until the group takes the partition back"
 	x.hold = func(c *team) time.Duration { return 5 * c.role.Session / 2 }
 	x.hit = func(c *team, leader *member, round int) func() {
-		k := kafkaOf(c)
-		coordinator := k.seeds[k.coordinator(c.ctx, c.role.Elections[0])]
+		k := c.servers.(kafkad.Running)
+		coordinator := k.Addresses()[must(k.CoordinatorOf(c.ctx, c.role.Elections[0]))]
 		return relay.Set{coordinator: leader.relays[coordinator]}.Cut(round%2 == 0)
 	}
 	x.begin = func(c *team) {
@@ -243,17 +166,14 @@ func cutCoordinator(x strike) strike {
 	return x
 }
 
-// kafkaOf returns the brokers, real or not.
-func kafkaOf(c *team) *brokers { return c.servers.(interface{ self() *brokers }).self() }
-
 // separateCoordinator renames the election until the coordinator of the group with that name does
 // not lead the log.
 func separateCoordinator(c *team) {
-	k := kafkaOf(c)
-	log := k.leader(c.ctx, c.role.Bucket)
+	k := c.servers.(kafkad.Running)
+	log := must(k.LeaderOf(c.ctx, c.role.Bucket))
 	for range 100 {
 		c.role.Elections[0] = c.unique(c.name)
-		if k.coordinator(c.ctx, c.role.Elections[0]) != log {
+		if must(k.CoordinatorOf(c.ctx, c.role.Elections[0])) != log {
 			return
 		}
 	}
@@ -284,8 +204,8 @@ type owner struct {
 }
 
 // consume joins the group of the first election. The topic must exist; its content does not matter.
-func (l *logClient) consume(c command) error {
-	o := &owner{say: l.say, election: c.Elections[0]}
+func (c *client) consume(how command) error {
+	o := &owner{say: c.say, election: how.Elections[0]}
 	if0 := func(do func()) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, changed map[string][]int32) {
 			for _, partitions := range changed {
@@ -295,9 +215,9 @@ func (l *logClient) consume(c command) error {
 			}
 		}
 	}
-	_, err := kgo.NewClient(append(l.connection(),
-		kgo.ConsumerGroup(o.election), kgo.ConsumeTopics(c.Bucket),
-		kgo.SessionTimeout(c.Session), kgo.HeartbeatInterval(c.Session/5),
+	_, err := kgo.NewClient(append(kafkad.Options(c.me.Connector),
+		kgo.ConsumerGroup(o.election), kgo.ConsumeTopics(how.Bucket),
+		kgo.SessionTimeout(how.Session), kgo.HeartbeatInterval(how.Session/5),
 		kgo.OnPartitionsAssigned(if0(o.begin)), kgo.OnPartitionsRevoked(if0(o.end)),
 		kgo.OnPartitionsLost(func(context.Context, *kgo.Client, map[string][]int32) { o.end() }))...)
 	go func() {

@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
 var natsSite = site{
-	title: "NATS", start: startNATS, connect: dialNATS, rows: func() []experiment {
+	title: "NATS", rig: "nats", rows: func() []experiment {
 		return []experiment{
 			crash{prefix: "busy-", modes: plain, lease: always(2 * time.Second), groups: always(8), rounds: choice[int]{1, 5},
 				busy: 6, late: figures.Bound{Max: 200 * time.Millisecond}},
@@ -40,8 +39,7 @@ var natsSite = site{
 }
 
 var clusterSite = site{
-	name: "r3", title: "NATS, three replicas", connect: dialNATS,
-	start: startCluster(natsd.StartCluster),
+	name: "r3", title: "NATS, three replicas", rig: "nats3",
 	rows: func() []experiment {
 		return []experiment{
 			operations{n: choice[int]{500, 5000}},
@@ -57,8 +55,7 @@ var clusterSite = site{
 
 // partedSite is clusterSite with relays between the servers.
 var partedSite = site{
-	name: "r3", title: "NATS, three replicas", connect: dialNATS,
-	start: startCluster(natsd.StartPartible),
+	name: "r3", title: "NATS, three replicas", other: natsd.Clustered(natsd.StartPartible),
 	rows: func() []experiment {
 		return []experiment{faults{away: choice[time.Duration]{0, 22 * time.Second}}}
 	},
@@ -75,115 +72,68 @@ const (
 	natsStop  = "nats-kv-leader-elect 54 s, etcd 12 ms, client-go up to 4.4 s"
 )
 
-// natsServers is one server, or a cluster of three.
+// natsServers is a cluster that can fail.
 type natsServers struct {
-	cluster *natsd.Cluster // nil for one server
-	all     []*natsd.Server
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	homes   map[string]*natsd.Server // the server of createAt, by stream
+	natsd.Running
+	homes map[string]*natsd.Server // the server of createAt, by stream
 }
 
-func startNATS(_ *bench, dir string) servers {
-	n := &natsServers{all: []*natsd.Server{must(natsd.Start(dir))}}
-	n.dial()
-	return n
+// breakableOf returns the servers, or nil if they cannot fail one by one.
+func breakableOf(r rig.Running) breakable {
+	switch r := r.(type) {
+	case natsd.Running:
+		return natsServers{r, map[string]*natsd.Server{}}
+	case kafkad.Running:
+		if r.Cluster != nil {
+			return &kafkaServers{Running: r}
+		}
+	}
+	return nil
 }
 
-func startCluster(start func(dir string) (*natsd.Cluster, error)) func(*bench, string) servers {
-	return func(b *bench, dir string) servers {
-		c := must(start(dir))
-		check(c.Ready(b.ctx))
-		n := &natsServers{cluster: c, all: c.Servers[:], homes: map[string]*natsd.Server{}}
-		n.dial()
-		return n
+func (n natsServers) createAt(ctx context.Context, bucket string, home int) {
+	check(n.Create(ctx, bucket))
+	n.homes["KV_"+bucket] = n.All[home]
+	n.restore(ctx)
+}
+
+func (n natsServers) whole(ctx context.Context) {
+	for stream := range n.homes {
+		check(n.Cluster.Whole(ctx, stream))
 	}
 }
 
-func (n *natsServers) dial() {
-	n.nc = must(nats.Connect(natsURL(n.addresses()), nats.Name("bench"), nats.MaxReconnects(-1)))
-	n.js = must(jetstream.New(n.nc))
+func (n natsServers) restore(ctx context.Context) {
+	for stream, home := range n.homes {
+		check(n.Cluster.Lead(ctx, stream, home))
+	}
 }
 
-func natsURL(addresses []string) string {
-	return "nats://" + strings.Join(addresses, ",nats://")
-}
-
-func (n *natsServers) addresses() (all []string) {
-	for _, s := range n.all {
-		all = append(all, strings.TrimPrefix(s.URL(), "nats://"))
+func (n natsServers) faults() (all []serverFault) {
+	on := func(do func(*natsd.Cluster, *natsd.Server) error) func(int) error {
+		return func(i int) error { return do(n.Cluster, n.All[i]) }
+	}
+	for _, f := range natsd.Falls() {
+		all = append(all, serverFault{strings.ReplaceAll(f.Name, "parted", "cut off"), on(f.Fall), on(f.Rise)})
 	}
 	return all
 }
 
-func (n *natsServers) stop() {
-	n.nc.Close()
-	if n.cluster != nil {
-		n.cluster.Kill()
-		return
-	}
-	n.all[0].Kill()
-}
+func (natsServers) controller(context.Context) int { return -1 }
 
-func (n *natsServers) create(ctx context.Context, bucket string) {
-	if n.cluster == nil {
-		must(natskv.Open(ctx, n.js, bucket, natskv.Create()))
-		return
-	}
-	check(patiently(func() error { // a cluster without a leader does not answer
-		_, err := natskv.Open(ctx, n.js, bucket, natskv.Create(natskv.Replicas(natsd.Members)))
-		return err
-	}))
-	check(n.cluster.Whole(ctx, "KV_"+bucket))
-}
-
-func (n *natsServers) createAt(ctx context.Context, bucket string, home int) {
-	n.create(ctx, bucket)
-	n.homes["KV_"+bucket] = n.all[home]
-	n.restore(ctx)
-}
-
-func (n *natsServers) whole(ctx context.Context) {
-	for stream := range n.homes {
-		check(n.cluster.Whole(ctx, stream))
-	}
-}
-
-func (n *natsServers) restore(ctx context.Context) {
-	for stream, home := range n.homes {
-		check(n.cluster.Lead(ctx, stream, home))
-	}
-}
-
-func (n *natsServers) faults() []serverFault {
-	on := func(do func(*natsd.Server) error) func(int) error {
-		return func(i int) error { return do(n.all[i]) }
-	}
-	done := func(do func(*natsd.Server)) func(int) error {
-		return on(func(s *natsd.Server) error { do(s); return nil })
-	}
-	return []serverFault{
-		{"shut down", on((*natsd.Server).Stop), on((*natsd.Server).Start)},
-		{"killed", done((*natsd.Server).Kill), on((*natsd.Server).Start)},
-		{"frozen", on((*natsd.Server).Pause), on((*natsd.Server).Resume)},
-		{"cut off", done(n.cluster.Part), done(n.cluster.Heal)},
-	}
-}
-
-func (*natsServers) controller(context.Context) int { return -1 }
-
-// counter counts the messages of the members' connections, and apart from them the messages to the
-// bucket and to the API.
-func (n *natsServers) counter(c *team) func() []counts {
+// countMessages counts the messages of the members' connections, and apart from them the messages
+// to the bucket and to the API.
+func countMessages(c *team, n natsd.Running) func() []counts {
+	nc := must(nats.Connect(n.URLs(), nats.Name("bench"), nats.MaxReconnects(-1)))
+	c.cleanup(nc.Close)
 	taps := map[string]*nats.Subscription{}
 	for kind, subject := range map[string]string{
 		"writes": "$KV.>", "API requests": "$JS.API.>", "flow control": "$JS.FC.>"} {
-		tap := must(n.nc.SubscribeSync(subject))
-		c.cleanup(func() { _ = tap.Unsubscribe() })
+		tap := must(nc.SubscribeSync(subject))
 		check(tap.SetPendingLimits(-1, -1))
 		taps[kind] = tap
 	}
-	check(n.nc.Flush())
+	check(nc.Flush())
 	return func() (all []counts) {
 		seen, found := counts{}, 0
 		for kind, tap := range taps {
@@ -191,7 +141,7 @@ func (n *natsServers) counter(c *team) func() []counts {
 			check(err)
 			seen[kind] = pending
 		}
-		for _, s := range n.all {
+		for _, s := range n.All {
 			received := must(s.Received(c.ctx))
 			for _, m := range c.members {
 				if sent, ok := received[m.id]; ok {
@@ -209,43 +159,3 @@ func (n *natsServers) counter(c *team) func() []counts {
 
 // messages is the kind of the messages that the servers count.
 const messages = "messages"
-
-// natsClient is one connection. With a cluster, only the elections use it.
-type natsClient struct {
-	observer
-	js   jetstream.JetStream
-	opts []natskv.Option
-}
-
-func dialNATS(o observer) (client, error) {
-	name, opts := o.me.ID, []natskv.Option{natskv.Pristine()}
-	if len(o.me.Addresses) > 1 {
-		name, opts = name+" (base)", append(opts, natskv.OwnConnection(nats.Name(name)))
-	}
-	nc, err := nats.Connect(natsURL(o.me.Addresses), nats.Name(name), nats.DontRandomize(),
-		nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.SetCustomDialer(o.me))
-	if err != nil {
-		return nil, err
-	}
-	js, err := jetstream.New(nc)
-	return &natsClient{o, js, opts}, err
-}
-
-func (n *natsClient) open(c command) (driver.Store, error) {
-	store, err := natskv.Open(context.Background(), n.js, c.Bucket, n.opts...)
-	if err != nil || c.Quiet {
-		return store, err
-	}
-	return natsObserved{store, n.observer}, nil
-}
-
-type natsObserved struct {
-	*natskv.Store
-	observer observer
-}
-
-// CompareAndSwap calls the store and reports the write.
-func (o natsObserved) CompareAndSwap(ctx context.Context, key string, prev driver.Version,
-	value []byte) (driver.Version, error) {
-	return o.observer.swap(ctx, o.Store, key, prev, value)
-}

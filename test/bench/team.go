@@ -9,7 +9,9 @@ import (
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
 // plan holds the number and the settings of the members of a team.
@@ -22,7 +24,7 @@ type plan struct {
 	quiet              bool            // writes are not reported
 	relayed            bool            // each member connects through relays of its own
 	wall               []time.Duration // the errors of the members' times of day, in turn
-	servers            servers         // stopped with the trial; nil for the site's servers
+	servers            rig.Running     // ended with the trial; nil for the site's servers
 }
 
 // team holds the members of a plan, and their reports.
@@ -43,7 +45,7 @@ func (t *trial) team(p plan) *team {
 	if c.servers == nil {
 		c.servers = t.shared()
 	} else {
-		t.cleanup(c.servers.stop)
+		t.cleanup(c.servers.End)
 	}
 	c.role = command{Do: start, Bucket: c.name, Lease: p.lease, Ask: p.ask, Quiet: p.quiet,
 		Session: pick(t.bench, p.mode.session)}
@@ -51,7 +53,7 @@ func (t *trial) team(p plan) *team {
 		c.role.Elections = append(c.role.Elections, fmt.Sprintf("%s-%d", c.name, i))
 	}
 	if p.elections > 0 {
-		c.servers.create(t.ctx, c.name)
+		check(c.servers.Create(t.ctx, c.name))
 	}
 	t.cleanup(func() {
 		for _, m := range c.members {
@@ -65,14 +67,11 @@ func (t *trial) team(p plan) *team {
 // hire adds members and waits until they are connected.
 func (c *team) hire(n int) {
 	for range n {
-		addresses := c.servers.addresses()
+		addresses := c.servers.Addresses()
 		first := c.hired % len(addresses)
-		me := identity{
-			ID: c.unique(c.name), Site: slices.Index(sites(), c.site), Mode: c.mode.name,
-			// Each member connects to a different server first.
-			Addresses: slices.Concat(addresses[first:], addresses[:first]),
-			Judge:     len(c.wall) > 0,
-		}
+		me := identity{Site: slices.Index(sites(), c.site), Mode: c.mode.name, Judge: len(c.wall) > 0}
+		// Each member connects to a different server first.
+		me.ID, me.Addresses = c.unique(c.name), slices.Concat(addresses[first:], addresses[:first])
 		if me.Judge {
 			me.Wall = c.wall[c.hired%len(c.wall)]
 		}
@@ -233,8 +232,8 @@ func (c *team) ledBy(who ...*member) (led []string) {
 
 // counter begins to count the requests of the members.
 func (c *team) counter() func() []counts {
-	if s, ok := c.servers.(counting); ok {
-		return s.counter(c)
+	if s, ok := c.servers.(natsd.Running); ok {
+		return countMessages(c, s)
 	}
 	return func() (all []counts) {
 		for _, u := range c.usages(tally) {

@@ -33,9 +33,7 @@ step mark It makes what the last lane looks for.
 func TestStepsThatFailDoNotHideOthers(t *testing.T) {
 	t.Setenv("MARK", filepath.Join(t.TempDir(), "mark"))
 	all, err := parse(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out bytes.Buffer
 	r := &runner{limit: time.Hour, logs: t.TempDir(), out: &out, began: time.Now()}
 	results := r.run(context.Background(), all)
@@ -127,9 +125,7 @@ func TestSecondRuns(t *testing.T) {
 
 func TestFlagsChooseSteps(t *testing.T) {
 	all, err := parse(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct{ only, from, want string }{
 		{"", "", "good bad after mark"},
 		{"mark,good", "", "mark good"},
@@ -164,21 +160,15 @@ func TestWrongFilesAreRefused(t *testing.T) {
 
 func TestPartialRunsMakeOneTable(t *testing.T) {
 	all, err := parse(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "table.md")
 	first := []result{{step: all[0], outcome: passed, took: time.Minute}, {step: all[1], outcome: "exit status 1", replay: "again"}}
 	second := []result{{step: all[1], outcome: passed, took: time.Second}, {step: all[3], outcome: passed}}
 	for i, results := range [][]result{first, second} {
-		if err := mergeInto(file, all, results, []string{"aaaa", "bbbb"}[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, mergeInto(file, all, results, []string{"aaaa", "bbbb"}[i]))
 	}
 	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := tableHead +
 		"| good | passed | 1m0s | aaaa |  |\n| bad | passed | 1s | bbbb |  |\n| mark | passed | 0s | bbbb |  |\n"
 	if string(got) != want {
@@ -191,9 +181,7 @@ func TestPartialRunsMakeOneTable(t *testing.T) {
 func TestStepsOfTheProject(t *testing.T) {
 	for _, file := range []string{"../../.ci/run.steps", "../../.ci/soak.steps"} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all, err := parse(string(text))
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -203,5 +191,13 @@ func TestStepsOfTheProject(t *testing.T) {
 				t.Errorf("%s, step %s: %v\n%s", file, s.name, err, said)
 			}
 		}
+	}
+}
+
+// must stops a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

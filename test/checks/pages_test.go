@@ -120,13 +120,9 @@ func TestPageOfTheSteps(t *testing.T) {
 	page := files(t, ".md")["docs/testing.md"]
 	for _, file := range []string{"run", "soak"} {
 		text, err := os.ReadFile(filepath.Join(root, ".ci", file+".steps"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all, err := parse(string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, section, _ := strings.Cut(page, "\n## The steps of .ci/"+file+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		for _, s := range all {
@@ -158,9 +154,7 @@ func files(t *testing.T, extensions ...string) map[string]string {
 		texts[name] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return texts
 }
 

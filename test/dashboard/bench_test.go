@@ -7,10 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
 // BenchmarkThousandElections measures the dashboard of a store that pushes. Another process leads
@@ -31,11 +29,12 @@ func BenchmarkThousandElections(b *testing.B) {
 	wait.Until(b, "all are shown", func() bool { return s.healthy(b) == n })
 	const measured = 20 * time.Second
 	for b.Loop() {
-		before := cpu(b, s.dashboard.PID())
+		_, before := s.usage(b)
 		time.Sleep(measured)
-		b.ReportMetric(100*(cpu(b, s.dashboard.PID())-before).Seconds()/measured.Seconds(), "%core")
+		m, after := s.usage(b)
+		b.ReportMetric(100*(after-before).Seconds()/measured.Seconds(), "%core")
+		b.ReportMetric(float64(m.Resident)/1e6, "MB")
 	}
-	b.ReportMetric(resident(b, s.dashboard.PID()), "MB")
 	p := openPage(b, s.url)
 	p.until("a hundred rows", `document.querySelectorAll('tbody tr').length === 100`)
 	b.ReportMetric(value[float64](p, "performance.now()"), "ms-first-view")
@@ -45,21 +44,13 @@ func BenchmarkThousandElections(b *testing.B) {
 func lead(b *testing.B, url string, n int) {
 	b.Helper()
 	conn, err := nats.Connect(url)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	js, err := jetstream.New(conn)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	store, err := natskv.Open(wait.Context(b), js, "ELECTIONS", natskv.Pristine())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	g, err := tenure.NewGroup(store, tenure.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("shard-%04d", i)
@@ -75,55 +66,19 @@ func lead(b *testing.B, url string, n int) {
 // healthy returns how many elections the dashboard shows as healthy.
 func (s *stage) healthy(b *testing.B) int {
 	response, err := http.Get(s.url + "api/overview") //nolint:noctx // a benchmark
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer response.Body.Close()
 	var o struct{ Counts map[string]int }
-	if err := json.NewDecoder(response.Body).Decode(&o); err != nil {
-		b.Fatal(err)
-	}
+	must(b, json.NewDecoder(response.Body).Decode(&o))
 	return o.Counts["ok"]
 }
 
-// cpu returns the processor time of a process so far.
-func cpu(b *testing.B, pid int) time.Duration {
+// usage returns the memory of the dashboard, and its processor time so far.
+func (s *stage) usage(b *testing.B) (machine.Memory, time.Duration) {
 	b.Helper()
-	stat := strings.Fields(readProc(b, pid, "stat"))
-	var ticks int
-	for _, field := range stat[13:15] { // user and system, in hundredths of a second
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
-}
-
-// resident returns the memory of a process in MB.
-func resident(b *testing.B, pid int) float64 {
-	b.Helper()
-	for line := range strings.Lines(readProc(b, pid, "status")) {
-		if text, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, err := strconv.Atoi(strings.Fields(text)[0])
-			if err != nil {
-				b.Fatal(err)
-			}
-			return float64(kb) / 1000
-		}
-	}
-	b.Fatal("the memory is not known")
-	return 0
-}
-
-func readProc(b *testing.B, pid int, file string) string {
-	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return string(text)
+	m, cpu, err := machine.Of(s.dashboard.PID())
+	must(b, err)
+	return m, cpu
 }
 
 // BenchmarkEventToBrowser measures the time from a claim, by the wall clock of the claimant, until
@@ -163,9 +118,7 @@ func BenchmarkEventToBrowser(b *testing.B) {
 // elected returns when the leader claimed, in milliseconds.
 func (s *stage) elected(b *testing.B) float64 {
 	e, err := s.bucket.Get(wait.Context(b), "billing")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	var record struct {
 		Seq         int
 		LastUpdated time.Time

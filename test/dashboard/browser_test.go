@@ -46,18 +46,14 @@ func openPage(t testing.TB, url string) *page {
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.do(chromedp.Navigate(url))
 	return p
 }
 
 func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
-	if err := chromedp.Do(p.ctx, steps...); err != nil {
-		p.Fatal(err)
-	}
+	must(p, chromedp.Do(p.ctx, steps...))
 }
 
 // value returns the value of an expression in the page.
@@ -111,12 +107,8 @@ func (p *page) shoot(name string, width, height int64, scheme string) {
 	}
 	p.do(chromedp.EmulateViewport(width, height))
 	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		p.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o600); err != nil {
-		p.Fatal(err)
-	}
+	must(p, err)
+	must(p, os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o600))
 	p.do(chromedp.EmulateViewport(1280, 900))
 }
 
@@ -126,9 +118,7 @@ func TestPictures(t *testing.T) {
 	if *shots == "" {
 		t.Skip("no screenshots are asked for")
 	}
-	if err := os.MkdirAll(*shots, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(*shots, 0o755))
 	s := newStage(t)
 	if _, err := s.bucket.Put(wait.Context(t), "nightly-reports", []byte("kept by another program")); err != nil {
 		t.Fatal(err)

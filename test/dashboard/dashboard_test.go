@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,10 +22,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
-func TestMain(m *testing.M) {
-	natsd.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { natsd.Tests(m) }
 
 func quote(text string) string {
 	quoted, _ := json.Marshal(text) //nolint:errchkjson // a text
@@ -48,15 +44,9 @@ type stage struct {
 
 func newStage(t testing.TB) *stage {
 	t.Helper()
-	server, err := natsd.Start(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Kill)
+	server := natsd.Alone(t)
 	free, err := ports.Free(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &stage{
 		TB: t, tenure: command.Build(t), store: server.URL() + "/ELECTIONS?pristine=true", server: server, port: free[0],
 		candidates: map[string]*command.Process{},
@@ -71,18 +61,12 @@ func newStage(t testing.TB) *stage {
 func (s *stage) makeBucket() {
 	s.Helper()
 	conn, err := nats.Connect(s.server.URL())
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	s.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	s.bucket, err = js.CreateKeyValue(wait.Context(s.TB), jetstream.KeyValueConfig{Bucket: "ELECTIONS", History: 8, Storage: jetstream.FileStorage})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 }
 
 // startDashboard shows the given elections, or those that the store lists.
@@ -93,14 +77,7 @@ func (s *stage) startDashboard(elections ...string) {
 		args = append(args, "--election", e)
 	}
 	s.dashboard = command.Start(s.TB, s.tenure, args...)
-	served := regexp.MustCompile(`"url":"([^"]+)"`)
-	wait.Until(s.TB, "the dashboard is served", func() bool {
-		at := served.FindStringSubmatch(s.dashboard.Says())
-		if at != nil {
-			s.url = at[1]
-		}
-		return at != nil
-	})
+	s.url = s.dashboard.Await(`"url":"([^"]+)"`)
 }
 
 // start starts a candidate of an election.
@@ -263,9 +240,7 @@ func newActingStage(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t)
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
 	s.flags = []string{"--allow-actions", "--listen-token-file", token}
 	return s
 }
@@ -355,9 +330,7 @@ func TestPageShowsAnOutage(t *testing.T) {
 	p.until("nothing contradicts it", `!document.querySelector('.headline').innerText.includes('No leader')`)
 	p.shoot("outage-election", 1280, 900, "dark")
 	p.shoot("outage-phone", 390, 800, "light")
-	if err := s.server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.server.Start())
 	p.until("the banner goes", `document.querySelector('.away') === null && document.getElementById('live').innerText === 'Live'`)
 	p.says("Store OK")
 	p.until("the outage is listed", `document.querySelector('.failovers .outage') !== null && document.querySelector('.events .store') !== null`)
@@ -390,4 +363,12 @@ func TestPageRangeOfTime(t *testing.T) {
 	})()`)
 	p.until("a drag chooses a part", length+` > 50000 && `+length+` < 130000`)
 	p.shoot("range", 1280, 700, "light")
+}
+
+// must stops a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -105,12 +106,12 @@ func TestRealNeliFrozen(t *testing.T) {
 	first := leader.mustSay()
 	b := n.begin("b")
 	n.joined(2, b)
-	if err := machine.Pause(leader.cmd.Process.Pid); err != nil {
+	if err := crew.Freeze(leader.cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	leader.output()
 	b.mustLeadInTheEnd()
-	if err := machine.Resume(leader.cmd.Process.Pid); err != nil {
+	if err := crew.Continue(leader.cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	output := ""
@@ -368,10 +369,10 @@ func (n *neliOnReal) stopBesideGoNELI(cmd *exec.Cmd) {
 	p := &actor{neliCommand{tb: n.tb, cmd: cmd}}
 	p.start()
 	first := p.acts(0)
-	n.must(machine.Pause(cmd.Process.Pid))
+	n.must(crew.Freeze(cmd.Process.Pid))
 	old := n.goneliJoins(n.group, n.group+".neli")
 	began := machine.Now()
-	n.must(machine.Resume(cmd.Process.Pid))
+	n.must(crew.Continue(cmd.Process.Pid))
 	time.Sleep(goneliLeads)
 	ended := machine.Now()
 	old.Close()
@@ -396,7 +397,7 @@ type act struct {
 func (p *actor) start() {
 	p.tb.Helper()
 	p.cmd.Stdout, p.cmd.Stderr = p, p
-	machine.Together(p.cmd)
+	crew.Separate(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		p.tb.Fatal(err)
 	}

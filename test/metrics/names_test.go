@@ -19,9 +19,7 @@ const (
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -128,5 +126,13 @@ func TestOverlaps(t *testing.T) {
 	again := []seen{{0, 0, 0.1, true, 1}, {0, 1, 1.1, true, 3}}
 	if got := overlaps(map[string][]seen{"a": again, "b": {{0, 0.4, 0.5, true, 2}}}); len(got) != 0 {
 		t.Errorf("a term of b between two of a: %v", got)
+	}
+}
+
+// must stops a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

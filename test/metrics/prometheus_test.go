@@ -29,10 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestMain(m *testing.M) {
-	natsd.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { natsd.Tests(m) }
 
 // prometheus is a real Prometheus server.
 type prometheus struct {
@@ -52,9 +49,7 @@ func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 	}
 	write(t, filepath.Join(dir, "prometheus.yml"), config)
 	free, err := ports.Free(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := ports.Address(free[0])
 	command.Start(t, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+address, "--log.level=warn")
@@ -63,9 +58,7 @@ func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // api calls Prometheus, and decodes the data of the answer.
@@ -142,20 +135,10 @@ type candidate struct {
 	address string // of its metrics
 }
 
-var servedAt = regexp.MustCompile(`url=http://(\S+)/metrics`)
-
 func startCandidate(t *testing.T, tenure, store, id string) *candidate {
 	t.Helper()
 	p := command.Start(t, tenure, "run", "--store", store, "--create", "--election", "billing", "--id", id, "--lease", "2s", "--metrics", "0", "--", "sleep", "1000")
-	c := &candidate{Process: p, id: id}
-	wait.Until(t, id+" serves metrics", func() bool {
-		at := servedAt.FindStringSubmatch(p.Says())
-		if at != nil {
-			c.address = at[1]
-		}
-		return at != nil
-	})
-	return c
+	return &candidate{p, id, p.Await(`url=http://(\S+)/metrics`)}
 }
 
 // fleet serves the summary of many elections that this process leads.
@@ -163,9 +146,7 @@ func fleet(t *testing.T) (address string) {
 	t.Helper()
 	set := metrics.NewSummary()
 	g, err := tenure.NewGroup(memory.New(), tenure.Config{Metrics: set})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done := make(chan error, 1)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -183,11 +164,7 @@ func fleet(t *testing.T) (address string) {
 // A real Prometheus scrapes real candidates through a crash, a hand-over and an outage. Every rule
 // and every query of the board has data.
 func TestPrometheus(t *testing.T) {
-	server, err := natsd.Start(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Kill)
+	server := natsd.Alone(t)
 	tenure := command.Build(t)
 	store := server.URL() + "/ELECTIONS?pristine=true"
 	all := map[string]*candidate{}
@@ -285,9 +262,7 @@ func (p *prometheus) checkRules() {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(p.T, rulesFile)), &file); err != nil {
-		p.Fatal(err)
-	}
+	must(p, yaml.Unmarshal([]byte(read(p.T, rulesFile)), &file))
 	for _, r := range file.Groups[0].Rules {
 		if !comparison.MatchString(r.Expr) {
 			p.Errorf("%s does not end in a comparison: %s", r.Alert, r.Expr)
@@ -299,9 +274,7 @@ func (p *prometheus) checkRules() {
 			Rules []struct{ Name, Health, LastError string }
 		}
 	}
-	if err := p.api(wait.Context(p.T), "rules", &data); err != nil {
-		p.Fatal(err)
-	}
+	must(p, p.api(wait.Context(p.T), "rules", &data))
 	if n := len(data.Groups[0].Rules); n != len(file.Groups[0].Rules) {
 		p.Errorf("Prometheus has %d rules", n)
 	}
@@ -325,9 +298,7 @@ func (p *prometheus) checkBoard() {
 			Targets                  []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal([]byte(read(p.T, boardFile)), &board); err != nil {
-		p.Fatal(err)
-	}
+	must(p, json.Unmarshal([]byte(read(p.T, boardFile)), &board))
 	queries := 0
 	for _, panel := range board.Panels {
 		if panel.Title == "" || panel.Type != "row" && panel.Description == "" {

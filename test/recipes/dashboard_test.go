@@ -3,11 +3,7 @@
 package recipes
 
 import (
-	"bufio"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +11,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 
-	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/command"
 )
 
 const (
@@ -67,7 +63,7 @@ func TestDashboardIsReachedThroughTheProxy(t *testing.T) {
 // The command lines serve the page, with the history in its own directory.
 func TestDashboardsServe(t *testing.T) {
 	container := dashboardOf(t).deployment.Spec.Template.Spec.Containers[0]
-	for file, args := range map[string][]string{
+	for _, args := range map[string][]string{
 		dashboardUnit: startOf(t, dashboardUnit), dashboardManifest: slices.Concat(container.Command[1:], container.Args),
 	} {
 		line := strings.Join(args, " ")
@@ -75,24 +71,8 @@ func TestDashboardsServe(t *testing.T) {
 			line = strings.Replace(line, history, t.TempDir()+"/", 1)
 		}
 		path, err := program()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := exec.CommandContext(wait.Context(t), path, strings.Fields(line)...)
-		c.Env = append(os.Environ(), "TENURE_STORE=nats://user:password@127.0.0.1:1/ELECTIONS", "TENURE_LISTEN=0")
-		c.Stderr = os.Stderr
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		said, err := bufio.NewReader(out).ReadString('\n')
-		if !strings.HasPrefix(said, "The dashboard is at http://127.0.0.1:") {
-			t.Errorf("%s: %s says %q, %v", file, filepath.Base(path), said, err)
-		}
-		_ = c.Process.Kill()
-		_ = c.Wait()
+		must(t, err)
+		env := []string{"TENURE_STORE=nats://user:password@127.0.0.1:1/ELECTIONS", "TENURE_LISTEN=0", path}
+		command.Start(t, "env", append(env, strings.Fields(line)...)...).Await("(?m)^(The dashboard is at http://127.0.0.1:)")
 	}
 }

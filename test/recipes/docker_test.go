@@ -27,13 +27,9 @@ type stage struct{ instructions.Stage }
 func build(t *testing.T) image {
 	t.Helper()
 	parsed, err := parser.Parse(strings.NewReader(text(t, dockerFile)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stages, _, err := instructions.Parse(parsed.AST, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, w := range parsed.Warnings {
 		t.Errorf("%s: %s", dockerFile, w.Short)
 	}
@@ -114,13 +110,9 @@ func workers(t *testing.T) types.ServiceConfig {
 		WorkingDir:  filepath.Dir(name),
 		ConfigFiles: []types.ConfigFile{{Filename: name}},
 	}, func(o *loader.Options) { o.SetProjectName("tenure", true) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := project.GetService("worker")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -142,9 +134,7 @@ func composed(t *testing.T) recipe {
 func TestComposeBuildsTheDockerfile(t *testing.T) {
 	b := workers(t).Build
 	here, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if context, err := filepath.Abs(b.Context); err != nil || context != here || b.Dockerfile != dockerFile {
 		t.Errorf("builds %s in %s (%v)", b.Dockerfile, context, err)
 	}

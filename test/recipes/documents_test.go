@@ -123,9 +123,7 @@ func TestGuideComputesTheTimesCorrectly(t *testing.T) {
 		var times []time.Duration
 		for _, cell := range cells {
 			d, err := time.ParseDuration(cell)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			times = append(times, d)
 		}
 		lease, stop := times[0], times[1] // with the drift that clocks on Linux may have
@@ -149,8 +147,14 @@ const root = "../.."
 func text(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(root, name))
+	must(t, err)
+	return string(b)
+}
+
+// must stops a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
 }

@@ -45,9 +45,7 @@ func decode(t *testing.T, file string, into map[string]any) {
 			break
 		}
 		var kind meta.TypeMeta
-		if err := errors.Join(err, yaml.Unmarshal(document, &kind)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, yaml.Unmarshal(document, &kind)))
 		name := kind.APIVersion + " " + kind.Kind
 		if err := yaml.UnmarshalStrict(document, into[name]); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -4,7 +4,6 @@ package recipes
 
 import (
 	"bufio"
-	"bytes"
 	"debug/buildinfo"
 	"debug/elf"
 	"errors"
@@ -21,6 +20,8 @@ import (
 
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
 // rootVariable makes a process the process 1 of a container, with its files in this directory.
@@ -75,9 +76,7 @@ type container struct {
 func contain(t *testing.T, dir, user string, env []string, command ...string) *container {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := exec.CommandContext(wait.Context(t), self, command...)
 	c.Env = slices.Concat(os.Environ(), env, []string{rootVariable + "=" + dir})
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
@@ -89,9 +88,7 @@ func contain(t *testing.T, dir, user string, env []string, command ...string) *c
 		c.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	errs := &strings.Builder{}
 	c.Stderr = errs
 	if err := c.Start(); err != nil {
@@ -118,41 +115,22 @@ func (c *container) await(begin string) string {
 	return ""
 }
 
-// processes returns the states of the container's processes from /proc, including zombies: their
-// names and states.
-func (c *container) processes() []string {
-	c.Helper()
-	space := func(pid string) string { s, _ := os.Readlink("/proc/" + pid + "/ns/pid"); return s }
-	own := space(strconv.Itoa(c.cmd.Process.Pid))
-	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil || own == "" {
-		c.Fatalf("its processes cannot be seen: %v", err)
-	}
-	var found []string
-	for _, dir := range all {
-		if space(filepath.Base(dir)) != own {
-			continue
-		}
-		if stat, err := os.ReadFile(dir + "/stat"); err == nil {
-			name := bytes.LastIndexByte(stat, ')')
-			found = append(found, string(stat[bytes.IndexByte(stat, '('):name+3]))
-		}
-	}
-	return found
-}
-
-// settle waits until only tenure, its guard and the worker are left.
+// settle waits until only tenure, its guard and the worker are left, and no zombie.
 func (c *container) settle() {
 	c.Helper()
-	wait.Until(c.T, "the orphans to be reaped", func() bool { return len(c.processes()) == 3 })
+	space := func(pid int) string { s, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid)); return s }
+	own := space(c.cmd.Process.Pid)
+	wait.Until(c.T, "the orphans to be reaped", func() bool {
+		pids, err := machine.Processes()
+		left := slices.DeleteFunc(pids, func(pid int) bool { return space(pid) != own })
+		return err == nil && own != "" && len(left) == 3
+	})
 }
 
 // stop sends SIGTERM, and expects the worker's own exit code.
 func (c *container) stop(code int) {
 	c.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		c.Fatal(err)
-	}
+	must(c, c.cmd.Process.Signal(syscall.SIGTERM))
 	for c.out.Scan() {
 	}
 	var exit *exec.ExitError
@@ -164,9 +142,7 @@ func (c *container) stop(code int) {
 func number(t *testing.T, s string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -208,15 +184,9 @@ func fill(t *testing.T, s stage, out, dir string) {
 			if os.IsNotExist(err) && !strings.HasPrefix(from, outDir) {
 				continue // the system of this machine is not that of the image
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(to, content, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, os.MkdirAll(filepath.Dir(to), 0o755))
+			must(t, os.WriteFile(to, content, 0o755))
 		}
 	})
 }
@@ -232,9 +202,7 @@ func unpacked(t *testing.T) string {
 	if said, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "proc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "proc"), 0o755))
 	return dir
 }
 
@@ -242,9 +210,7 @@ func unpacked(t *testing.T) string {
 func static(t *testing.T, path string) {
 	t.Helper()
 	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
@@ -252,9 +218,7 @@ func static(t *testing.T, path string) {
 		}
 	}
 	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range info.Settings {
 		if s.Key == "CGO_ENABLED" && s.Value != "0" {
 			t.Errorf("%s: CGO_ENABLED=%s", path, s.Value)
@@ -270,7 +234,7 @@ func TestImageBuiltByTheDockerfileRunsAsProcessOne(t *testing.T) {
 	static(t, filepath.Join(dir, "tenure"))
 	image := build(t).last()
 	user, _, _ := strings.Cut(image.user(), ":")
-	env := []string{"TENURE_STORE=" + nats(t) + "/ELECTIONS?pristine=true", "TENURE_CREATE=true", "TENURE_ELECTION=worker", "TENURE_LEASE=30s"}
+	env := []string{"TENURE_STORE=" + natsd.Alone(t).URL() + "/ELECTIONS?pristine=true", "TENURE_CREATE=true", "TENURE_ELECTION=worker", "TENURE_LEASE=30s"}
 	run := func() *container { return contain(t, dir, user, env, append(image.entrypoint(t), "/worker")...) }
 
 	one := run()

@@ -4,7 +4,7 @@ package recipes
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/command"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 )
 
@@ -114,12 +115,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	atEnd = append(atEnd, func() { _ = os.RemoveAll(dir) })
-	c := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "tenure"), ".")
-	c.Dir = filepath.Join(root, "cmd/tenure")
-	if said, err := c.CombinedOutput(); err != nil {
-		return "", errors.New(string(said))
-	}
-	return filepath.Join(dir, "tenure"), nil
+	return command.BuildIn(context.Background(), dir, command.Tenure)
 })
 
 // atEnd is called when all tests have ended.
@@ -129,9 +125,7 @@ var atEnd []func()
 func exit(t *testing.T, env map[string]string, args ...string) (int, string) {
 	t.Helper()
 	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := exec.CommandContext(wait.Context(t), path, args...)
 	c.Dir = t.TempDir()
 	if err := os.WriteFile(filepath.Join(c.Dir, "client.properties"), []byte("security.protocol=SSL\n"), 0o600); err != nil {
@@ -163,9 +157,7 @@ func documented(t *testing.T) []recipe {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -198,7 +190,7 @@ func (r recipe) running(command string) recipe {
 // the program ends before it looks for a store, so the documented store is used. Then, for a NATS
 // store, an embedded NATS server is used.
 func TestEachCommandLineRuns(t *testing.T) {
-	server := nats(t)
+	server := natsd.Alone(t).URL()
 	inDocuments, inHelp := documented(t), examples(t)
 	if len(inDocuments) == 0 || len(inHelp) == 0 {
 		t.Errorf("%d command lines were found in documents, %d in the help", len(inDocuments), len(inHelp))
@@ -251,24 +243,11 @@ func (r recipe) without(flag string) recipe {
 	return r
 }
 
-// nats starts an empty server, and returns its URL.
-func nats(t *testing.T) string {
-	t.Helper()
-	s, err := natsd.Start(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Kill)
-	return s.URL()
-}
-
 // Rows of the battery support a claim of the guide. The rows that the guide names must exist. The
 // guide must name all rows but the longest.
 func TestGuideNamesTheRowsOfTheBattery(t *testing.T) {
 	out, err := exec.Command("go", "run", "../battery", "-rows").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	there := map[string]bool{}
 	for l := range strings.Lines(string(out)) {
 		if words := strings.Fields(l); len(words) > 0 {
@@ -294,26 +273,20 @@ func TestGuideNamesTheRowsOfTheBattery(t *testing.T) {
 // A program outside of the clone builds with the lines of go.mod that the README shows.
 func TestReadmeShowsLinesOfGoMod(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, lines, _ := strings.Cut(string(readme), "```\nreplace (\n")
 	lines, _, ok := strings.Cut(lines, "```")
 	if !ok {
 		t.Fatal("the README has no lines of go.mod")
 	}
 	clone, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":  "module example.com/app\n\ngo 1.26\n\nreplace (\n" + strings.ReplaceAll(lines, "../tenure", clone),
 		"main.go": "package main\n\nimport \"github.com/tenure-go/tenure/driver/natskv\"\n\nfunc main() { _ = natskv.Open }\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for _, line := range []string{"go mod tidy", "go build"} {
 		words := strings.Fields(line)

@@ -25,9 +25,7 @@ const (
 func values(t *testing.T, file, name string) []string {
 	t.Helper()
 	options, err := unit.DeserializeOptions(strings.NewReader(text(t, file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []string
 	for _, o := range options {
 		if o.Name == name {
@@ -51,9 +49,7 @@ func value(t *testing.T, file, name string) string {
 func service(t *testing.T) recipe {
 	t.Helper()
 	stop, err := time.ParseDuration(value(t, unitFile, "TimeoutStopSec"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return recipe{name: unitFile, args: startOf(t, unitFile), stop: stop}
 }
 
@@ -107,18 +103,12 @@ func analyze(t *testing.T, args ...string) (string, error) {
 func laidOut(t *testing.T, file string, withDropIn bool) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(content), 0o644))
 		return path
 	}
 	if withDropIn {

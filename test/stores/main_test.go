@@ -12,18 +12,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/rig"
-	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
-	"github.com/tenure-go/tenure/test/internal/sqld"
+	"github.com/tenure-go/tenure/test/internal/rigs"
 )
-
-// rigs are the stores under test.
-func rigs() []rig.Rig {
-	all := append([]rig.Rig{rig.Memory()}, sqld.Rigs()...)
-	for _, kind := range s3d.Sound() {
-		all = append(all, s3d.Rig(kind))
-	}
-	return append(all, natsd.One(), natsd.Three(), kafkad.Rig())
-}
 
 func TestMain(m *testing.M) {
 	natsd.Main()
@@ -36,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // each runs a test on each rig, one after another.
 func each(t *testing.T, test func(t *testing.T, r rig.Rig)) {
-	for _, r := range rigs() {
+	for _, r := range rigs.All() {
 		t.Run(r.Name, func(t *testing.T) {
 			if testing.Short() && r.Soak {
 				t.Skip("the soak does it")

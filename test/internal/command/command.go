@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/tenure-go/tenure/internal/crew"
-	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // Tenure is the package of the tenure command.
@@ -33,7 +34,7 @@ func BuildIn(ctx context.Context, dir, pkg string, flags ...string) (binary stri
 	binary = filepath.Join(dir, path.Base(pkg))
 	args := append([]string{"build", "-ldflags=-s -w", "-o", binary}, append(flags, pkg)...)
 	build := exec.CommandContext(ctx, "go", args...)
-	machine.Together(build)
+	crew.Separate(build)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
 	}
@@ -75,6 +76,20 @@ func Start(t testing.TB, program string, args ...string) *Process {
 func (p *Process) Kill() {
 	_ = p.Process.Kill()
 	_ = p.Wait()
+}
+
+// Await waits until the program's output matches, and returns the first group of the expression.
+func (p *Process) Await(expression string) (found string) {
+	p.t.Helper()
+	wanted := regexp.MustCompile(expression)
+	wait.Until(p.t, "the program says "+expression, func() bool {
+		match := wanted.FindStringSubmatch(p.Says())
+		if match != nil {
+			found = match[1]
+		}
+		return match != nil
+	})
+	return found
 }
 
 // Says returns the program's output so far.

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"os/exec"
 	"syscall"
 	"time"
 	"unsafe"
@@ -23,12 +22,6 @@ func Now() int64 {
 	return ts.Nano()
 }
 
-// Pause stops a process by SIGSTOP. An overloaded machine may stop a process for as long.
-func Pause(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
-
-// Resume continues a paused process.
-func Resume(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }
-
 // CPU returns the processor time that this process has used.
 func CPU() time.Duration {
 	var u syscall.Rusage
@@ -36,17 +29,4 @@ func CPU() time.Duration {
 		panic("getrusage: " + err.Error())
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// Together makes a process that is not yet started end with this one, even if this one is killed.
-func Together(cmd *exec.Cmd) { attributes(cmd).Pdeathsig = syscall.SIGKILL }
-
-// Apart gives a process a session of its own, so that keys at the terminal do not reach it.
-func Apart(cmd *exec.Cmd) { attributes(cmd).Setsid = true }
-
-func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	return cmd.SysProcAttr
 }

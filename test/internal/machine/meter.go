@@ -1,6 +1,6 @@
 // Package machine holds the calls of the operating system that measurements need: one clock for all
-// processes of the machine, and control of their scheduling and their ends. It works on Linux.
-// Elsewhere it compiles, and Supported is false.
+// processes of the machine, and what they use. It works on Linux. Elsewhere it compiles, and
+// Supported is false.
 package machine
 
 import (
@@ -93,19 +93,7 @@ func (m *Meter) Use() Usage {
 	debug.FreeOSMemory() // a second collection: the finalizers of the first may free more
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
-	u.Heap, u.Resident = s.HeapAlloc, resident()
+	all, _, _ := Of(os.Getpid())
+	u.Heap, u.Resident = s.HeapAlloc, all.Resident
 	return u
-}
-
-// resident returns 0 if the system has no such figure.
-func resident() uint64 {
-	said, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	var size, pages uint64
-	if _, err := fmt.Sscan(string(said), &size, &pages); err != nil {
-		return 0
-	}
-	return pages * uint64(os.Getpagesize())
 }

@@ -24,7 +24,11 @@ const (
 
 // ask calls question, over any server that answers, until there is no error or the context ends.
 func (c *Cluster) ask(ctx context.Context, what string, question func(context.Context, jetstream.JetStream) error) error {
-	nc, err := nats.Connect(strings.Join(c.URLs(), ","), nats.Timeout(attention), nats.RetryOnFailedConnect(true),
+	return ask(ctx, c.URLs(), what, question)
+}
+
+func ask(ctx context.Context, urls []string, what string, question func(context.Context, jetstream.JetStream) error) error {
+	nc, err := nats.Connect(strings.Join(urls, ","), nats.Timeout(attention), nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), nats.ReconnectWait(pause), nats.PingInterval(attention), nats.MaxPingsOutstanding(1))
 	if err != nil {
 		return err

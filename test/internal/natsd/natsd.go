@@ -1,6 +1,6 @@
 // Package natsd runs NATS servers as processes of their own, alone or three as a cluster. Tests can
 // stop, kill and pause them, cut them off from each other, and start them again on their files. To
-// run them by hand: `go run ./test/internal/natsd/natsd`.
+// run them by hand: `go run ./test/internal/serve nats3`.
 //
 // The server is the Go module nats-server. The test program starts itself a second time as the
 // server: there its call of Main never returns. The server ends with the program at the latest.
@@ -58,8 +58,7 @@ func (s *Server) Start() error {
 	}
 	heard := new(ear)
 	s.process = &process.Process{
-		// A paused server does not notice the end of its input, with which it otherwise ends.
-		Name: "the NATS server " + s.place.Name, Command: []string{program}, Env: []string{variable + "=" + string(encoded)}, Apart: true,
+		Name: "the NATS server " + s.place.Name, Command: []string{program}, Env: []string{variable + "=" + string(encoded)},
 		Prepare: func(cmd *exec.Cmd) (err error) {
 			s.in, err = cmd.StdinPipe()
 			cmd.Stdout = heard

@@ -22,7 +22,7 @@ import (
 
 // One is a bucket on one server.
 func One() rig.Rig {
-	return rig.Rig{Name: "nats", Start: func(t testing.TB, calm bool) rig.Site {
+	return rig.Rig{Name: "nats", Kind: single, Start: func(t testing.TB, calm bool) rig.Site {
 		s, err := Start(t.TempDir())
 		rig.Must(t, err)
 		t.Cleanup(s.Kill)
@@ -37,7 +37,7 @@ func Three() rig.Rig {
 		c := Shared(t)
 		return newSite(t, c.Servers[:], c, calm)
 	}
-	return rig.Rig{Name: "nats3", Attention: 500 * time.Millisecond, Rules: history.Rules{Hasty: true}, Start: start}
+	return rig.Rig{Name: "nats3", Attention: 500 * time.Millisecond, Rules: history.Rules{Hasty: true}, Kind: Clustered(StartCluster), Start: start}
 }
 
 // site is a bucket on servers.

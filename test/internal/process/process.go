@@ -9,10 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -33,12 +35,6 @@ type Process struct {
 	Log string
 	// User runs the process if this process is root.
 	User string
-	// Apart gives the process a session of its own. Detached is Apart, and the process goes on when
-	// this one ends: Find finds it.
-	Apart, Detached bool
-	// PIDFile is the file for the number of a Detached process. Mark is a part of the command line
-	// by which Find recognizes the process.
-	PIDFile, Mark string
 	// Family is set for a server with processes of its own: Pause, Resume and Kill reach them, too.
 	Family bool
 	// StopBy is the signal of Stop. The default is SIGTERM.
@@ -50,9 +46,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	wanted  bool // started, and no call of this package ended it
-	process *os.Process
-	ended   chan struct{} // closed when the process has ended; nil if it is not a child of this one
-	failure error         // how the process ended
+	process *crew.Process
 }
 
 // Start starts the process and waits until it answers.
@@ -86,48 +80,31 @@ func (p *Process) Begin() error {
 	if err := As(cmd, p.User); err != nil {
 		return err
 	}
-	if p.Apart || p.Detached {
-		machine.Apart(cmd)
-	}
-	if !p.Detached {
-		machine.Together(cmd)
-	}
 	if p.Prepare != nil {
 		if err := p.Prepare(cmd); err != nil {
 			return err
 		}
 	}
-	if err := cmd.Start(); err != nil {
+	started, err := crew.Start(cmd)
+	if err != nil {
 		return err
 	}
-	p.adopt(cmd)
-	return p.note(cmd.Process.Pid)
-}
-
-func (p *Process) adopt(cmd *exec.Cmd) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ended := make(chan struct{})
-	p.process, p.ended, p.wanted = cmd.Process, ended, true
-	go func() {
-		err := cmd.Wait()
-		p.mu.Lock()
-		p.failure = err
-		p.mu.Unlock()
-		close(ended)
-	}()
+	p.process, p.wanted = started, true
+	return nil
 }
 
 // Await waits until the process answers. It fails if the process ends, or the context.
 func (p *Process) Await(ctx context.Context, answers func(context.Context) error) error {
-	_, ended := p.current()
+	process := p.current()
 	for {
 		err := answers(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-ended:
+		case <-process.Ended():
 			return p.Fault("ended instead of answering")
 		case <-ctx.Done():
 			return p.Fault(fmt.Sprintf("does not answer (%v)", err))
@@ -138,19 +115,8 @@ func (p *Process) Await(ctx context.Context, answers func(context.Context) error
 
 // Runs reports whether the process has not ended. A paused one runs.
 func (p *Process) Runs() bool {
-	process, ended := p.current()
-	switch {
-	case process == nil:
-		return false
-	case ended == nil:
-		return has(process.Pid, p.Mark)
-	}
-	select {
-	case <-ended:
-		return false
-	default:
-		return true
-	}
+	process := p.current()
+	return process != nil && process.Running()
 }
 
 // EndedEarly reports whether the process ended by itself.
@@ -162,29 +128,26 @@ func (p *Process) EndedEarly() bool {
 }
 
 // PID returns the number of the process. Each start changes it.
-func (p *Process) PID() int {
-	process, _ := p.current()
-	return process.Pid
-}
+func (p *Process) PID() int { return p.current().PID() }
 
-// current returns the process, nil if there was none, and the channel that is closed at its end.
-func (p *Process) current() (*os.Process, chan struct{}) {
+// current returns the process, nil if there was none.
+func (p *Process) current() *crew.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.process, p.ended
+	return p.process
 }
 
 // Signal sends a signal only to the process itself, which may end by it.
 func (p *Process) Signal(sig os.Signal) error {
 	process := p.given()
-	if process == nil || !p.Runs() {
+	if !p.Runs() {
 		return fmt.Errorf("%s: %w", p.name(), os.ErrProcessDone)
 	}
 	return process.Signal(sig)
 }
 
 // given notes that the process may end by a call of this package.
-func (p *Process) given() *os.Process {
+func (p *Process) given() *crew.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted = false
@@ -211,32 +174,61 @@ func (p *Process) Kill() error {
 		return nil
 	}
 	if p.Family {
-		return p.killFamily(process.Pid)
+		return p.killFamily(process.PID())
 	}
-	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := process.Kill(); err != nil {
 		return err
 	}
 	return p.gone()
 }
 
+// killFamily ends a process and its children. It returns when all are gone: the next start of
+// PostgreSQL refuses while one of them still uses the shared memory.
+func (p *Process) killFamily(pid int) error {
+	// A stopped server starts no more processes, so the list below is complete.
+	if err := crew.Freeze(pid); err != nil {
+		return err
+	}
+	all := append([]int{pid}, children(pid)...)
+	for _, one := range all {
+		if err := crew.Kill(one); err != nil {
+			return err
+		}
+	}
+	if err := p.gone(); err != nil {
+		return err
+	}
+	for _, one := range all {
+		for machine.Lives(one) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// children returns the processes that a process has started.
+func children(of int) []int {
+	pids, _ := machine.Processes()
+	return slices.DeleteFunc(pids, func(pid int) bool { return machine.Parent(pid) != of })
+}
+
 // Pause stops the process by SIGSTOP: it stays connected and silent. It needs a Unix system.
-func (p *Process) Pause() error { return p.each(pause) }
+func (p *Process) Pause() error { return p.each(crew.Freeze) }
 
 // Resume continues a paused process.
-func (p *Process) Resume() error { return p.each(resume) }
+func (p *Process) Resume() error { return p.each(crew.Continue) }
 
 // each calls do for the process, and for its children if it is a family.
 func (p *Process) each(do func(pid int) error) error {
-	process, _ := p.current()
-	if process == nil || !p.Runs() {
+	if !p.Runs() {
 		return fmt.Errorf("%s: %w", p.name(), os.ErrProcessDone)
 	}
-	pids := []int{process.Pid}
+	pids := []int{p.PID()}
 	if p.Family {
-		pids = append(pids, children(process.Pid)...)
+		pids = append(pids, children(p.PID())...)
 	}
-	for i, pid := range pids {
-		if err := do(pid); err != nil && (i == 0 || !isGone(err)) {
+	for _, pid := range pids {
+		if err := do(pid); err != nil {
 			return err
 		}
 	}
@@ -248,23 +240,21 @@ func (p *Process) Wait() error {
 	if err := p.gone(); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.failure
+	return p.current().Wait()
 }
 
+// gone waits until the process has ended, if there was one.
 func (p *Process) gone() error {
-	for end := time.Now().Add(Patience); p.Runs(); {
-		_, ended := p.current()
-		select {
-		case <-ended:
-		case <-time.After(10 * time.Millisecond):
-		}
-		if time.Now().After(end) {
-			return p.Fault("does not end")
-		}
+	process := p.current()
+	if process == nil {
+		return nil
 	}
-	return nil
+	select {
+	case <-process.Ended():
+		return nil
+	case <-time.After(Patience):
+		return p.Fault("does not end")
+	}
 }
 
 // Said returns the end of the output.

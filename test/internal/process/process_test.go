@@ -7,11 +7,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
 // shell returns a shell that answers when it has a child.
@@ -45,14 +45,31 @@ func TestFamily(t *testing.T) {
 		}
 		must(t, p.Pause())
 		wait.Until(t, "the child is paused", func() bool {
-			fields := state(filepath.Join("/proc", strconv.Itoa(child[0]), "stat"))
+			fields := machine.Stat(child[0])
 			return len(fields) > 0 && fields[0] == "T"
 		})
+		must(t, p.Resume())
+		must(t, p.Pause())
 		must(t, p.Kill())
-		if p.Runs() || lives(child[0]) || p.EndedEarly() {
+		if p.Runs() || machine.Lives(child[0]) || p.EndedEarly() {
 			t.Fatal("it is not gone, or gone by itself")
 		}
 		must(t, p.Kill())
+	}
+}
+
+// TestStopAndKill: a process that is ended by this package has not ended by itself.
+func TestStopAndKill(t *testing.T) {
+	p := &Process{Command: []string{"sleep", "1000"}, Answers: func(context.Context) error { return nil }}
+	for _, end := range []func() error{p.Stop, p.Kill} {
+		must(t, p.Start())
+		if err := p.Start(); err == nil {
+			t.Error("it is started twice")
+		}
+		must(t, end())
+		if p.Runs() || p.EndedEarly() {
+			t.Error("it runs, or is gone by itself")
+		}
 	}
 }
 
@@ -69,17 +86,7 @@ func TestEndsInsteadOfAnswering(t *testing.T) {
 		t.Errorf("a pause: %v", err)
 	}
 	must(t, p.Stop())
-}
-
-// TestFind: another process finds a detached one, and ends it.
-func TestFind(t *testing.T) {
-	p := shell(t, "sleep 1000; true")
-	p.Detached, p.PIDFile, p.Mark = true, filepath.Join(p.Dir, "pid"), "sleep 1000"
-	must(t, p.Start())
-	found := &Process{PIDFile: p.PIDFile, Mark: p.Mark, Family: true}
-	if found.Find(); !found.Runs() {
-		t.Fatal("it is not found")
+	if err := p.Wait(); err == nil {
+		t.Error("it ended with code 3")
 	}
-	must(t, found.Kill())
-	wait.Until(t, "it ends, by itself as far as its parent knows", p.EndedEarly)
 }

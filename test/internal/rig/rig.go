@@ -31,6 +31,8 @@ type Rig struct {
 	Attention time.Duration
 	// Rules say how far the servers deviate from one register, also without a fault.
 	Rules history.Rules
+	// Kind is how programs run the servers. It is zero if they do not.
+	Kind Kind
 }
 
 // Site is a store on running servers.

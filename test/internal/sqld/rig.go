@@ -66,16 +66,16 @@ func SQLiteSite(t testing.TB) Site {
 
 // Rigs returns the databases.
 func Rigs() []rig.Rig {
-	on := func(name string, start func(testing.TB) Site) rig.Rig {
-		return rig.Rig{Name: name, Start: func(t testing.TB, _ bool) rig.Site {
+	on := func(name string, k rig.Kind, start func(testing.TB) Site) rig.Rig {
+		return rig.Rig{Name: name, Kind: k, Start: func(t testing.TB, _ bool) rig.Site {
 			s := start(t)
 			must(t, s.store(t, s.DSN).Create(t.Context()))
 			return s
 		}}
 	}
 	all := []rig.Rig{
-		on("sqlite", SQLiteSite), on("postgres", PostgresSite), on("pgbouncer", PgBouncerSite),
-		on("mariadb", func(t testing.TB) Site { return MariaDBSite(t) }),
+		on("sqlite", sqliteKind, SQLiteSite), on("postgres", postgresKind, PostgresSite), on("pgbouncer", rig.Kind{}, PgBouncerSite),
+		on("mariadb", mariaKind, func(t testing.TB) Site { return MariaDBSite(t) }),
 	}
 	all[2].SoakElections = true // the short pass is on the server itself
 	return all

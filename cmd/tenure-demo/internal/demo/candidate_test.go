@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,15 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
+// serves starts the demo's own server.
+func serves(t *testing.T, o Options) stores.Place {
+	t.Helper()
+	place, closes, err := o.serve()
+	must(t, err)
+	t.Cleanup(closes)
+	return place
+}
+
 // start runs a candidate in this process until its input ends. The candidate reports to out.
 func start(t *testing.T, place stores.Place, out io.Writer) (input io.Closer, ended <-chan error) {
 	t.Helper()
@@ -32,9 +40,7 @@ func startSpec(t *testing.T, s spec, out io.Writer) (input io.Closer, ended <-ch
 	done := make(chan error, 1)
 	ctx := wait.Context(t)
 	go func() { done <- RunCandidate(ctx, in, out) }()
-	if err := json.NewEncoder(feed).Encode(s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.NewEncoder(feed).Encode(s))
 	return feed, done
 }
 
@@ -51,18 +57,14 @@ func waitFor(text string) (*until, <-chan struct{}) {
 
 func TestCandidateReleasesAndEndsWithItsInput(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	server, err := serveNATS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.close()
-	if s, err := stores.Open(t.Context(), server.place(), stores.Options{Create: true}); err != nil {
+	place := serves(t, Options{})
+	if s, err := stores.Open(t.Context(), place, stores.Options{Create: true}); err != nil {
 		t.Fatal(err)
 	} else {
 		_ = s.Close()
 	}
 	out, acted := waitFor(`"act":1`)
-	input, ended := start(t, server.place(), out)
+	input, ended := start(t, place, out)
 	<-acted
 	_ = input.Close()
 	if err := <-ended; err != nil {
@@ -76,18 +78,14 @@ func TestCandidateReleasesAndEndsWithItsInput(t *testing.T) {
 // A candidate on object storage has peers. It reports its writes to the demo, because the store
 // does not push.
 func TestCandidateOnObjectStorageReportsItsWrites(t *testing.T) {
-	server, err := serveS3()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.close()
+	place := serves(t, Options{EmbeddedS3: true})
 	for name, peer := range map[string]*peers.Settings{
 		"alone": nil,
 		"peers": {Listen: peers.Endpoint{Host: "127.0.0.1"}, Address: peers.Endpoint{Host: "127.0.0.1"}, Networks: loopback},
 	} {
-		released(t, server.place(), name)
+		released(t, place, name)
 		out, acted := waitFor(`"act":`)
-		input, ended := startSpec(t, spec{Place: server.place(), Election: name, ID: "c1", Lease: time.Minute, Peer: peer}, out)
+		input, ended := startSpec(t, spec{Place: place, Election: name, ID: "c1", Lease: time.Minute, Peer: peer}, out)
 		<-acted
 		_ = input.Close()
 		if err := <-ended; err != nil {
@@ -109,9 +107,7 @@ func TestCandidateOnObjectStorageReportsItsWrites(t *testing.T) {
 func released(t *testing.T, place stores.Place, election string) {
 	t.Helper()
 	s, err := stores.Open(t.Context(), place, stores.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	const record = `{"leaderID":"c0","leaderAddr":"","lastUpdated":"2026-01-02T12:00:00Z","term":1,"leaseMillis":60000,"incarnation":"i","seq":1,"nonce":"n","released":true}`
 	if _, err := s.Driver.CompareAndSwap(t.Context(), election, "", []byte(record)); err != nil {
@@ -121,23 +117,15 @@ func released(t *testing.T, place stores.Place, election string) {
 
 // A candidate that a group nominates publishes its group, and reports a leader of another group.
 func TestCandidateOfAGroupPublishesIt(t *testing.T) {
-	server, err := serveKafka(&kafkatopic.Place{Topic: KafkaTopic, NELI: &kafkatopic.NELI{Session: 30 * time.Second}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.close()
-	s, err := stores.Open(t.Context(), server.place(), stores.Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := serves(t, Options{EmbeddedKafka: &kafkatopic.Place{Topic: KafkaTopic, NELI: &kafkatopic.NELI{Session: 30 * time.Second}}})
+	s, err := stores.Open(t.Context(), place, stores.Options{Create: true})
+	must(t, err)
 	defer s.Close()
 	n, err := s.Nominate(t.Context(), "demo") // this creates the group's topic
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = n.Close()
 	out, acted := waitFor(`"act":1`)
-	input, ended := start(t, server.place(), out)
+	input, ended := start(t, place, out)
 	<-acted
 	e, err := s.Driver.Read(t.Context(), "demo")
 	if err != nil || !strings.Contains(string(e.Value), `"kafka.group":"demo"`) {
@@ -167,20 +155,5 @@ func TestCandidateWaitsForItsStore(t *testing.T) {
 	_ = input.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestServerLeavesNoFiles(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	server, err := serveNATS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(server.dir); err != nil {
-		t.Error(err)
-	}
-	server.close()
-	if _, err := os.Stat(server.dir); !os.IsNotExist(err) {
-		t.Errorf("got %v", err)
 	}
 }

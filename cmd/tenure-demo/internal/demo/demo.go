@@ -46,12 +46,12 @@ func Run(ctx context.Context, o Options) error {
 		o.Renew = o.Lease / 3 // the library's default, so that it can be printed
 	}
 	if o.Place.IsZero() {
-		server, err := o.serve()
+		place, closes, err := o.serve()
 		if err != nil {
 			return err
 		}
-		defer server.close()
-		o.Place, o.Create = server.place(), !o.EmbeddedS3
+		defer closes()
+		o.Place, o.Create = place, !o.EmbeddedS3
 	}
 	return o.prepare(ctx)
 }

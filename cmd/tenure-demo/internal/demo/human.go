@@ -358,22 +358,22 @@ func (h *human) table(rows []row) {
 
 // bounded reports whether there is an upper bound for some failovers, as with a polled store.
 func bounded(rows []row) bool {
-	return slices.ContainsFunc(rows, func(r row) bool { return r.mostMax > 0 })
+	return slices.ContainsFunc(rows, func(r row) bool { return r.most.known })
 }
 
 // cells returns the median and the maximum of the times that failovers took, of the least possible
 // times, and of the longest possible times.
 func (r row) cells() []string {
-	c := make([]string, 6)
-	if r.n == 0 {
-		return c
+	var c []string
+	for _, s := range []stat{r.took, r.least, r.most} {
+		if s.known {
+			c = append(c, units.Seconds(s.median), units.Seconds(s.max))
+		} else {
+			c = append(c, "", "")
+		}
 	}
-	c[0], c[1], c[2] = units.Seconds(r.median), units.Seconds(r.max), "unknown"
-	if r.known {
-		c[2], c[3] = units.Seconds(r.leastMedian), units.Seconds(r.leastMax)
-	}
-	if r.mostMax > 0 {
-		c[4], c[5] = units.Seconds(r.mostMedian), units.Seconds(r.mostMax)
+	if r.n > 0 && !r.least.known {
+		c[2] = "unknown"
 	}
 	return c
 }

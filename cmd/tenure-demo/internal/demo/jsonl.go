@@ -99,9 +99,9 @@ func (j *jsonLines) end(at time.Time, s summary) {
 	var ks []kindJSON
 	for _, r := range s.rows {
 		ks = append(ks, kindJSON{
-			r.kind, r.n, optional(r.median, r.n > 0), optional(r.max, r.n > 0),
-			optional(r.leastMedian, r.known), optional(r.leastMax, r.known),
-			optional(r.mostMedian, r.mostMax > 0), optional(r.mostMax, r.mostMax > 0),
+			r.kind, r.n, optional(r.took.median, r.took.known), optional(r.took.max, r.took.known),
+			optional(r.least.median, r.least.known), optional(r.least.max, r.least.known),
+			optional(r.most.median, r.most.known), optional(r.most.max, r.most.known),
 		})
 	}
 	j.line(struct {

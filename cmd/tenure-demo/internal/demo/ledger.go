@@ -227,16 +227,18 @@ type tally map[kind][]failover
 
 func (t tally) add(f failover) { t[f.kind] = append(t[f.kind], f) }
 
-// row is the statistics of one kind.
+// row is the statistics of one kind: the times that its failovers took, and the least and the
+// longest possible times.
 type row struct {
-	kind        kind
-	n           int
+	kind              kind
+	n                 int
+	took, least, most stat
+}
+
+// stat is the median and the maximum. It is not known if one of the times is unknown.
+type stat struct {
 	median, max time.Duration
-	// The least possible times of the same failovers; known is false if one of them is unknown.
-	leastMedian, leastMax time.Duration
-	known                 bool
-	// The longest possible times of the same failovers; 0 if one of them has no bound.
-	mostMedian, mostMax time.Duration
+	known       bool
 }
 
 func (t tally) rows() []row {
@@ -249,21 +251,21 @@ func (t tally) rows() []row {
 
 func summarize(k kind, fs []failover) row {
 	r := row{kind: k, n: len(fs)}
-	if r.n == 0 {
-		return r
-	}
 	var took, least, most []time.Duration
-	r.known = true
+	known, bounded := true, true
 	for _, f := range fs {
 		took, least, most = append(took, f.took), append(least, f.least), append(most, f.most)
-		r.known = r.known && f.known
+		known, bounded = known && f.known, bounded && f.most > 0
 	}
-	r.median, r.max = median(took), slices.Max(took)
-	r.leastMedian, r.leastMax = median(least), slices.Max(least)
-	if slices.Min(most) > 0 {
-		r.mostMedian, r.mostMax = median(most), slices.Max(most)
-	}
+	r.took, r.least, r.most = statOf(took, true), statOf(least, known), statOf(most, bounded)
 	return r
+}
+
+func statOf(ds []time.Duration, known bool) stat {
+	if len(ds) == 0 || !known {
+		return stat{}
+	}
+	return stat{median(ds), slices.Max(ds), true}
 }
 
 // median returns the median; for an even number, the mean of the two in the middle.

@@ -214,10 +214,10 @@ func TestTallySummarizesEachKind(t *testing.T) {
 		l.add(f)
 	}
 	want := []row{
-		{kind: kindCrash, n: 3, median: 700, max: 900, leastMedian: 650, leastMax: 800, known: true},
+		{kind: kindCrash, n: 3, took: stat{700, 900, true}, least: stat{650, 800, true}},
 		// One minimum is unknown, so none is shown.
-		{kind: kindPause, n: 2, median: 925, max: 950, leastMedian: 400, leastMax: 800},
-		{kind: kindGraceful, n: 2, median: 6, max: 8, known: true, mostMedian: 15, mostMax: 20},
+		{kind: kindPause, n: 2, took: stat{925, 950, true}},
+		{kind: kindGraceful, n: 2, took: stat{6, 8, true}, least: stat{0, 0, true}, most: stat{15, 20, true}},
 		{kind: kindForced},
 		{kind: kindOther},
 	}
@@ -231,54 +231,19 @@ func TestTallySummarizesEachKind(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		ds   []time.Duration
-		want time.Duration
-	}{
-		{[]time.Duration{5}, 5}, {[]time.Duration{9, 1}, 5}, {[]time.Duration{9, 1, 2}, 2}, {[]time.Duration{4, 1, 3, 2}, 2},
-	} {
-		if got := median(c.ds); got != c.want {
-			t.Errorf("median of %v is %d, want %d", c.ds, got, c.want)
-		}
-	}
-}
-
 func TestOverlappingActsAreReported(t *testing.T) {
 	a := acts{last: map[uint64]stamp.Time{}}
-	for _, c := range []struct {
-		token uint64
-		id    string
-		pid   int
-		at    int
-		want  string
-	}{
-		{1, "c1", 101, 10, ""},
-		{2, "c2", 102, 20, ""},
-		{1, "c1", 101, 25, "c1 (process 101) acts in term 1 5ms after c2 (process 102) first acted in term 2"},
-		{1, "c1", 101, 26, ""}, // the same terms
-		{3, "c2", 102, 40, ""},
-		{3, "c2", 103, 41, "c2 (process 102) and c2 (process 103) both act in term 3"},
-		{2, "c2", 102, 15, ""}, // late, and before the last one
-	} {
-		got := ""
-		for _, o := range a.add(c.token, c.id, c.pid, at(c.at)) {
-			got += o.String()
-			if idOf(o.Newer) != "c2" {
-				t.Errorf("%q is the newer candidate", idOf(o.Newer))
-			}
-		}
-		if got != c.want {
-			t.Errorf("%+v: got %q", c, got)
-		}
+	a.add(1, "c1", 101, at(10))
+	a.add(2, "c2", 102, at(20))
+	a.add(2, "c2", 102, at(15)) // late
+	const want = "c1 (process 101) acts in term 1 10ms after c2 (process 102) first acted in term 2"
+	if found := a.add(1, "c1", 101, at(25)); len(found) != 1 || found[0].String() != want || idOf(found[0].Newer) != "c2" {
+		t.Errorf("got %v", found)
 	}
-	if a.n != 7 || a.overlaps != 2 {
-		t.Errorf("counted %d acts and %d overlaps", a.n, a.overlaps)
+	if last, ok := a.lastOf(2); a.n != 4 || a.overlaps != 1 || !ok || last != at(20) {
+		t.Errorf("counted %d acts and %d overlaps, the last at %v, %t", a.n, a.overlaps, last, ok)
 	}
-	if last, ok := a.lastOf(2); !ok || last != at(20) {
-		t.Errorf("got %v, %v", last, ok)
-	}
-	if last, ok := a.lastOf(4); ok || last != stamp.Time(0) {
+	if last, ok := a.lastOf(4); ok {
 		t.Errorf("got %v of a term that there was not", last)
 	}
 }

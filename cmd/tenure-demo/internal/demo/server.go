@@ -18,112 +18,90 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// Bucket is the bucket of the demo, unless a URL names another one.
-const Bucket = "DEMO_ELECTION"
+const (
+	// Bucket is the bucket of the demo, unless a URL names another one.
+	Bucket = "DEMO_ELECTION"
+	// s3Bucket is the bucket of the election in the demo's own object storage.
+	s3Bucket = "demo-election"
+	// KafkaTopic is the topic of the election on the demo's own brokers.
+	KafkaTopic = "demo-election"
+	// theServer is the setting in errors about a server that the demo has started.
+	theServer = "the demo's server"
+)
 
-// theServer is the setting in errors about a server that the demo has started.
-const theServer = "the demo's server"
-
-// embedded is a server that the demo starts in its own process.
-type embedded interface {
-	place() stores.Place
-	close()
-}
-
-func (o Options) serve() (embedded, error) {
-	if o.EmbeddedS3 {
-		return serveS3()
+// serve starts a server in this process: on loopback, on free ports, without TLS and users. Close
+// ends it.
+func (o Options) serve() (place stores.Place, closes func(), err error) {
+	hint, what := "give a running one with --store", "the demo's server does not start"
+	switch {
+	case o.EmbeddedS3:
+		place, closes, err = serveS3()
+	case o.EmbeddedKafka != nil:
+		hint, what = "give running ones with --store", "the demo's brokers do not start"
+		place, closes, err = serveKafka(o.EmbeddedKafka)
+	default:
+		var dir string
+		if dir, err = os.MkdirTemp("", "tenure-demo-"); err != nil {
+			return place, nil, fault.New("set TMPDIR to a directory that can be written to",
+				"the demo's server has no place for its files: %w", err)
+		}
+		place, closes, err = serveNATS(dir)
 	}
-	if o.EmbeddedKafka != nil {
-		return serveKafka(o.EmbeddedKafka)
-	}
-	return serveNATS()
-}
-
-// natsServer runs a NATS server with JetStream in this process: on loopback, on a free port, with
-// temporary files.
-type natsServer struct {
-	server *server.Server
-	dir    string
-}
-
-func serveNATS() (*natsServer, error) {
-	dir, err := os.MkdirTemp("", "tenure-demo-")
 	if err != nil {
-		return nil, fault.New("set TMPDIR to a directory that can be written to",
-			"the demo's server has no place for its files: %w", err)
+		return place, nil, fault.New(hint, "%s: %w", what, err)
 	}
-	e := &natsServer{dir: dir}
-	if err := e.start(); err != nil {
-		e.close()
-		return nil, fault.New("give a running one with --store", "the demo's server does not start: %w", err)
-	}
-	return e, nil
+	return place, closes, nil
 }
 
-func (e *natsServer) start() error {
+// serveNATS runs a NATS server with JetStream. Its end removes the directory.
+func serveNATS(dir string) (stores.Place, func(), error) {
 	s, err := server.NewServer(&server.Options{
 		ServerName: "tenure-demo",
 		Host:       "127.0.0.1",
 		Port:       server.RANDOM_PORT,
 		JetStream:  true,
-		StoreDir:   e.dir,
+		StoreDir:   dir,
 		NoLog:      true,
 		NoSigs:     true,
 	})
+	if err == nil {
+		s.Start()
+		if !s.ReadyForConnections(10 * time.Second) {
+			err = errors.New("not ready after 10 s")
+		}
+	}
+	closes := func() {
+		if s != nil {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+		_ = os.RemoveAll(dir)
+	}
 	if err != nil {
-		return err
+		closes()
+		return stores.Place{}, nil, err
 	}
-	e.server = s
-	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		return errors.New("not ready after 10 s")
-	}
-	return nil
+	return natsPlace(s.ClientURL()), closes, nil
 }
-
-func (e *natsServer) place() stores.Place { return natsPlace(e.server.ClientURL()) }
 
 func natsPlace(url string) stores.Place {
 	return stores.Place{Setting: theServer, At: &natsbucket.Place{Servers: []string{url}, Bucket: Bucket, Pristine: true}}
 }
 
-func (e *natsServer) close() {
-	if e.server != nil {
-		e.server.Shutdown()
-		e.server.WaitForShutdown()
-	}
-	_ = os.RemoveAll(e.dir)
-}
-
-// s3Bucket is the bucket of the election in the demo's own object storage.
-const s3Bucket = "demo-election"
-
-// s3Server runs object storage in this process: in memory, on loopback, on a free port, without TLS
-// and signatures.
-type s3Server struct {
-	http *http.Server
-	url  string
-}
-
-func serveS3() (*s3Server, error) {
+// serveS3 runs object storage in memory, without signatures.
+func serveS3() (stores.Place, func(), error) {
 	backend := s3mem.New()
 	if err := backend.CreateBucket(s3Bucket); err != nil {
-		return nil, fault.New("give a running one with --store", "the demo's server does not start: %w", err)
+		return stores.Place{}, nil, err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fault.New("give a running one with --store", "the demo's server does not start: %w", err)
+		return stores.Place{}, nil, err
 	}
-	s := &s3Server{
-		http: &http.Server{Handler: gofakes3.New(backend).Server(), ReadHeaderTimeout: 10 * time.Second},
-		url:  "http://" + l.Addr().String(),
-	}
-	go func() { _ = s.http.Serve(l) }() // until close
-	return s, nil
+	s := &http.Server{Handler: gofakes3.New(backend).Server(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(l) }() // until the end
+	return s3Place("http://" + l.Addr().String()), func() { _ = s.Close() }, nil
 }
-
-func (s *s3Server) place() stores.Place { return s3Place(s.url) }
 
 func s3Place(url string) stores.Place {
 	return stores.Place{
@@ -132,32 +110,17 @@ func s3Place(url string) stores.Place {
 	}
 }
 
-func (s *s3Server) close() { _ = s.http.Close() }
-
-// KafkaTopic is the topic of the election on the demo's own brokers.
-const KafkaTopic = "demo-election"
-
-// kafkaServer runs three brokers of Kafka in this process: in memory, on loopback, on free ports,
-// without TLS and users.
-type kafkaServer struct {
-	cluster *kfake.Cluster
-	like    *kafkatopic.Place
-}
-
-func serveKafka(like *kafkatopic.Place) (*kafkaServer, error) {
+// serveKafka runs three brokers of Kafka in memory.
+func serveKafka(like *kafkatopic.Place) (stores.Place, func(), error) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.GroupMinSessionTimeout(time.Second))
 	if err != nil {
-		return nil, fault.New("give running ones with --store", "the demo's brokers do not start: %w", err)
+		return stores.Place{}, nil, err
 	}
-	return &kafkaServer{c, like}, nil
+	return kafkaPlace(like, c.ListenAddrs()), c.Close, nil
 }
-
-func (s *kafkaServer) place() stores.Place { return kafkaPlace(s.like, s.cluster.ListenAddrs()) }
 
 func kafkaPlace(like *kafkatopic.Place, brokers []string) stores.Place {
 	k := *like
 	k.Brokers = brokers
 	return stores.Place{Setting: theServer, At: &k}
 }
-
-func (s *kafkaServer) close() { s.cluster.Close() }

@@ -28,13 +28,9 @@ func library(t *testing.T, ms int, e tenure.Event) entry {
 	t.Helper()
 	e.Time, e.Election = wall(ms), "demo"
 	text, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := report{Event: text}.event()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return entry{at: at(ms), event: got}
 }
 
@@ -64,6 +60,9 @@ func printAll(t *testing.T, p printer) {
 	printEnd(t, p)
 }
 
+// one is the statistics of one failover, in milliseconds.
+func one(ms time.Duration) stat { return stat{ms * time.Millisecond, ms * time.Millisecond, true} }
+
 func printEnd(t *testing.T, p printer) {
 	t.Helper()
 	p.show(library(t, 1600, tenure.Event{Kind: tenure.EventLeader, ID: "c2"}), nil)
@@ -82,8 +81,7 @@ func printEnd(t *testing.T, p printer) {
 	p.end(wall(2000), summary{
 		lasted: 2 * time.Second, elections: 3, first: 1, last: 9, failovers: 2, acts: 75, overlaps: 1,
 		rows: []row{
-			{kind: kindCrash, n: 1, median: 1200 * time.Millisecond, max: 1200 * time.Millisecond, leastMedian: 1100 * time.Millisecond, leastMax: 1100 * time.Millisecond, known: true},
-			{kind: kindPause}, {kind: kindOther, n: 1, median: 5 * time.Millisecond, max: 5 * time.Millisecond},
+			{kind: kindCrash, n: 1, took: one(1200), least: one(1100)}, {kind: kindPause}, {kind: kindOther, n: 1, took: one(5)},
 		},
 	})
 }
@@ -124,11 +122,7 @@ func printPolled(t *testing.T, p printer, o Options) {
 		kind: kindCrash, from: "c1", to: "c2", took: 1200 * time.Millisecond, least: 1100 * time.Millisecond, known: true, most: 3100 * time.Millisecond,
 	})
 	p.end(wall(2000), summary{lasted: 2 * time.Second, elections: 2, first: 1, last: 9, failovers: 2, acts: 75, rows: []row{
-		{
-			kind: kindCrash, n: 1, median: 1200 * time.Millisecond, max: 1200 * time.Millisecond, leastMedian: 1100 * time.Millisecond,
-			leastMax: 1100 * time.Millisecond, known: true, mostMedian: 3100 * time.Millisecond, mostMax: 3100 * time.Millisecond,
-		},
-		{kind: kindPause}, {kind: kindOther, n: 1, median: 5 * time.Millisecond, max: 5 * time.Millisecond},
+		{kind: kindCrash, n: 1, took: one(1200), least: one(1100), most: one(3100)}, {kind: kindPause}, {kind: kindOther, n: 1, took: one(5)},
 	}})
 }
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command worker is the program that tenure runs in the battery. Only one copy may act at a time.
 // It writes each of its acts into a journal, with the time and its token, and does not ask whether
 // it may act.
@@ -132,7 +134,7 @@ func (h *behavior) fork() error {
 		child := exec.Command(self, "-journal", h.journal, "-pace", h.pace.String(), "-deaf", "-root", strconv.Itoa(os.Getpid()))
 		child.Stderr = os.Stderr
 		if i >= h.children {
-			machine.Apart(child)
+			child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		}
 		if err := child.Start(); err != nil {
 			return err
@@ -170,4 +172,19 @@ func (w *writer) write(what witness.What) error {
 	r := w.same
 	r.At, r.What = machine.Now(), what
 	return w.journal.Write(r)
+}
+
+// closeInherited closes all inherited files except the standard ones. They have no close-on-exec
+// flag. The files that this process has opened itself have that flag.
+func closeInherited() {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		if flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0); errno == 0 && flags&syscall.FD_CLOEXEC == 0 {
+			_ = syscall.Close(fd)
+		}
+	}
 }

@@ -17,10 +17,9 @@ type broker struct {
 	java []string // the command, without its main class
 }
 
-func newBroker(n int, dir string, java []string, detached bool) *broker {
+func newBroker(n int, dir string, java []string) *broker {
 	b := &broker{n: n, java: java}
-	b.Name, b.Dir, b.Log, b.Detached = fmt.Sprint("broker ", n), dir, filepath.Join(dir, "log"), detached
-	b.PIDFile, b.Mark = filepath.Join(dir, "pid"), b.properties()
+	b.Name, b.Dir, b.Log = fmt.Sprint("broker ", n), dir, filepath.Join(dir, "log")
 	b.Command = append(append([]string{}, java...),
 		"-Xms128m", "-Xmx384m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",

@@ -3,18 +3,12 @@ package kafkad
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 )
 
 // patience is the time limit for brokers to answer or to end. Even on a busy machine, only a broker
 // that hangs takes longer.
 const patience = 10 * time.Minute
-
-// Signal sends a signal to a broker and returns at once.
-func (c *Cluster) Signal(n int, sig os.Signal) error {
-	return c.on(n, func(b *broker) error { return b.Signal(sig) })
-}
 
 // Kill ends a broker by SIGKILL, also a paused one. It returns when the process is gone.
 func (c *Cluster) Kill(n int) error { return c.on(n, (*broker).Kill) }

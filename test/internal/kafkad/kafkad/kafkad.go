@@ -5,15 +5,12 @@
 // else into a directory of the user's cache. It needs Java 17 or newer. The brokers listen only on
 // free ports of 127.0.0.1. They keep three copies of each topic and need two for a write. Together
 // they take about 1 GB of memory, and ten seconds to start. To run them by hand: `go run
-// ./test/internal/kafkad up DIR`.
+// ./test/internal/serve kafka`.
 package kafkad
 
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -31,21 +28,20 @@ const Brokers = 3
 // Cluster is three brokers over one directory. Its methods may be called concurrently, except those
 // that change the same broker.
 type Cluster struct {
-	dir     string
 	layout  layout
 	brokers [Brokers]*broker
 }
 
 // Up starts a new cluster in a directory, and removes the files of earlier ones there. It returns
 // when topics can be created. An error names a missing program, or has the end of a broker's log.
-// End ends the brokers. If detached is set, they go on when this process ends, and Load finds them.
-func Up(ctx context.Context, dir string, detached bool) (*Cluster, error) {
+// End ends the brokers, and so does the end of this process.
+func Up(ctx context.Context, dir string) (*Cluster, error) {
 	jars, err := Install(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for try := 1; ; try++ {
-		c, err := newCluster(dir, jars, detached)
+		c, err := newCluster(dir, jars)
 		if err != nil {
 			return nil, err
 		}
@@ -87,71 +83,29 @@ func (c *Cluster) begin(ctx context.Context) error {
 	return c.Ready(ctx)
 }
 
-func newCluster(dir, jars string, detached bool) (*Cluster, error) {
-	var id [16]byte
-	_, _ = rand.Read(id[:])
-	l, err := newLayout(base64.RawURLEncoding.EncodeToString(id[:]))
+func newCluster(dir, jars string) (*Cluster, error) {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return nil, fmt.Errorf("Kafka needs Java 17 or newer on the path: %w", err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	l, err := newLayout()
 	if err != nil {
 		return nil, err
 	}
-	c, err := assemble(dir, jars, l, detached)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range c.brokers {
+	c := &Cluster{layout: l}
+	command := []string{java, "-cp", filepath.Join(jars, "*"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	for i := range c.brokers {
+		b := newBroker(i+1, filepath.Join(dir, fmt.Sprint("broker", i+1)), command)
 		if err := os.RemoveAll(b.Dir); err != nil {
 			return nil, err
 		}
 		if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 			return nil, err
 		}
-	}
-	encoded, err := json.Marshal(l)
-	if err != nil {
-		return nil, err
-	}
-	return c, os.WriteFile(layoutFile(c.dir), encoded, 0o600)
-}
-
-func layoutFile(dir string) string { return filepath.Join(dir, "cluster.json") }
-
-func assemble(dir, jars string, l layout, detached bool) (*Cluster, error) {
-	java, err := exec.LookPath("java")
-	if err != nil {
-		return nil, fmt.Errorf("Kafka needs Java 17 or newer on the path: %w", err)
-	}
-	dir, err = filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{dir: dir, layout: l}
-	for i := range c.brokers {
-		command := []string{java, "-cp", filepath.Join(jars, "*"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
-		c.brokers[i] = newBroker(i+1, filepath.Join(dir, fmt.Sprint("broker", i+1)), command, detached)
-	}
-	return c, nil
-}
-
-// Load finds the cluster that another process has started in a directory.
-func Load(ctx context.Context, dir string) (*Cluster, error) {
-	jars, err := Install(ctx)
-	if err != nil {
-		return nil, err
-	}
-	encoded, err := os.ReadFile(layoutFile(dir))
-	if err != nil {
-		return nil, err
-	}
-	var l layout
-	if err := json.Unmarshal(encoded, &l); err != nil {
-		return nil, err
-	}
-	c, err := assemble(dir, jars, l, true)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range c.brokers {
-		b.Find()
+		c.brokers[i] = b
 	}
 	return c, nil
 }

@@ -1,6 +1,8 @@
 package kafkad
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"strings"
 
@@ -15,7 +17,7 @@ const (
 	Stranger  = "stranger"
 )
 
-// layout holds the ports of a cluster. It is kept in a file in the cluster's directory.
+// layout holds the ports of a cluster.
 type layout struct {
 	ID      string
 	Plain   [Brokers]int // for the super user, and among the brokers
@@ -23,12 +25,14 @@ type layout struct {
 	Control [Brokers]int // of the controllers, which are in the same processes
 }
 
-func newLayout(id string) (layout, error) {
+func newLayout() (layout, error) {
 	free, err := ports.Free(3 * Brokers)
 	if err != nil {
 		return layout{}, err
 	}
-	l := layout{ID: id}
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	l := layout{ID: base64.RawURLEncoding.EncodeToString(id[:])}
 	copy(l.Plain[:], free)
 	copy(l.SASL[:], free[Brokers:])
 	copy(l.Control[:], free[2*Brokers:])

@@ -17,7 +17,7 @@ const installPatience = 10 * time.Minute
 func up(dir string) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), installPatience)
 	defer cancel()
-	return Up(ctx, dir, false)
+	return Up(ctx, dir)
 }
 
 // shared is the cluster of this process's tests.

@@ -36,6 +36,9 @@ func Rig(k Kind) rig.Rig {
 	if k != MinIO {
 		r.Rules.Version = etagOf
 	}
+	if k == Versity {
+		r.Kind = ForPrograms(k)
+	}
 	return r
 }
 

@@ -4,7 +4,7 @@
 // The servers are programs of other projects. If one is missing, the package manager of its
 // language installs a fixed version into TENURE_TOOLS, or else into a directory of the user's
 // cache. The servers listen only on 127.0.0.1 and end with this process. To run one by hand: `go
-// run ./test/internal/s3d versity`.
+// run ./test/internal/serve versity`.
 package s3d
 
 import (

@@ -2,16 +2,12 @@ package s3d
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 
-	"github.com/tenure-go/tenure/test/internal/process"
+	"github.com/tenure-go/tenure/test/internal/tools"
 )
 
 // tool is a program of another project. It is installed once for each version.
@@ -49,18 +45,6 @@ func goTool(name, path, version string) tool {
 	}
 }
 
-// cache returns the directory for tools: TENURE_TOOLS, or one in the user's cache.
-func cache() (string, error) {
-	if dir := os.Getenv("TENURE_TOOLS"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("no place for the servers: set TENURE_TOOLS to a directory: %w", err)
-	}
-	return filepath.Join(dir, "tenure", "s3d"), nil
-}
-
 // Install installs the programs of kinds, so that starting them takes only seconds. Checks call it
 // before tests that have a time limit.
 func Install(ctx context.Context, kinds ...Kind) error {
@@ -74,51 +58,19 @@ func Install(ctx context.Context, kinds ...Kind) error {
 	return nil
 }
 
-// installing is held during an installation, so that there is one at a time in this process: each
-// uses all processors.
-var installing sync.Mutex
-
 // ready installs the tool unless it is there, and returns the command that runs it.
 func (t tool) ready(ctx context.Context) ([]string, error) {
-	base, err := cache()
+	dir, err := tools.Dir("s3d", t.name+"-"+t.version, func(fresh string) (string, error) {
+		command := inside(fresh, t.install)
+		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+		cmd.Dir, cmd.Env = fresh, append(os.Environ(), inside(fresh, t.environ)...)
+		fmt.Fprintf(os.Stderr, "s3d: installing %s %s, once: %s\n", t.name, t.version, strings.Join(t.install, " "))
+		return fresh, tools.Run(cmd)
+	})
 	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(base, t.name+"-"+t.version)
-	installing.Lock()
-	defer installing.Unlock()
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		err = t.fill(ctx, base, dir)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s cannot be installed: it needs %s: %w", t.name, t.version, t.needs, err)
-		}
+		return nil, fmt.Errorf("%s %s cannot be installed: it needs %s: %w", t.name, t.version, t.needs, err)
 	}
 	return inside(dir, t.run), nil
-}
-
-// fill installs into a temporary directory and renames it to dir, so that dir is always complete.
-func (t tool) fill(ctx context.Context, base, dir string) error {
-	if err := os.MkdirAll(base, 0o700); err != nil {
-		return err
-	}
-	fresh, err := os.MkdirTemp(base, "installing-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(fresh) }()
-	command := inside(fresh, t.install)
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Dir, cmd.Env = fresh, append(os.Environ(), inside(fresh, t.environ)...)
-	fmt.Fprintf(os.Stderr, "s3d: installing %s %s, once: %s\n", t.name, t.version, strings.Join(t.install, " "))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, process.Tail(out))
-	}
-	if err := os.Rename(fresh, dir); err != nil {
-		if _, there := os.Stat(dir); there != nil {
-			return err
-		} // else another process was faster
-	}
-	return nil
 }
 
 func inside(dir string, command []string) []string {

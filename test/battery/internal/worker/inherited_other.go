@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// closeInherited does nothing: the battery runs on Linux.
-func closeInherited() {}

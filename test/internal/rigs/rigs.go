@@ -1,0 +1,31 @@
+// Package rigs lists the rigs of all stores, for the tests of every store, the battery and the
+// bench.
+package rigs
+
+import (
+	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
+	"github.com/tenure-go/tenure/test/internal/sqld"
+)
+
+// All returns them. A new store is one more here.
+func All() []rig.Rig {
+	all := append([]rig.Rig{rig.Memory()}, sqld.Rigs()...)
+	for _, kind := range s3d.Sound() {
+		all = append(all, s3d.Rig(kind))
+	}
+	return append(all, natsd.One(), natsd.Three(), kafkad.Rig())
+}
+
+// Kind returns how programs run the rig with a name. It is zero if there is none, or if they do
+// not.
+func Kind(name string) rig.Kind {
+	for _, r := range All() {
+		if r.Name == name {
+			return r.Kind
+		}
+	}
+	return rig.Kind{}
+}
