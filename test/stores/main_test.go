@@ -4,7 +4,9 @@ package stores
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/tenure-go/tenure/driver/drivertest"
@@ -25,13 +27,26 @@ func rigs() []rig.Rig {
 	return append(all, natsd.One(), natsd.Three(), kafkad.Rig())
 }
 
+// TestMain lets more tests run in parallel than there are processors, because the tests mostly
+// wait.
 func TestMain(m *testing.M) {
 	natsd.Main()
 	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	natsd.End()
 	kafkad.End()
 	os.Exit(code)
+}
+
+// faulty skips the faults of a rig in the short pass, if another rig has them.
+func faulty(t *testing.T, r rig.Rig) {
+	t.Helper()
+	if testing.Short() && r.SoakFaults {
+		t.Skip("the soak does it")
+	}
 }
 
 // each runs a test on each rig, one after another.
@@ -44,6 +59,23 @@ func each(t *testing.T, test func(t *testing.T, r rig.Rig)) {
 			test(t, r)
 		})
 	}
+}
+
+// shared has a lock for each rig whose tests share the servers.
+var shared = map[string]*sync.Mutex{natsd.Three().Name: {}, kafkad.Rig().Name: {}}
+
+// apart is each for tests that need no peace: rigs and tests run at the same time, except those on
+// the same servers.
+func apart(t *testing.T, test func(t *testing.T, r rig.Rig)) {
+	t.Parallel()
+	each(t, func(t *testing.T, r rig.Rig) {
+		t.Parallel()
+		if own := shared[r.Name]; own != nil {
+			own.Lock()
+			t.Cleanup(own.Unlock) // after the servers are whole again
+		}
+		test(t, r)
+	})
 }
 
 // harness returns the site for the conformance kit.
@@ -64,11 +96,23 @@ func harness(s rig.Site) func(testing.TB) drivertest.Harness {
 
 // TestConformance runs one rig after another, because the kit counts goroutines.
 func TestConformance(t *testing.T) {
-	each(t, func(t *testing.T, r rig.Rig) { drivertest.Run(t, harness(r.Start(t, true))) })
+	each(t, func(t *testing.T, r rig.Rig) {
+		s := r.Start(t, true)
+		drivertest.Run(t, harness(s))
+		for _, f := range s.Faults() {
+			if testing.Short() || !f.Serves {
+				continue
+			}
+			t.Run(f.Name, func(t *testing.T) {
+				defer f.Fall(t, rand.New(rand.NewPCG(0, 0)))()
+				drivertest.Run(t, harness(s))
+			})
+		}
+	})
 }
 
 func TestElections(t *testing.T) {
-	each(t, func(t *testing.T, r rig.Rig) {
+	apart(t, func(t *testing.T, r rig.Rig) {
 		if testing.Short() && r.SoakElections {
 			t.Skip("the soak does it")
 		}

@@ -40,7 +40,10 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("s3d", flag.ContinueOnError)
 	port := flags.Int("port", 0, "the `port` on 127.0.0.1; 0 is a free one")
 	dir := flags.String("dir", "", "the `directory` for the data, which stays; none is a temporary one")
-	flags.Usage = func() { usage(flags) }
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), "s3d [KIND] [-port N] [-dir DIR] starts a server, and s3d install [KIND ...] installs some. KIND is one of %v.\n", s3d.Kinds())
+		flags.PrintDefaults()
+	}
 	if len(args) > 0 && args[0] == "install" {
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
@@ -59,26 +62,6 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return serve(ctx, kind, *dir, *port)
-}
-
-func usage(flags *flag.FlagSet) {
-	var kinds []string
-	for _, k := range s3d.Kinds() {
-		kinds = append(kinds, string(k))
-	}
-	fmt.Fprintf(flags.Output(), `Start a server that speaks S3, print the variables for its clients, and stop it on an interrupt:
-
-  s3d [KIND] [-port N] [-dir DIR]
-
-Or only install servers, all of them or those that are named:
-
-  s3d install [KIND ...]
-
-KIND is one of %s; versity if none is given.
-
-Flags:
-`, strings.Join(kinds, ", "))
-	flags.PrintDefaults()
 }
 
 func install(ctx context.Context, names []string) error {

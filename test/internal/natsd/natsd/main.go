@@ -55,11 +55,19 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		return err
 	}
 	defer c.Kill()
-	if err := ready(ctx, c); err != nil {
+	begin, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := c.Ready(begin); err != nil {
 		return err
 	}
 	describe(out, c)
-	for lines := read(in); ; {
+	lines := make(chan string) // it stays open at the end of the input
+	go func() {
+		for s := bufio.NewScanner(in); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	for {
 		select {
 		case line := <-lines:
 			if err := obey(ctx, c, line, out); err != nil {
@@ -71,25 +79,10 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	}
 }
 
-// read returns a channel of the lines. At the end of the input the channel stays open.
-func read(in io.Reader) <-chan string {
-	lines := make(chan string)
-	go func() {
-		for s := bufio.NewScanner(in); s.Scan(); {
-			lines <- s.Text()
-		}
-	}()
-	return lines
-}
+var errUnknown = errors.New("that is not to be had")
 
 // patience is the time limit for an answer of the cluster.
 const patience = 20 * time.Second
-
-func ready(ctx context.Context, c *natsd.Cluster) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return c.Ready(ctx)
-}
 
 func describe(out io.Writer, c *natsd.Cluster) {
 	fmt.Fprintln(out, strings.Join(c.URLs(), ","))
@@ -99,55 +92,45 @@ func describe(out io.Writer, c *natsd.Cluster) {
 	fmt.Fprintln(out, "lines: stop|kill|start|pause|resume|part|heal SERVER, leader STREAM; interrupt to end")
 }
 
-// commands holds the commands that a line may have.
-var commands = map[string]func(ctx context.Context, c *natsd.Cluster, with string, out io.Writer) error{
-	"stop":   onServer((*natsd.Server).Stop),
-	"start":  onServer((*natsd.Server).Start),
-	"pause":  onServer((*natsd.Server).Pause),
-	"resume": onServer((*natsd.Server).Resume),
-	"kill":   onServer(func(s *natsd.Server) error { s.Kill(); return nil }),
-	"part":   onRoutes((*natsd.Cluster).Part),
-	"heal":   onRoutes((*natsd.Cluster).Heal),
-	"leader": leader,
-}
-
+// obey carries out a line.
 func obey(ctx context.Context, c *natsd.Cluster, line string, out io.Writer) error {
-	words := strings.Fields(line)
-	if len(words) == 2 {
-		if do, ok := commands[words[0]]; ok {
-			return do(ctx, c, words[1], out)
-		}
+	var verb, name string
+	if n, _ := fmt.Sscan(line, &verb, &name); n < 2 {
+		return errUnknown
 	}
-	return errors.New("that is not to be had")
-}
-
-func onServer(do func(*natsd.Server) error) func(context.Context, *natsd.Cluster, string, io.Writer) error {
-	return func(_ context.Context, c *natsd.Cluster, name string, out io.Writer) error {
-		s, err := c.Named(name)
-		if err != nil {
-			return err
+	if verb == "leader" {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		s, err := c.Leader(ctx, name)
+		if err == nil {
+			fmt.Fprintln(out, s.Name())
 		}
-		if err := do(s); err != nil {
-			return err
-		}
-		fmt.Fprintln(out, "done")
-		return nil
+		return err
 	}
-}
-
-func onRoutes(do func(*natsd.Cluster, *natsd.Server)) func(context.Context, *natsd.Cluster, string, io.Writer) error {
-	return func(ctx context.Context, c *natsd.Cluster, name string, out io.Writer) error {
-		return onServer(func(s *natsd.Server) error { do(c, s); return nil })(ctx, c, name, out)
-	}
-}
-
-func leader(ctx context.Context, c *natsd.Cluster, stream string, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	s, err := c.Leader(ctx, stream)
+	s, err := c.Named(name)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, s.Name())
-	return nil
+	switch verb {
+	case "stop":
+		err = s.Stop()
+	case "start":
+		err = s.Start()
+	case "pause":
+		err = s.Pause()
+	case "resume":
+		err = s.Resume()
+	case "kill":
+		s.Kill()
+	case "part":
+		c.Part(s)
+	case "heal":
+		c.Heal(s)
+	default:
+		return errUnknown
+	}
+	if err == nil {
+		fmt.Fprintln(out, "done")
+	}
+	return err
 }
