@@ -59,7 +59,11 @@ func TestRealCarelessServerElectsNobody(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}
-		if e, err := s3d.NewStore(t, url, bucket).Read(wait.Context(t), "billing"); err != nil || !e.Absent() {
+		store := s3d.NewStore(t, url, bucket)
+		if err := store.CheckRights(wait.Context(t), "billing"); !errors.Is(err, driver.ErrUnfit) {
+			t.Errorf("the check of rights: %v", err)
+		}
+		if e, err := store.Read(wait.Context(t), "billing"); err != nil || !e.Absent() {
 			t.Errorf("the cell holds %q (%v)", e.Value, err)
 		}
 	})
@@ -165,42 +169,6 @@ func TestRealEnvironment(t *testing.T) {
 			t.Errorf("read %q (%v)", e.Value, err)
 		}
 	})
-}
-
-// TestRealCheckRights: the check of the right to write changes no cell on any server. It succeeds
-// with the right, except on servers that ignore the conditions of writes.
-func TestRealCheckRights(t *testing.T) {
-	eachReal(t, s3d.Kinds(), func(t *testing.T, server *s3d.Server) {
-		bucket, url := server.Bucket(t), server.URLs()[0]
-		putReal(t, url, bucket, "cell", "precious")
-		store := s3d.NewStore(t, url, bucket)
-		before, err := store.Read(wait.Context(t), "cell")
-		if err != nil {
-			t.Fatal(err)
-		}
-		careless := server.Kind == s3d.Rclone || server.Kind == s3d.Stub
-		for _, key := range []string{"cell", "absent"} {
-			if err := store.CheckRights(wait.Context(t), key); errors.Is(err, driver.ErrUnfit) != careless || err != nil && !careless {
-				t.Errorf("%s: %v", key, err)
-			}
-		}
-		after, err := store.Read(wait.Context(t), "cell")
-		if err != nil || after.Version != before.Version || string(after.Value) != "precious" {
-			t.Errorf("the cell holds %q, version %q (%v)", after.Value, after.Version, err)
-		}
-		if e, err := store.Read(wait.Context(t), "absent"); err != nil || !e.Absent() || e.Version != "" {
-			t.Errorf("what was absent holds %q (%v)", e.Value, err)
-		}
-	})
-}
-
-// putReal writes without any condition.
-func putReal(t *testing.T, url, bucket, key, value string) {
-	t.Helper()
-	_, err := s3d.Client(url).PutObject(wait.Context(t), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(value)})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestRealInspectPasses: users ignore a warning that always appears.

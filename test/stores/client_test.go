@@ -44,7 +44,9 @@ func TestMistakes(t *testing.T) {
 func TestRights(t *testing.T) {
 	eachClients(t, func(t *testing.T, s rig.Clients) {
 		clients := s.Rights(t)
-		try(t, s, clients)
+		if try(t, s, clients); t.Failed() {
+			return
+		}
 		named := func(name string) driver.Store {
 			i := slices.IndexFunc(clients, func(c rig.Client) bool { return c.Name == name })
 			if i < 0 {

@@ -75,7 +75,7 @@ func TestOperators(t *testing.T) {
 func (a action) play(t *testing.T, s rig.Site, cut bool) {
 	stores, ways := three(t, s)
 	r := election(t, asking.ByTerm, stores, ways, tenure.Config{Lease: brief})
-	for try := 0; ; try++ {
+	for try := 0; wait.Left() > 0; try++ {
 		first := r.Leader(0)
 		do := a.ready(t)
 		handOver(t, first)
@@ -96,6 +96,7 @@ func (a action) play(t *testing.T, s rig.Site, cut bool) {
 			return
 		}
 	}
+	t.Errorf("no event has one of these errors: %v", a.want)
 }
 
 func reported(r *reign.Reign, want []error) bool {
