@@ -6,7 +6,6 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/tenure-go/tenure/driver/drivertest"
@@ -52,30 +51,36 @@ func faulty(t *testing.T, r rig.Rig) {
 // each runs a test on each rig, one after another.
 func each(t *testing.T, test func(t *testing.T, r rig.Rig)) {
 	for _, r := range rigs() {
-		t.Run(r.Name, func(t *testing.T) {
-			if testing.Short() && r.Soak {
-				t.Skip("the soak does it")
-			}
-			test(t, r)
-		})
+		on(t, r, test)
 	}
 }
 
-// shared has a lock for each rig whose tests share the servers.
-var shared = map[string]*sync.Mutex{natsd.Three().Name: {}, kafkad.Rig().Name: {}}
-
-// apart is each for tests that need no peace: rigs and tests run at the same time, except those on
-// the same servers.
-func apart(t *testing.T, test func(t *testing.T, r rig.Rig)) {
-	t.Parallel()
-	each(t, func(t *testing.T, r rig.Rig) {
-		t.Parallel()
-		if own := shared[r.Name]; own != nil {
-			own.Lock()
-			t.Cleanup(own.Unlock) // after the servers are whole again
+func on(t *testing.T, r rig.Rig, test func(t *testing.T, r rig.Rig)) {
+	t.Run(r.Name, func(t *testing.T) {
+		if testing.Short() && r.Soak {
+			t.Skip("the soak does it")
 		}
 		test(t, r)
 	})
+}
+
+// apart is each for tests that need no peace: rigs and tests run at the same time. Rigs whose tests
+// share the servers come first, one after another.
+func apart(t *testing.T, test func(t *testing.T, r rig.Rig)) {
+	for _, r := range rigs() {
+		if r.Shared {
+			on(t, r, test)
+		}
+	}
+	t.Parallel()
+	for _, r := range rigs() {
+		if !r.Shared {
+			on(t, r, func(t *testing.T, r rig.Rig) {
+				t.Parallel()
+				test(t, r)
+			})
+		}
+	}
 }
 
 // harness returns the site for the conformance kit.

@@ -44,7 +44,7 @@ func Three() rig.Rig {
 		c := Shared(t)
 		return newSite(t, c.Servers[:], c, calm)
 	}
-	return rig.Rig{Name: "nats3", Attention: 500 * time.Millisecond, Rules: history.Rules{Hasty: true}, SameClients: true, Start: start}
+	return rig.Rig{Name: "nats3", Attention: 500 * time.Millisecond, Rules: history.Rules{Hasty: true}, Shared: true, SameClients: true, Start: start}
 }
 
 // site is a bucket on servers.

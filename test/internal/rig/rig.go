@@ -22,6 +22,8 @@ type Rig struct {
 	// Soak leaves the rig out in the short pass. SoakElections leaves out only its elections, and
 	// SoakFaults its tests with faults of servers.
 	Soak, SoakElections, SoakFaults bool
+	// Shared: Start returns servers that all tests of the process share.
+	Shared bool
 	// SameClients: the mistakes, rights and credentials of clients are those of another rig.
 	SameClients bool
 	// Start starts the servers for the length of a test, or returns those that the tests of the

@@ -24,7 +24,7 @@ import (
 // Rig is a topic on three brokers. The topic is not deleted afterwards: if the copies of a deleted
 // topic are not complete, a broker that was down can no longer register (Kafka 4.3.1).
 func Rig() rig.Rig {
-	return rig.Rig{Name: "kafka", Attention: 700 * time.Millisecond, Start: func(t testing.TB, calm bool) rig.Site {
+	return rig.Rig{Name: "kafka", Shared: true, Attention: 700 * time.Millisecond, Start: func(t testing.TB, calm bool) rig.Site {
 		timeout := 2 * time.Second // the default
 		if calm {
 			timeout = 30 * time.Second
