@@ -159,8 +159,7 @@ func (p patient) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 func (s *site) Kit(t testing.TB) drivertest.Harness {
 	operator := Connect(t, s.urls())
 	if s.cluster != nil {
-		// After a fault, the cluster may find its new leader seconds after the stream has.
-		rig.Must(t, s.cluster.Governed(wait.Context(t), s.up()))
+		s.serves(t, operator)
 	}
 	kv, err := operator.KeyValue(wait.Context(t), s.bucket)
 	rig.Must(t, err)
@@ -206,6 +205,24 @@ func (s *site) Backup(t testing.TB) func() {
 		rig.Must(t, stream.Delete())
 		wait.Succeeds(t, "the backup is restored", func(context.Context) error {
 			_, _, err := m.RestoreSnapshotFromDirectory(ctx, s.stream(), dir)
+			return err
+		})
+	}
+}
+
+// serves waits until the cluster answers again after a fault. It may find its new leader seconds
+// after the stream has, and lose requests until then.
+func (s *site) serves(t testing.TB, js jetstream.JetStream) {
+	rig.Must(t, s.cluster.Governed(wait.Context(t), s.up()))
+	store := s.over(t, js)
+	for _, key := range []string{"probe", "absent"} {
+		wait.Succeeds(t, "a look at "+key, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			e, err := store.Read(ctx, key)
+			if err == nil && key == "probe" {
+				_, err = store.CompareAndSwap(ctx, key, e.Version, []byte("x"))
+			}
 			return err
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func Rig() rig.Rig {
 		if calm {
 			timeout = 30 * time.Second
 		}
-		return &site{Shared(t), "elections-" + crand.Text()[:12], timeout}
+		return &site{Cluster: Shared(t), topic: "elections-" + crand.Text()[:12], timeout: timeout}
 	}}
 }
 
@@ -38,6 +39,7 @@ type site struct {
 	*Cluster
 	topic   string
 	timeout time.Duration
+	kit     sync.Mutex
 }
 
 // open tries again: on a busy machine the first answers may take longer than the timeout.
@@ -64,9 +66,11 @@ func (s *site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 }
 
 // Kit lets the denied user lose its rights once the harness exists. The user is the same in all
-// harnesses, which are created one after another.
+// harnesses, so they are created one after another.
 func (s *site) Kit(t testing.TB) drivertest.Harness {
 	operator := s.open(t, kgo.SeedBrokers(s.Seeds()...))
+	s.kit.Lock()
+	defer s.kit.Unlock()
 	s.Allow(t, Stranger, kmsg.ACLResourceTypeTopic, s.topic, kmsg.ACLOperationRead, kmsg.ACLOperationWrite)
 	denied := s.open(t, kgo.SeedBrokers(s.SASLSeeds()...), kgo.SASL(plain.Auth{User: Stranger, Pass: Stranger}.AsMechanism()))
 	s.Revoke(t, Stranger)
