@@ -12,6 +12,19 @@ import (
 	_ "modernc.org/sqlite"
 )
 
+// debit writes as the leader with a token.
+func debit(ctx context.Context, db *sql.DB, token uint64) error {
+	result, err := db.ExecContext(ctx,
+		`UPDATE accounts SET balance = balance - 30, token = $1 WHERE id = $2 AND token <= $1`, token, "alice")
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, errors.New("no such account, or a later leader has written to it"))
+	}
+	return nil
+}
+
 // Each row has the highest token that wrote to it. A leader that was frozen between its check and
 // its write comes with a lower token: its statement finds no row, and changes nothing.
 func Example() {
@@ -31,25 +44,24 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-		result, err := db.ExecContext(ctx,
-			`UPDATE accounts SET balance = balance - 30, token = $1 WHERE id = $2 AND token <= $1`, term.Token(), "alice")
+	var tokens []uint64
+	for range 2 { // leaders
+		err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+			tokens = append(tokens, term.Token())
+			return debit(ctx, db, term.Token())
+		})
 		if err != nil {
-			return err
+			log.Fatal(err)
 		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, errors.New("no such account, or deposed: a later leader has written to it"))
-		}
-		return nil
-	})
-	if err != nil {
-		log.Fatal(err)
 	}
+	fmt.Println("a late write of the first leader:", debit(ctx, db, tokens[0]))
 
 	var balance, token int
 	if err := db.QueryRow(`SELECT balance, token FROM accounts WHERE id = 'alice'`).Scan(&balance, &token); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("balance", balance, "by token", token)
-	// Output: balance 70 by token 1
+	// Output:
+	// a late write of the first leader: no such account, or a later leader has written to it
+	// balance 40 by token 3
 }

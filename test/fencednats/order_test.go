@@ -24,13 +24,13 @@ const writers = 12
 // TestOrder: leaders follow one another, and each learns that it is deposed only from the server.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	newReign(onOne(t), fence).rule(4).check()
+	newReign(onOne(t), fence, nil).rule(4).check()
 }
 
 // TestOrderUnfenced shows that such leaders break the order without a fence.
 func TestOrderUnfenced(t *testing.T) {
 	t.Parallel()
-	if newReign(onOne(t), noFence).rule(3).inOrder() {
+	if newReign(onOne(t), noFence, nil).rule(3).inOrder() {
 		t.Error("the order is kept without the fence: TestOrder proves nothing")
 	}
 }
@@ -43,41 +43,18 @@ func TestClusterOrder(t *testing.T) {
 	}
 	t.Parallel()
 	servers := onThree(t, natsd.StartPartible)
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
-			newReign(servers.again(t), fence).under(f.happen).rule(3).check()
+	t.Run("calm", func(t *testing.T) { newReign(servers.again(t), fence, nil).rule(3).check() })
+	t.Run("another leads", func(t *testing.T) { newReign(servers.again(t), fence, stepDown).rule(3).check() })
+	for _, f := range natsd.Falls() {
+		t.Run(f.Name, func(t *testing.T) {
+			newReign(servers.again(t), fence, func(r *reign) error { return r.fall(f) }).rule(3).check()
 		})
 	}
 	t.Run("unfenced", func(t *testing.T) {
-		if newReign(servers.again(t), noFence).rule(3).inOrder() {
+		if newReign(servers.again(t), noFence, nil).rule(3).inOrder() {
 			t.Error("the order is kept without the fence: TestClusterOrder proves nothing")
 		}
 	})
-}
-
-// These faults hit the server that leads the stream, again and again.
-var faults = []struct {
-	name   string
-	happen func(*reign) error
-}{
-	{"calm", nil},
-	{"another leads", stepDown},
-	{"killed", func(r *reign) error {
-		return r.toLeader(func(l *natsd.Server) error {
-			l.Kill()
-			return l.Start()
-		})
-	}},
-	{"paused", func(r *reign) error {
-		return r.toLeader(func(l *natsd.Server) error { return errors.Join(l.Pause(), r.untilAnotherLeads(l), l.Resume()) })
-	}},
-	{"cut off", func(r *reign) error {
-		return r.toLeader(func(l *natsd.Server) error {
-			r.cluster.Part(l)
-			defer r.cluster.Heal(l)
-			return r.untilAnotherLeads(l)
-		})
-	}},
 }
 
 // stepDown makes the stream's leader hand over gracefully.
@@ -90,14 +67,18 @@ func stepDown(r *reign) error {
 	return r.goesOn(ctx)
 }
 
-func (r *reign) toLeader(do func(*natsd.Server) error) error {
+// fall makes a fault of the server that leads the stream, until another one does.
+func (r *reign) fall(f natsd.Fall) error {
 	ctx, cancel := wait.Background()
 	defer cancel()
 	leader, err := r.cluster.Leader(ctx, r.name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(leader), r.cluster.Whole(ctx, r.name))
+	if err := f.Fall(r.cluster, leader); err != nil {
+		return err
+	}
+	return errors.Join(r.untilAnotherLeads(leader), f.Rise(r.cluster, leader), r.cluster.Whole(ctx, r.name))
 }
 
 // untilAnotherLeads asks the servers that can be reached, and waits until some messages are
@@ -105,16 +86,8 @@ func (r *reign) toLeader(do func(*natsd.Server) error) error {
 func (r *reign) untilAnotherLeads(than *natsd.Server) error {
 	ctx, cancel := wait.Background()
 	defer cancel()
-	var js jetstream.JetStream
-	err := wait.Poll(ctx, func(context.Context) (err error) {
-		js, err = jetstreamOf(r.cluster.Others(than)[0].URL())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer js.Conn().Close()
-	err = wait.Poll(ctx, func(ctx context.Context) error {
+	js := connect(r, r.cluster.Others(than)[0].URL())
+	err := wait.Poll(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		stream, err := js.Stream(ctx, r.name)
@@ -136,7 +109,7 @@ func (r *reign) untilAnotherLeads(than *natsd.Server) error {
 // later leaders.
 type reign struct {
 	*scene
-	publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)
+	publisher opens
 	happen    func(*reign) error
 
 	mu      sync.Mutex
@@ -146,13 +119,14 @@ type reign struct {
 	kept, decided map[uint64]int
 }
 
-func newReign(s *scene, publisher func(*candidacy, context.Context) (func(context.Context, string) error, error)) *reign {
-	return &reign{scene: s, publisher: publisher, results: map[entry]error{}, kept: map[uint64]int{}, decided: map[uint64]int{}}
-}
+// opens returns what publishes for a leader.
+type opens func(*candidacy, context.Context) (publish func(context.Context, string) error, err error)
 
-func (r *reign) under(happen func(*reign) error) *reign {
-	r.happen = happen
-	return r
+func newReign(s *scene, publisher opens, happen func(*reign) error) *reign {
+	return &reign{
+		scene: s, publisher: publisher, happen: happen,
+		results: map[entry]error{}, kept: map[uint64]int{}, decided: map[uint64]int{},
+	}
 }
 
 func fence(n *candidacy, ctx context.Context) (func(context.Context, string) error, error) {

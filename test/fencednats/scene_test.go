@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,23 +43,7 @@ func must(t testing.TB, err error) {
 
 func connect(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
-	var js jetstream.JetStream
-	// A server that was paused may find that it took too long.
-	wait.Succeeds(t, "connect", func(context.Context) (err error) {
-		js, err = jetstreamOf(url)
-		return err
-	})
-	t.Cleanup(js.Conn().Close)
-	return js
-}
-
-func jetstreamOf(url string) (jetstream.JetStream, error) {
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(wait.Left()),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	if err != nil {
-		return nil, err
-	}
-	return jetstream.New(nc)
+	return natsd.Connect(t, strings.Split(url, ","))
 }
 
 // scene is one stream on a server or three, and an election in a store of the test.
@@ -76,7 +62,7 @@ func onOne(t testing.TB) *scene {
 	server, err := natsd.Start(t.TempDir())
 	must(t, err)
 	t.Cleanup(server.Kill)
-	return newScene(t, nil, server.URL(), 1)
+	return newScene(t, nil, server.URL())
 }
 
 // onThree returns a scene on a cluster, which a function of package natsd starts.
@@ -86,12 +72,15 @@ func onThree(t testing.TB, start func(dir string) (*natsd.Cluster, error)) *scen
 	must(t, err)
 	t.Cleanup(c.Kill)
 	must(t, c.Ready(wait.Context(t)))
-	urls := c.URLs()
-	return newScene(t, c, urls[0]+","+urls[1]+","+urls[2], natsd.Members)
+	return newScene(t, c, strings.Join(c.URLs(), ","))
 }
 
-func newScene(t testing.TB, c *natsd.Cluster, url string, replicas int) *scene {
+func newScene(t testing.TB, c *natsd.Cluster, url string) *scene {
 	t.Helper()
+	replicas := 1
+	if c != nil {
+		replicas = natsd.Members
+	}
 	s := &scene{t, c, url, connect(t, url), "PAYMENTS" + rand.Text()[:8], deposed.NewElection(t, "billing")}
 	// A cluster has no place for it while it takes a server for lost that has just come back.
 	wait.Succeeds(t, "a stream", func(context.Context) error {
@@ -105,11 +94,7 @@ func newScene(t testing.TB, c *natsd.Cluster, url string, replicas int) *scene {
 
 // again returns another stream and election on the same servers.
 func (s *scene) again(t testing.TB) *scene {
-	replicas := 1
-	if s.cluster != nil {
-		replicas = natsd.Members
-	}
-	return newScene(t, s.cluster, s.url, replicas)
+	return newScene(t, s.cluster, s.url)
 }
 
 func (s *scene) fenceSubject() string { return s.name + ".fence" }
@@ -239,4 +224,52 @@ func aside(call func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- call() }()
 	return done
+}
+
+// BenchmarkCluster compares publishing to a replicated stream with and without the fence, one
+// message after another and eight at a time.
+func BenchmarkCluster(b *testing.B) {
+	s := onThree(b, natsd.StartCluster)
+	leader := s.elect("a", s.js)
+	p := leader.open()
+	publish := map[string]func() error{
+		"plain": func() error { return leader.unfenced(b.Context(), "a message of some thirty bytes..") },
+		"fenced": func() error {
+			_, err := p.Publish(b.Context(), s.message("a message of some thirty bytes.."))
+			return err
+		},
+	}
+	for _, name := range []string{"plain", "fenced"} {
+		b.Run(name, func(b *testing.B) { measure(b, 1, publish[name]) })
+		b.Run(name+"-by-eight", func(b *testing.B) { measure(b, 8, publish[name]) })
+	}
+}
+
+// measure reports quantiles of the time of one call.
+func measure(b *testing.B, at int, do func() error) {
+	var mu sync.Mutex
+	var took []time.Duration
+	left := make(chan struct{}, 1000)
+	var all sync.WaitGroup
+	for range at {
+		all.Go(func() {
+			for range left {
+				began := time.Now()
+				if err := do(); err != nil {
+					b.Error(err)
+				}
+				mu.Lock()
+				took = append(took, time.Since(began))
+				mu.Unlock()
+			}
+		})
+	}
+	for b.Loop() {
+		left <- struct{}{}
+	}
+	close(left)
+	all.Wait()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }

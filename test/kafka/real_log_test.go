@@ -199,7 +199,7 @@ func TestRealEndOfATransaction(t *testing.T) {
 	b.must(p.ProduceSync(b.context(), kgo.StringRecord("somebody else's")).FirstErr())
 	old := b.Leader(t, b.topic, 0)
 	b.must(b.Stop(old))
-	b.anotherLeader(old)
+	wait.Until(t, "another leader", func() bool { return b.Leader(t, b.topic, 0) != old })
 	b.must(p.EndTransaction(b.context(), kgo.TryCommit))
 	eventually(t, "a read", shows(s, "key", func(driver.Entry) bool { return true }))
 	for range 100 {

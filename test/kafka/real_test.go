@@ -84,9 +84,6 @@ func (b *brokers) as(user string) []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(b.SASLSeeds()...), as(user)}
 }
 
-// usual is the default timeout of the store. Tests with faults use it.
-var usual = kafkalog.WithTimeout(2 * time.Second)
-
 // overRelays connects to each broker over its own relay.
 func (b *brokers) overRelays() ([]kgo.Opt, []*relay.Relay) {
 	b.tb.Helper()

@@ -51,7 +51,8 @@ func distance() s3fake.Plan {
 	}
 }
 
-// bubbleHarness is on its own server and network, in the bubble of the caller.
+// bubbleHarness is on its own server and network, in the bubble of the caller. Without versions a
+// removal leaves no marker, so a delete is a purge.
 func bubbleHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 	t.Helper()
 	n := new(pipenet.Network)
@@ -60,13 +61,6 @@ func bubbleHarness(t testing.TB, opts ...s3object.Option) drivertest.Harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fakeHarness(t, s, r, opts...)
-}
-
-// fakeHarness reaches a server over a relay. Without versions a removal leaves no marker, so a
-// delete is a purge.
-func fakeHarness(t testing.TB, s *s3fake.Server, r *relay.Relay, opts ...s3object.Option) drivertest.Harness {
-	t.Helper()
 	t.Cleanup(r.Close)
 	url := "http" + strings.TrimPrefix(r.URL(), "nats")
 	operator := s.Client()
@@ -108,13 +102,34 @@ func recreate(ctx context.Context, operator *sdk.Client) error {
 }
 
 func TestConformance(t *testing.T) {
-	drivertest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
-		h := bubbleHarness(t)
-		h.Rounds = 10 // more on real servers
-		return h
-	})
+	for name, opts := range map[string][]s3object.Option{"quoted": nil, "unquoted": {s3object.WithUnquotedETags()}} {
+		t.Run(name, func(t *testing.T) {
+			drivertest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
+				h := bubbleHarness(t, opts...)
+				h.Rounds = 10 // more on real servers
+				return h
+			})
+		})
+	}
 }
 
 func TestElection(t *testing.T) {
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness { return bubbleHarness(t) })
+}
+
+// BenchmarkFake is over sockets and in real time.
+func BenchmarkFake(b *testing.B) {
+	open := func(t testing.TB) drivertest.Harness {
+		s, err := s3fake.Start(0, s3fake.Plan{}, fakeBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return drivertest.Harness{
+			Store: openFake(t, s.Client()), Peer: openFake(t, s.Client()),
+			FloorTick: time.Second, ContentVersions: true,
+		}
+	}
+	drivertest.Benchmark(b, open)
+	electiontest.Benchmark(b, open)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -248,23 +247,6 @@ func TestMissingFence(t *testing.T) {
 		}
 		run(t, l.db, "DELETE FROM tenure_fence")
 	}
-}
-
-func TestFenceSideBySide(t *testing.T) {
-	l := sqliteLedger(t)
-	held, _ := term(t, 7, time.Second)
-	f := l.open(t, held)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 5 {
-				if err := l.write(t.Context(), f, 7, nil); err != nil && !strings.Contains(err.Error(), "locked") {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 func TestFenceSettings(t *testing.T) {

@@ -18,6 +18,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/reign"
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
@@ -42,24 +44,15 @@ func notifies(t *testing.T, db *sql.DB, s *pgxstore.Store, payload string) {
 func TestRealForgedNotifications(t *testing.T) {
 	p := sqld.StartPostgres(t)
 	dsn := p.DSN("postgres", "postgres")
-	cfg := tenure.Config{Lease: 3 * time.Second}
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	stores, members := map[string]counted{}, map[string]*member{}
-	terms := make(chan elected)
+	const lease = 3 * time.Second
+	r := reign.New(t, "billing", asking.ByTerm)
+	stores, members := map[string]counted{}, map[string]*reign.Candidate{}
 	for _, id := range []string{"a", "b", "c"} {
-		cfg.ID = id
 		stores[id] = counted{pushes(t, dsn, dsn), new(atomic.Int32)}
-		m := joins(t, ctx, stores[id], cfg)
-		members[id] = m
-		go func() {
-			for term := range m.leads {
-				terms <- elected{id, term}
-			}
-		}()
+		members[id] = r.Join(stores[id], nil, tenure.Config{ID: id, Lease: lease})
 	}
-	leader := <-terms
-	stranger, store := forger(t, p), stores[leader.id]
+	leader := r.Leader(0)
+	stranger, store := forger(t, p), stores[leader.By.ID()]
 	if _, err := stranger.ExecContext(t.Context(), "SELECT value FROM tenure"); err == nil {
 		t.Fatal("the forger may read the table")
 	}
@@ -71,7 +64,7 @@ func TestRealForgedNotifications(t *testing.T) {
 	}
 	// For a lease each forged notification comes alone, with time to act on it. Then they come as
 	// fast as possible.
-	for began := time.Now(); time.Since(began) < 3*cfg.Lease; {
+	for began := time.Now(); time.Since(began) < 3*lease; {
 		for _, lie := range lies {
 			notifies(t, stranger, store.Store, lie)
 			for id, m := range members {
@@ -79,7 +72,7 @@ func TestRealForgedNotifications(t *testing.T) {
 					t.Fatalf("%s shows %+v as the leader, and term %d leads", id, s.Leader, leader.Token())
 				}
 			}
-			if time.Since(began) < cfg.Lease {
+			if time.Since(began) < lease {
 				time.Sleep(100 * time.Millisecond)
 			}
 		}
@@ -91,20 +84,14 @@ func TestRealForgedNotifications(t *testing.T) {
 		t.Fatalf("the leader lost its term: %v", err)
 	}
 	for id, s := range stores {
-		if n := s.swaps.Load(); id != leader.id && n > 0 {
+		if n := s.swaps.Load(); id != leader.By.ID() && n > 0 {
 			t.Errorf("%s wrote %d times, though a living leader renewed", id, n)
 		}
 	}
-	must(t, members[leader.id].HandOver(t.Context(), ""))
-	if next := <-terms; next.Token() > uint64(time.Now().UnixMicro()) || next.Token() <= leader.Token() {
+	must(t, leader.By.HandOver(t.Context(), ""))
+	if next := r.Leader(leader.Token()); next.Token() > uint64(time.Now().UnixMicro()) {
 		t.Errorf("term %d follows %d: a forged term counted", next.Token(), leader.Token())
 	}
-}
-
-// elected is a term and the member that won it.
-type elected struct {
-	id string
-	*tenure.Term
 }
 
 // counted counts the writes of one member.

@@ -3,16 +3,24 @@
 package sql
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/pgxstore"
-	"github.com/tenure-go/tenure/electiontest"
+	"github.com/tenure-go/tenure/driver/sqlstore"
+	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/reign"
+	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
@@ -26,23 +34,6 @@ func pushes(t testing.TB, pool, listen string) *pgxstore.Store {
 	must(t, s.Create(t.Context()))
 	return s
 }
-
-func pushHarness(t *testing.T) func(t testing.TB) drivertest.Harness {
-	p := sqld.StartPostgres(t)
-	dsn := p.DSN("postgres", "postgres")
-	return func(t testing.TB) drivertest.Harness {
-		s := pushes(t, dsn, dsn)
-		h := actions(sqld.Open(t, "pgx", dsn), s.Store, "$1")
-		h.Store, h.Peer = s, pushes(t, dsn, dsn)
-		h.Delete, h.Purge = nil, nil // a deletion by hand sends no notification
-		h.FloorTick = time.Microsecond
-		return h
-	}
-}
-
-func TestRealPushConformance(t *testing.T) { drivertest.Run(t, pushHarness(t)) }
-
-func TestRealPushElections(t *testing.T) { electiontest.Run(t, pushHarness(t)) }
 
 // TestRealPoolersAreRefused: a LISTEN behind a pooler would stay on a session that other clients
 // get.
@@ -115,6 +106,151 @@ func TestRealLostListener(t *testing.T) {
 			if e.Version == version {
 				break
 			}
+		}
+	}
+}
+
+// dsnOver returns the database's name over a relay.
+func dsnOver(way *relay.Relay) string {
+	return "postgres://postgres@" + strings.TrimPrefix(way.URL(), "nats://") + "/postgres?sslmode=disable"
+}
+
+// TestRealLostPushesAreReported: the address for listening is a forwarder, which ends, or passes
+// nothing on. The elections say so, poll, and hand over as polled ones do. When it works again,
+// they are pushed again.
+func TestRealLostPushesAreReported(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lose func(*relay.Relay)
+		mend func(*relay.Relay) error
+	}{
+		"ends":              {(*relay.Relay).Cut, (*relay.Relay).Restore},
+		"passes nothing on": {(*relay.Relay).Blackhole, func(r *relay.Relay) error { r.Heal(); return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := sqld.StartPostgres(t)
+			dsn := p.DSN("postgres", "postgres")
+			way, err := relay.New(dsn)
+			must(t, err)
+			defer way.Close()
+			ctx := wait.Context(t)
+			r := reign.New(t, "billing", asking.ByTerm)
+			troubles := make(chan error, 100)
+			var members []*reign.Candidate
+			for _, id := range []string{"a", "b"} {
+				s := pushes(t, dsn, dsnOver(way))
+				members = append(members, r.Join(s, nil, tenure.Config{ID: id, Lease: 2 * time.Second, OnEvent: func(e tenure.Event) {
+					if e.Kind == tenure.EventTrouble && strings.Contains(e.Cause.Error(), "no notifications come") {
+						troubles <- e.Cause
+					}
+				}}))
+			}
+			until := func(pushed bool) {
+				for _, m := range members {
+					_, err := m.Wait(ctx, func(s tenure.Status) bool { return s.Pushed == pushed && s.Leader.ID != "" })
+					must(t, err)
+				}
+			}
+			until(true)
+			c.lose(way)
+			until(false)
+			if cause := <-troubles; errors.Is(cause, context.Canceled) {
+				t.Errorf("the trouble is %v", cause)
+			}
+			old := r.Leader(0)
+			must(t, old.By.HandOver(ctx, ""))
+			if term := r.Leader(old.Token()); old.Err() == nil {
+				t.Errorf("term %d of %s began within term %d", term.Token(), term.By.ID(), old.Token())
+			}
+			must(t, c.mend(way))
+			until(true)
+		})
+	}
+}
+
+// TestRealWatchBeginsWhileItConnects: on an overloaded server a connection takes longer than a call
+// may. The watch begins without notifications, says so, and says when they come.
+func TestRealWatchBeginsWhileItConnects(t *testing.T) {
+	t.Parallel()
+	p := sqld.StartPostgres(t)
+	dsn := p.DSN("postgres", "postgres")
+	way, err := relay.New(dsn)
+	must(t, err)
+	defer way.Close()
+	s := pushes(t, dsn, dsnOver(way))
+	way.Blackhole()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	seen := make(chan driver.Entry, 100)
+	stop, err := s.Watch(ctx, "billing", func(e driver.Entry) { seen <- e })
+	must(t, err)
+	defer stop()
+	if e := <-seen; !errors.Is(e.Lost, driver.ErrConnecting) {
+		t.Errorf("the first push is %+v", e)
+	}
+	way.Heal()
+	for e := range seen {
+		if e.Lost == nil {
+			break
+		}
+	}
+	v, err := s.CompareAndSwap(t.Context(), "billing", "", []byte("v"))
+	must(t, err)
+	for e := range seen {
+		if e.Version == v {
+			break
+		}
+	}
+}
+
+// TestRealRotationListener: the hooks of the pool and of the connection that listens get the
+// password from the program. After a rotation the store still pushes.
+func TestRealRotationListener(t *testing.T) {
+	t.Parallel()
+	p := sqld.StartPostgres(t)
+	p.Admit(t, "host all member 127.0.0.1/32 scram-sha-256")
+	admin := p.Open(t, "postgres", "postgres")
+	open(t, admin, sqlstore.Postgres())
+	run(t, admin, "CREATE ROLE member LOGIN", "GRANT SELECT, INSERT, UPDATE ON tenure TO member")
+	var secret atomic.Value
+	replace := func(s string) {
+		secret.Store(s)
+		run(t, admin, "ALTER ROLE member PASSWORD '"+s+"'",
+			"SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = 'member'")
+	}
+	replace("one")
+	config, err := pgx.ParseConfig(p.DSN("member", "postgres"))
+	must(t, err)
+	config.Password = "one"
+	before := func(_ context.Context, c *pgx.ConnConfig) error {
+		c.Password = secret.Load().(string)
+		return nil
+	}
+	db := stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(before))
+	t.Cleanup(func() { _ = db.Close() })
+	s, err := pgxstore.New(db, config)
+	must(t, err)
+	s.BeforeConnect(before)
+	seen := make(chan driver.Entry, 100)
+	stop, err := s.Watch(t.Context(), "billing", func(e driver.Entry) { seen <- e })
+	must(t, err)
+	defer stop()
+	replace("two")
+	for e := range seen {
+		if e.Unverified && e.Version == "" {
+			break // it listens again
+		}
+	}
+	wait.Succeeds(t, "the pool connects again", func(ctx context.Context) error {
+		_, err := s.Read(ctx, "billing")
+		return err
+	})
+	v, err := s.CompareAndSwap(t.Context(), "billing", "", []byte("value"))
+	must(t, err)
+	for e := range seen {
+		if e.Version == v {
+			return
 		}
 	}
 }

@@ -8,10 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 )
@@ -104,31 +102,6 @@ func TestSQLiteEditedRow(t *testing.T) {
 	if e, err := s.Read(ctx, "k"); err != nil || e.Unproven || string(e.Value) != "next" {
 		t.Errorf("after a write: got %+v, %v", e, err)
 	}
-}
-
-func TestSQLiteForeignBytesAreKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db, s := openSQLite(t, filepath.Join(t.TempDir(), "elections.db"))
-		run(t, db, `INSERT INTO tenure (name, value, version, floor, era) VALUES ('billing', 'not a record', 'by-hand', 0, '')`)
-		alarms := make(chan error, 1)
-		e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second, OnEvent: func(e tenure.Event) {
-			if e.Kind == tenure.EventAlarm {
-				alarms <- e.Cause
-			}
-		}})
-		must(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if term, err := e.Campaign(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, %v: want no leader over foreign bytes", term, err)
-		}
-		if cause := <-alarms; !errors.Is(cause, tenure.ErrForeign) {
-			t.Errorf("the alarm has %v", cause)
-		}
-		if e, err := s.Read(t.Context(), "billing"); err != nil || string(e.Value) != "not a record" {
-			t.Errorf("the row is %+v, %v", e, err)
-		}
-	})
 }
 
 func TestSQLiteInspect(t *testing.T) {

@@ -59,6 +59,7 @@ func regimes(s rig.Site, network bool) []regime {
 // while servers and networks fail.
 func TestRegister(t *testing.T) {
 	each(t, func(t *testing.T, r rig.Rig) {
+		faulty(t, r)
 		s := r.Start(t, false)
 		_, way := s.Open(t, 0)
 		for _, g := range regimes(s, way != nil) {
@@ -95,8 +96,8 @@ func (g regime) play(t *testing.T, r rig.Rig, s rig.Site, seed uint64) {
 	for rng := rand.New(rand.NewPCG(seed, uint64(clients))); ctx.Err() == nil; {
 		switch {
 		case g.cuts:
-			cutOne(ctx, rng, ways)
-		case g.Strike != nil:
+			cutOne(ctx, rng, ways, 300*time.Millisecond)
+		case g.Fall != nil:
 			g.Strike(ctx, t, rng)
 		default:
 			<-ctx.Done()
@@ -135,8 +136,8 @@ func (g regime) worth(h *history.History) bool {
 	return swaps >= 20 && refusals >= 10 && unknowns >= g.Unknowns
 }
 
-// cutOne cuts the way of one client for a while.
-func cutOne(ctx context.Context, rng *rand.Rand, ways []rig.Way) {
+// cutOne cuts the way of one client for a while, at most for this long.
+func cutOne(ctx context.Context, rng *rand.Rand, ways []rig.Way, most time.Duration) {
 	w := ways[rng.IntN(len(ways))]
 	mend := w.Heal
 	switch rng.IntN(3) {
@@ -148,7 +149,7 @@ func cutOne(ctx context.Context, rng *rand.Rand, ways []rig.Way) {
 		w.Hold()
 		mend = w.Release
 	}
-	rig.Sleep(ctx, time.Duration(rng.IntN(300))*time.Millisecond)
+	rig.Sleep(ctx, time.Duration(rng.Int64N(int64(most))))
 	mend()
 	rig.Sleep(ctx, 20*time.Millisecond)
 }

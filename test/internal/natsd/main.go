@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/test/internal/process"
@@ -34,8 +36,10 @@ func Main() {
 	os.Exit(0)
 }
 
-// serve runs the server until its input ends with the parent, or until Stop asks it to shut down.
+// serve runs the server until Stop asks it to shut down.
 func serve(encoded string) error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
 	var p place
 	if err := json.Unmarshal([]byte(encoded), &p); err != nil {
 		return err
@@ -53,12 +57,15 @@ func serve(encoded string) error {
 	if err := json.NewEncoder(os.Stdout).Encode(ready); err != nil {
 		return err
 	}
-	if n, _ := os.Stdin.Read(make([]byte, 1)); n > 0 {
-		s.Shutdown()
-		s.WaitForShutdown()
-	}
+	<-stop
+	s.Shutdown()
+	s.WaitForShutdown()
 	return nil
 }
+
+// nowhere is the address that hidden servers announce to each other. Nothing listens there, so the
+// servers connect only by the given routes.
+const nowhere = "127.0.0.1:9"
 
 func options(p place) *server.Options {
 	const host = "127.0.0.1"
@@ -83,3 +90,18 @@ func options(p place) *server.Options {
 	}
 	return o
 }
+
+// speaker is the logger of a server. A server goes on after a fatal error unless its logger exits.
+type speaker struct{}
+
+// Fatalf gives the reason.
+func (speaker) Fatalf(format string, v ...any) {
+	fmt.Fprintf(os.Stderr, "natsd: "+format+"\n", v...)
+	os.Exit(1)
+}
+
+func (speaker) Noticef(string, ...any) {}
+func (speaker) Warnf(string, ...any)   {}
+func (speaker) Errorf(string, ...any)  {}
+func (speaker) Debugf(string, ...any)  {}
+func (speaker) Tracef(string, ...any)  {}

@@ -7,12 +7,14 @@
 package natsd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"strings"
 
 	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/test/internal/process"
@@ -23,7 +25,6 @@ type Server struct {
 	place   place
 	said    said
 	process *process.Process
-	in      io.Writer
 }
 
 // place holds the directory and ports of a server, for each start.
@@ -36,6 +37,9 @@ type place struct {
 	Routes []string `json:",omitempty"`
 	Hidden bool     `json:",omitempty"` // the other servers use only the given routes
 }
+
+// said has the addresses of a server, which it says when it is ready.
+type said struct{ URL, Monitor string }
 
 // Start runs a server on a directory.
 func Start(dir string) (s *Server, err error) {
@@ -56,21 +60,22 @@ func (s *Server) Start() error {
 	if err != nil {
 		return err
 	}
-	heard := new(ear)
+	log := filepath.Join(s.place.Dir, "log")
+	if err := errors.Join(os.MkdirAll(s.place.Dir, 0o700), os.RemoveAll(log)); err != nil {
+		return err
+	}
 	s.process = &process.Process{
 		Name: "the NATS server " + s.place.Name, Command: []string{program}, Env: []string{variable + "=" + string(encoded)},
-		Prepare: func(cmd *exec.Cmd) (err error) {
-			s.in, err = cmd.StdinPipe()
-			cmd.Stdout = heard
-			return err
+		Log: log,
+		Answers: func(context.Context) error {
+			text, err := os.ReadFile(log)
+			if err != nil {
+				return err
+			}
+			return json.NewDecoder(bytes.NewReader(text)).Decode(&s.said)
 		},
-		Answers: func(context.Context) error { return heard.hears(&s.said) },
 	}
-	err = s.process.Start()
-	if why := heard.said().Refusal; why != "" {
-		err = why
-	}
-	if err != nil {
+	if err := s.process.Start(); err != nil {
 		s.Kill()
 		return fmt.Errorf("the server does not start: %w", err)
 	}
@@ -86,12 +91,7 @@ func (s *Server) Kill() {
 
 // Stop shuts the server down, as an operator does: the server hands over its streams and leaves.
 // Stop returns when the process is gone.
-func (s *Server) Stop() error {
-	if _, err := s.in.Write([]byte("stop\n")); err != nil {
-		return err
-	}
-	return s.process.Wait()
-}
+func (s *Server) Stop() error { return s.process.Stop() }
 
 // Pause stops the server by SIGSTOP: it stays connected and silent. It needs a Unix system.
 func (s *Server) Pause() error { return s.process.Pause() }
@@ -110,3 +110,24 @@ func (s *Server) URL() string { return s.said.URL }
 
 // Monitor returns the base URL of the server's monitoring.
 func (s *Server) Monitor() string { return s.said.Monitor }
+
+// attempts is how often onFree tries new ports: another process may take a port after it was found
+// free.
+const attempts = 5
+
+// portTaken is in the reason that a server gives for not starting.
+const portTaken = "address already in use"
+
+// onFree calls start with n free ports, and again with others if the server refuses them.
+func onFree(free func(int) ([]int, error), n int, start func([]int) error) (err error) {
+	for range attempts {
+		var found []int
+		if found, err = free(n); err != nil {
+			return err
+		}
+		if err = start(found); err == nil || !strings.Contains(err.Error(), portTaken) {
+			return err
+		}
+	}
+	return err
+}

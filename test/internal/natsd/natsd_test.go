@@ -3,7 +3,6 @@
 package natsd
 
 import (
-	"errors"
 	"net"
 	"os"
 	"testing"
@@ -27,42 +26,26 @@ func occupy(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestTakenPort: a server that cannot start reports the reason, whichever port is taken.
-func TestTakenPort(t *testing.T) {
+// TestTakenPorts: a cluster of which a port is taken tries others.
+func TestTakenPorts(t *testing.T) {
 	taken := occupy(t)
-	for name, p := range map[string]place{
-		"for clients": {Dir: t.TempDir(), Port: taken},
-		"for routes":  {Dir: t.TempDir(), Port: anyPort, Name: "n0", Inner: taken},
-	} {
+	for name, which := range map[string]int{"for clients": 0, "for routes": 2*Members - 1} {
 		t.Run(name, func(t *testing.T) {
-			s := &Server{place: p}
-			err := s.Start()
-			if err == nil {
-				s.Kill()
-				t.Fatal("it started")
+			asked := 0
+			c, err := startCluster(t.TempDir(), true, func(n int) ([]int, error) {
+				found, err := ports.Free(n)
+				if asked++; asked == 1 && err == nil {
+					found[which] = taken
+				}
+				return found, err
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
-			if !errors.As(err, new(refusal)) {
-				t.Errorf("the server does not say why: %v", err)
+			c.Kill()
+			if asked != 2 {
+				t.Errorf("it asked for ports %d times", asked)
 			}
 		})
-	}
-}
-
-// TestTakenPorts: a cluster tries other ports.
-func TestTakenPorts(t *testing.T) {
-	taken, asked := occupy(t), 0
-	c, err := startCluster(t.TempDir(), true, func(n int) ([]int, error) {
-		found, err := ports.Free(n)
-		if asked++; asked == 1 && err == nil {
-			found[n-1] = taken
-		}
-		return found, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Kill()
-	if asked != 2 {
-		t.Errorf("it asked for ports %d times", asked)
 	}
 }

@@ -4,11 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	randv2 "math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
@@ -18,6 +24,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/history"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/rotation"
 )
 
 // One is a bucket on one server.
@@ -37,7 +44,10 @@ func Three() rig.Rig {
 		c := Shared(t)
 		return newSite(t, c.Servers[:], c, calm)
 	}
-	return rig.Rig{Name: "nats3", Attention: 500 * time.Millisecond, Rules: history.Rules{Hasty: true}, Kind: Clustered(StartCluster), Start: start}
+	return rig.Rig{
+		Name: "nats3", Kind: Clustered(StartCluster), Shared: true, SameClients: true, Start: start,
+		Attention: 500 * time.Millisecond, Rules: history.Rules{Hasty: true},
+	}
 }
 
 // site is a bucket on servers.
@@ -46,35 +56,44 @@ type site struct {
 	cluster *Cluster // nil for one server
 	bucket  string
 	calm    bool
+	down    *Server // new clients avoid it
 }
 
 func newSite(t testing.TB, servers []*Server, c *Cluster, calm bool) *site {
 	t.Helper()
-	s := &site{servers, c, "B" + rand.Text()[:12], calm}
-	js := connect(t, s.urls())
-	wait.Succeeds(t, "a bucket", func(ctx context.Context) error {
-		_, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: s.bucket, History: 1, Storage: jetstream.FileStorage, Replicas: len(servers),
-		})
-		return err
-	})
+	s := &site{servers: servers, cluster: c, bucket: "B" + rand.Text()[:12], calm: calm}
+	js := Connect(t, s.urls())
+	wait.Succeeds(t, "a bucket", func(ctx context.Context) error { return s.create(ctx, js) })
 	if c != nil {
 		rig.Must(t, c.Whole(wait.Context(t), s.stream()))
 	}
 	return s
 }
 
+// create creates the bucket as `nats kv add` does: its sequences begin at 1.
+func (s *site) create(ctx context.Context, js jetstream.JetStream) error {
+	_, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: s.bucket, History: 1, Storage: jetstream.FileStorage, Replicas: len(s.servers),
+	})
+	return err
+}
+
 func (s *site) stream() string { return "KV_" + s.bucket }
 
+// up returns the servers that work.
+func (s *site) up() []*Server {
+	return slices.DeleteFunc(slices.Clone(s.servers), func(one *Server) bool { return one == s.down })
+}
+
 func (s *site) urls() (all []string) {
-	for _, one := range s.servers {
+	for _, one := range s.up() {
 		all = append(all, one.URL())
 	}
 	return all
 }
 
-// connect connects to the first of these URLs, and reconnects soon, to the next.
-func connect(t testing.TB, urls []string, opts ...nats.Option) jetstream.JetStream {
+// Connect connects to the first of these URLs, and reconnects soon, to the next.
+func Connect(t testing.TB, urls []string, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	opts = append([]nats.Option{
 		nats.DontRandomize(), nats.IgnoreDiscoveredServers(), nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond),
@@ -97,22 +116,26 @@ func (s *site) Open(t testing.TB, n int) (driver.Store, rig.Way) {
 	t.Helper()
 	way := relay.Set{}
 	var urls []string
-	for i := range s.servers {
-		server := s.servers[(n+i)%len(s.servers)]
+	working := s.up()
+	for i := range working {
+		server := working[(n+i)%len(working)]
 		r, err := relay.New(server.URL())
 		rig.Must(t, err)
 		t.Cleanup(r.Close)
 		way[server.URL()], urls = r, append(urls, r.URL())
 	}
-	return s.over(t, connect(t, urls)), way
+	return s.over(t, Connect(t, urls)), way
 }
 
 func (s *site) over(t testing.TB, js jetstream.JetStream) driver.Store {
 	var opts []natskv.Option
-	if s.cluster != nil && !s.calm {
+	switch {
+	case s.calm:
+		opts = append(opts, natskv.Pristine()) // no operator recreates the bucket
+	case s.cluster != nil:
 		opts = append(opts, natskv.OwnConnection())
 	}
-	store, err := natskv.Open(wait.Context(t), js, s.bucket, append(opts, natskv.Pristine())...)
+	store, err := natskv.Open(wait.Context(t), js, s.bucket, opts...)
 	rig.Must(t, err)
 	t.Cleanup(func() { rig.Must(t, store.Close()) })
 	if s.calm {
@@ -137,13 +160,16 @@ func (p patient) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 }
 
 func (s *site) Kit(t testing.TB) drivertest.Harness {
-	operator := connect(t, s.urls())
+	operator := Connect(t, s.urls())
+	if s.cluster != nil {
+		s.serves(t, operator)
+	}
 	kv, err := operator.KeyValue(wait.Context(t), s.bucket)
 	rig.Must(t, err)
-	denied, err := natskv.Open(wait.Context(t), connect(t, s.urls(), nats.UserInfo(Nobody, Nobody)), s.bucket)
+	denied, err := natskv.Open(wait.Context(t), Connect(t, s.urls(), nats.UserInfo(Nobody, Nobody)), s.bucket)
 	rig.Must(t, err)
 	t.Cleanup(func() { rig.Must(t, denied.Close()) })
-	return drivertest.Harness{
+	h := drivertest.Harness{
 		Denied: denied,
 		Delete: func(ctx context.Context, key string) error { return kv.Delete(ctx, key) },
 		Purge: func(ctx context.Context, key string) error { // it leaves no marker
@@ -153,6 +179,55 @@ func (s *site) Kit(t testing.TB) drivertest.Harness {
 			}
 			return stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+s.bucket+"."+key))
 		},
+	}
+	if s.cluster == nil && !s.calm {
+		h.Recreate = func(ctx context.Context) error {
+			if err := operator.DeleteKeyValue(ctx, s.bucket); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) {
+				return err
+			}
+			// A server may not have removed a stream yet that was just deleted.
+			return wait.Poll(ctx, func(ctx context.Context) error { return s.create(ctx, operator) })
+		}
+	}
+	return h
+}
+
+// Restores is for one server: replicas are restored in the same way.
+func (s *site) Restores() bool { return s.cluster == nil }
+
+// Backup takes a snapshot of the bucket's stream.
+func (s *site) Backup(t testing.TB) func() {
+	ctx, dir := wait.Context(t), t.TempDir()
+	m, err := jsm.New(Connect(t, s.urls()).Conn())
+	rig.Must(t, err)
+	stream, err := m.LoadStream(s.stream())
+	rig.Must(t, err)
+	_, err = stream.SnapshotToDirectory(ctx, dir)
+	rig.Must(t, err)
+	return func() {
+		rig.Must(t, stream.Delete())
+		wait.Succeeds(t, "the backup is restored", func(context.Context) error {
+			_, _, err := m.RestoreSnapshotFromDirectory(ctx, s.stream(), dir)
+			return err
+		})
+	}
+}
+
+// serves waits until the cluster answers again after a fault. It may find its new leader seconds
+// after the stream has, and lose requests until then.
+func (s *site) serves(t testing.TB, js jetstream.JetStream) {
+	rig.Must(t, s.cluster.Governed(wait.Context(t), s.up()))
+	store := s.over(t, js)
+	for _, key := range []string{"probe", "absent"} {
+		wait.Succeeds(t, "a look at "+key, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			e, err := store.Read(ctx, key)
+			if err == nil && key == "probe" {
+				_, err = store.CompareAndSwap(ctx, key, e.Version, []byte("x"))
+			}
+			return err
+		})
 	}
 }
 
@@ -169,39 +244,42 @@ func (s *site) Faults() []rig.Fault {
 	whole := func(t testing.TB) { rig.Must(t, c.Whole(wait.Context(t), s.stream())) }
 	all := []rig.Fault{
 		{
-			Name: "rolling restart", Why: "each server hands over what it leads", Least: 15 * time.Second,
-			Strike: func(_ context.Context, t testing.TB, _ *randv2.Rand) {
+			Name: "rolling restart", Why: "each server hands over what it leads", Least: 15 * time.Second, Serves: true,
+			Fall: func(t testing.TB, _ *randv2.Rand) func() {
 				for _, one := range c.Servers {
 					rig.Must(t, one.Stop())
 					rig.Must(t, one.Start())
 					whole(t)
 				}
+				return func() {}
 			},
 		},
 		{
-			Name: "any killed", Why: "the servers of a cluster agree, also while one is missing", Least: 5 * time.Second, Quick: true,
-			Strike: func(ctx context.Context, t testing.TB, rng *randv2.Rand) {
-				rig.Sleep(ctx, time.Second)
+			// The others need three seconds to choose a leader.
+			Name: "any killed", Why: "the servers of a cluster agree, also while one is missing", Quick: true,
+			Before: 3 * time.Second, Lasts: time.Second, Least: 5 * time.Second,
+			Fall: func(t testing.TB, rng *randv2.Rand) func() {
 				one := c.Servers[rng.IntN(Members)]
 				one.Kill()
-				rig.Sleep(ctx, time.Second)
-				rig.Must(t, one.Start())
-				rig.Sleep(ctx, 3*time.Second) // the others need this time to choose a leader
+				return func() { rig.Must(t, one.Start()) }
 			},
 		},
 	}
 	for _, f := range Falls() {
 		all = append(all, rig.Fault{
 			Name: "leader " + f.Name, Why: "what was acknowledged is on one more server, and what was not may come to light later",
-			Least: 18 * time.Second, Unknowns: 4, Rules: f.rules(), Quick: f.Name == "killed",
-			Strike: func(ctx context.Context, t testing.TB, _ *randv2.Rand) {
-				rig.Sleep(ctx, time.Second)
+			Before: time.Second, Lasts: 13 * time.Second, Least: 18 * time.Second, Unknowns: 4,
+			Rules: f.rules(), Quick: f.Name == "killed", Serves: true,
+			Fall: func(t testing.TB, _ *randv2.Rand) func() {
 				leader, err := c.Leader(wait.Context(t), s.stream())
 				rig.Must(t, err)
 				rig.Must(t, f.Fall(c, leader))
-				rig.Sleep(ctx, 13*time.Second)
-				rig.Must(t, f.Rise(c, leader))
-				whole(t)
+				s.down = leader
+				return func() {
+					rig.Must(t, f.Rise(c, leader))
+					whole(t)
+					s.down = nil
+				}
 			},
 		})
 	}
@@ -237,4 +315,65 @@ func Falls() []Fall {
 			func(c *Cluster, s *Server) error { c.Heal(s); return nil }, true,
 		},
 	}
+}
+
+// Mistakes are found when the bucket is opened. Users connect by themselves.
+func (s *site) Mistakes(testing.TB) []rig.Client {
+	return []rig.Client{{
+		Name: "missing bucket", Fails: "open", Says: rig.Says("nats kv add"),
+		Open: func(t testing.TB) (driver.Store, error) {
+			store, err := natskv.Open(wait.Context(t), Connect(t, s.urls()), "no-such-bucket")
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { rig.Must(t, store.Close()) })
+			return store, nil
+		},
+	}}
+}
+
+// Rights returns none: the tests beside package natskv try each right.
+func (s *site) Rights(testing.TB) []rig.Client { return nil }
+
+// Rotations replaces the password in a context of the nats command, and loads the configuration of
+// a server of its own again. The server then ends the connections of users whose password has
+// changed.
+func (s *site) Rotations(t testing.TB) []*rotation.Play {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "server.conf")
+	configure := func(secret string) *server.Options {
+		text := fmt.Sprintf(`listen: "127.0.0.1:-1", jetstream: {store_dir: %q}, accounts: {A: {jetstream: enabled, users: [
+			{user: admin, password: admin}, {user: member, password: %q}]}}`, filepath.Join(dir, "data"), secret)
+		rig.Must(t, os.WriteFile(config, []byte(text), 0o600))
+		o, err := server.ProcessConfigFile(config)
+		rig.Must(t, err)
+		o.NoLog, o.NoSigs = true, true
+		return o
+	}
+	own, err := server.NewServer(configure("one"))
+	rig.Must(t, err)
+	own.Start()
+	t.Cleanup(func() {
+		own.Shutdown()
+		own.WaitForShutdown()
+	})
+	wait.Until(t, "the server starts", func() bool { return own.ReadyForConnections(time.Second) })
+	js := Connect(t, []string{own.ClientURL()}, nats.UserInfo("admin", "admin"))
+	store, err := natskv.Open(t.Context(), js, "ELECTIONS", natskv.Create())
+	rig.Must(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+
+	home := filepath.Join(dir, "nats", "context")
+	rig.Must(t, os.MkdirAll(home, 0o700))
+	file, hand := rotation.File(t, "prod.json", fmt.Sprintf(`{"url": %q, "user": "member", "password": "SECRET"}`, own.ClientURL()))
+	rig.Must(t, os.Symlink(file, filepath.Join(home, "prod.json")))
+	return []*rotation.Play{{
+		Name:    "context",
+		Args:    []string{"--context", "prod/ELECTIONS"},
+		Env:     []string{"XDG_CONFIG_HOME=" + dir},
+		Store:   store,
+		Accept:  func(secret string) { rig.Must(t, own.ReloadOptions(configure(secret))) },
+		Hand:    hand,
+		Refusal: "the server refuses the credentials",
+	}}
 }

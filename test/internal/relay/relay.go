@@ -3,10 +3,13 @@
 package relay
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -166,5 +169,215 @@ func (r *Relay) pass(k *link, to io.WriteCloser, from io.ReadCloser, answers boo
 		if err != nil {
 			return
 		}
+	}
+}
+
+// queue delivers bytes in their order, with their delay. It drops bytes that it cannot deliver: the
+// closed connection shows that to the sender.
+type queue struct {
+	to   io.Writer
+	gone <-chan struct{} // closed when the connection is: nothing is delivered any more
+	busy sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []parcel
+}
+
+type parcel struct {
+	data []byte
+	due  time.Time
+}
+
+func newQueue(to io.Writer, gone <-chan struct{}) *queue { return &queue{to: to, gone: gone} }
+
+// put delivers bytes at once if they have no delay and no delayed bytes are before them.
+func (q *queue) put(data []byte, late time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if late == 0 && len(q.waiting) == 0 {
+		_, _ = q.to.Write(data)
+		return
+	}
+	q.waiting = append(q.waiting, parcel{bytes.Clone(data), time.Now().Add(late)})
+	if len(q.waiting) == 1 {
+		q.busy.Go(q.deliver)
+	}
+}
+
+// deliver delivers waiting bytes until none are left.
+func (q *queue) deliver() {
+	for more := true; more; {
+		next := q.first()
+		select {
+		case <-time.After(time.Until(next.due)):
+		case <-q.gone:
+			return
+		}
+		_, _ = q.to.Write(next.data)
+		more = q.remove()
+	}
+}
+
+func (q *queue) first() parcel {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting[0]
+}
+
+// remove removes the delivered bytes, and reports whether more are waiting.
+func (q *queue) remove() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = q.waiting[1:]
+	return len(q.waiting) > 0
+}
+
+// end waits until all bytes are delivered or dropped.
+func (q *queue) end() { q.busy.Wait() }
+
+// mode says what happens to bytes.
+type mode int
+
+const (
+	passing mode = iota
+	holding
+	swallowing
+	muting
+	refusing
+)
+
+// Blackhole swallows everything in both directions and leaves the connections open, so that neither
+// side notices.
+func (r *Relay) Blackhole() { r.set(swallowing, 0) }
+
+// Mute swallows the server's bytes: requests are carried out and their answers lost.
+func (r *Relay) Mute() { r.set(muting, 0) }
+
+// Hold keeps all bytes in both directions until Release, like a partition that ends before TCP
+// gives up.
+func (r *Relay) Hold() { r.set(holding, 0) }
+
+// Delay delays all bytes in both directions. Bytes that a client sent before it died or hung up
+// arrive late, too. Release ends the delay for later bytes.
+func (r *Relay) Delay(by time.Duration) { r.set(passing, by) }
+
+// Release ends a Hold or a Delay.
+func (r *Relay) Release() { r.set(passing, 0) }
+
+// Heal lets everything pass again, on new connections: swallowed bytes left a gap in the old ones.
+func (r *Relay) Heal() {
+	r.mu.Lock()
+	r.drop(false)
+	r.mu.Unlock()
+	r.set(passing, 0)
+}
+
+// Cut resets all connections and refuses new ones, until Restore.
+func (r *Relay) Cut() {
+	r.set(refusing, 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.listener.Close()
+	r.drop(true)
+}
+
+// Restore ends a Cut. It fails if another process has taken the port in the meantime.
+func (r *Relay) Restore() error {
+	l, err := r.network.Listen("tcp", r.address)
+	if err != nil {
+		return fmt.Errorf("the relay cannot come back: %w", err)
+	}
+	r.set(passing, 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return l.Close()
+	}
+	r.listener = l
+	r.ways.Go(func() { r.accept(l) })
+	return nil
+}
+
+func (r *Relay) set(m mode, late time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mode, r.late = m, late
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// lets returns whether bytes in this direction pass, and how late. During a Hold it waits for the
+// end.
+func (r *Relay) lets(answers bool) (passes bool, late time.Duration) {
+	for {
+		r.mu.Lock()
+		m, late, changed := r.mode, r.late, r.changed
+		r.mu.Unlock()
+		if m != holding {
+			return m == passing || m == muting && !answers, late
+		}
+		<-changed
+	}
+}
+
+// Set holds the relays between one client and several servers, by the servers' addresses.
+type Set map[string]*Relay
+
+// NewSet starts a relay to each of these hosts and ports.
+func NewSet(addresses []string) (Set, error) {
+	all := Set{}
+	for _, server := range addresses {
+		r, err := New("tcp://" + server)
+		if err != nil {
+			all.Close()
+			return nil, err
+		}
+		all[server] = r
+	}
+	return all, nil
+}
+
+// Via returns the address of the relay for each server.
+func (all Set) Via() map[string]string {
+	found := map[string]string{}
+	for server, r := range all {
+		_, found[server], _ = strings.Cut(r.URL(), "//")
+	}
+	return found
+}
+
+// Cut stops all bytes in both directions, and leaves the connections open. The returned function
+// ends the cut. If lossy is set, the bytes are lost and the connections end with the cut. Otherwise
+// the bytes pass when it ends.
+func (all Set) Cut(lossy bool) (end func()) {
+	begin, heal := (*Relay).Hold, (*Relay).Release
+	if lossy {
+		begin, heal = (*Relay).Blackhole, (*Relay).Heal
+	}
+	all.each(begin)
+	return func() { all.each(heal) }
+}
+
+// Blackhole does to each relay what it does to one. So do Mute, Hold, Release and Heal.
+func (all Set) Blackhole() { all.each((*Relay).Blackhole) }
+
+// Mute is described at Blackhole.
+func (all Set) Mute() { all.each((*Relay).Mute) }
+
+// Hold is described at Blackhole.
+func (all Set) Hold() { all.each((*Relay).Hold) }
+
+// Release is described at Blackhole.
+func (all Set) Release() { all.each((*Relay).Release) }
+
+// Heal is described at Blackhole.
+func (all Set) Heal() { all.each((*Relay).Heal) }
+
+// Close ends all relays.
+func (all Set) Close() { all.each((*Relay).Close) }
+
+func (all Set) each(do func(*Relay)) {
+	for _, r := range all {
+		do(r)
 	}
 }

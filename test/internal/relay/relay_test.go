@@ -1,10 +1,8 @@
 package relay
 
 import (
-	"errors"
 	"io"
 	"net"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,28 +132,6 @@ func TestDelayAfterTheClientHangsUp(t *testing.T) {
 		c.Close()
 		if got := receives(server, time.Hour); got != "a" {
 			t.Errorf("%q arrived", got)
-		}
-	})
-}
-
-func TestCut(t *testing.T) {
-	bubble(t, func(t *testing.T, r *stage) {
-		go echo(r.server)
-		c := r.dial(t)
-		r.Cut()
-		if _, err := c.Read(make([]byte, 1)); err == nil {
-			t.Error("a connection lives on")
-		}
-		if _, err := r.network.DialContext(t.Context(), "tcp", r.address); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("a new connection: %v, not refused", err)
-		}
-		if err := r.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		c = r.dial(t)
-		c.Write([]byte("b"))
-		if got := receives(c, time.Hour); got != "b" {
-			t.Errorf("%q came back after the cut", got)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/test/internal/history"
 )
 
@@ -18,8 +19,13 @@ import (
 type Rig struct {
 	// Name is that of the subtests: TestRegister/NAME.
 	Name string
-	// Soak leaves the rig out in the short pass. SoakElections leaves out only its elections.
-	Soak, SoakElections bool
+	// Soak leaves the rig out in the short pass. SoakElections leaves out only its elections, and
+	// SoakFaults its tests with faults of servers.
+	Soak, SoakElections, SoakFaults bool
+	// Shared: Start returns servers that all tests of the process share.
+	Shared bool
+	// SameClients: the mistakes, rights and credentials of clients are those of another rig.
+	SameClients bool
 	// Start starts the servers for the length of a test, or returns those that the tests of the
 	// process share. The place for elections on them exists and is empty. Calm tests make no
 	// faults: their stores wait as long as a busy machine needs, and repeat what a server refuses
@@ -48,6 +54,14 @@ type Site interface {
 	Faults() []Fault
 }
 
+// Restorer is a Site whose operators can bring back an earlier state, from a dump or a snapshot.
+type Restorer interface {
+	// Restores reports whether this server can.
+	Restores() bool
+	// Backup saves the present state. The returned function brings it back.
+	Backup(t testing.TB) (restore func())
+}
+
 // Way is the network between one candidate and the servers: a relay, or one to each server.
 type Way interface {
 	// Blackhole swallows all bytes, and Mute those from the servers, until Heal.
@@ -59,12 +73,14 @@ type Way interface {
 	Release()
 }
 
-// Fault is a fault of servers while clients contend for a cell, and its end.
+// Fault is a fault of servers, and its end.
 type Fault struct {
 	Name, Why string
-	// Strike makes the fault and undoes it. It is called again and again, until enough has
-	// happened. It returns soon when the context ends, with the fault undone.
-	Strike func(ctx context.Context, t testing.TB, rng *rand.Rand)
+	// Fall makes the fault. The returned function undoes it, and waits until the servers are whole.
+	Fall func(t testing.TB, rng *rand.Rand) (rise func())
+	// Before is the time for which clients work before the fault, so that there is something to
+	// lose. Lasts is the length of the fault.
+	Before, Lasts time.Duration
 	// Least is the shortest time for which clients run.
 	Least time.Duration
 	// Unknowns is the number of operations with an unknown outcome without which the run proves
@@ -74,6 +90,16 @@ type Fault struct {
 	Rules history.Rules
 	// Quick faults also run in the short pass.
 	Quick bool
+	// Serves: the store keeps its contract until the end of the fault, and after it.
+	Serves bool
+}
+
+// Strike makes the fault and undoes it, once. It returns soon when the context ends.
+func (f Fault) Strike(ctx context.Context, t testing.TB, rng *rand.Rand) {
+	Sleep(ctx, f.Before/2+time.Duration(rng.Int64N(int64(f.Before+1))))
+	rise := f.Fall(t, rng)
+	Sleep(ctx, f.Lasts)
+	rise()
 }
 
 // Server is a server process, which keeps its files and ports.
@@ -91,28 +117,26 @@ const Attention = 250 * time.Millisecond
 // Of returns the faults of a single server that answers again soon after its start. Pick returns
 // the one to hit.
 func Of(pick func(*rand.Rand) Server, clients int) []Fault {
-	do := func(fall, rise func(Server) error, lasts time.Duration) func(context.Context, testing.TB, *rand.Rand) {
-		return func(ctx context.Context, t testing.TB, rng *rand.Rand) {
-			// Clients work before and after the fault, so that there is something to lose.
-			Sleep(ctx, time.Duration(200+rng.IntN(400))*time.Millisecond)
+	do := func(fall, rise func(Server) error) func(testing.TB, *rand.Rand) func() {
+		return func(t testing.TB, rng *rand.Rand) func() {
 			s := pick(rng)
 			Must(t, fall(s))
-			Sleep(ctx, lasts)
-			Must(t, rise(s))
+			return func() { Must(t, rise(s)) }
 		}
 	}
+	const before = 400 * time.Millisecond
 	return []Fault{
 		{
-			Name: "killed", Why: "a server that is killed keeps what it has acknowledged", Strike: do(Server.Kill, Server.Start, 0),
-			Least: 4 * time.Second, Unknowns: clients, Quick: true,
+			Name: "killed", Why: "a server that is killed keeps what it has acknowledged", Fall: do(Server.Kill, Server.Start),
+			Before: before, Least: 4 * time.Second, Unknowns: clients, Quick: true,
 		},
 		{
-			Name: "stopped", Why: "a server that shuts down answers no write that it forgets", Strike: do(Server.Stop, Server.Start, 0),
-			Least: 2 * time.Second, Unknowns: 1, Quick: true,
+			Name: "stopped", Why: "a server that shuts down answers no write that it forgets", Fall: do(Server.Stop, Server.Start),
+			Before: before, Least: 2 * time.Second, Unknowns: 1, Quick: true,
 		},
 		{
-			Name: "paused", Why: "a server that goes on after a pause carries out what was given up long ago",
-			Strike: do(Server.Pause, Server.Resume, 2*Attention), Least: 4 * time.Second, Unknowns: clients, Quick: true,
+			Name: "paused", Why: "a server that goes on after a pause carries out what was given up long ago", Fall: do(Server.Pause, Server.Resume),
+			Before: before, Lasts: 2 * Attention, Least: 4 * time.Second, Unknowns: clients, Quick: true,
 		},
 	}
 }
@@ -130,5 +154,23 @@ func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Memory is the store in the memory of one process.
+func Memory() Rig {
+	return Rig{Name: "memory", Start: func(testing.TB, bool) Site { return inMemory{memory.New()} }}
+}
+
+type inMemory struct{ store *memory.Store }
+
+func (m inMemory) Open(testing.TB, int) (driver.Store, Way) { return m.store, nil }
+func (inMemory) Faults() []Fault                            { return nil }
+
+func (m inMemory) Kit(testing.TB) drivertest.Harness {
+	return drivertest.Harness{
+		Delete:   func(_ context.Context, key string) error { m.store.Delete(key); return nil },
+		Purge:    func(_ context.Context, key string) error { m.store.Purge(key); return nil },
+		Recreate: func(context.Context) error { m.store.Recreate(); return nil },
 	}
 }

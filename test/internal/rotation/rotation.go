@@ -30,6 +30,8 @@ const renewals = 5
 
 // Play is a store whose credentials are replaced.
 type Play struct {
+	// Name is that of the place where the candidates find their credentials.
+	Name string
 	// Args name the store to tenure run, and Env are variables of its environment.
 	Args, Env []string
 	// Store is the same store, with credentials that stay.
@@ -121,7 +123,7 @@ func (p *Play) until(t *testing.T, what string, right func(record.Record) bool) 
 
 // File returns the name of a new file, and a function that replaces it by a text with SECRET
 // replaced. The replacement is atomic, as of secret managers.
-func File(t *testing.T, name, text string) (path string, hand func(secret string)) {
+func File(t testing.TB, name, text string) (path string, hand func(secret string)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
 	return path, func(secret string) {

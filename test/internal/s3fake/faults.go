@@ -1,7 +1,10 @@
 package s3fake
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -148,24 +151,52 @@ func (f *Faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case Broken:
 		refuse(w, http.StatusInternalServerError, "InternalError")
 	case BrokenLate:
-		f.inner.ServeHTTP(httptest.NewRecorder(), r)
+		f.outcome(r)
 		refuse(w, http.StatusInternalServerError, "InternalError")
 	case LoseRequest:
 		panic(http.ErrAbortHandler)
 	case LoseAnswer:
-		f.inner.ServeHTTP(httptest.NewRecorder(), r)
+		f.outcome(r)
 		panic(http.ErrAbortHandler)
 	case DelayBefore:
-		hold(w, delay, f.inner, r)
+		// With the whole request, the server carries it out even if the sender gives up.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		time.Sleep(delay)
+		f.inner.ServeHTTP(w, r)
 	case DelayAfter:
-		f.inner.ServeHTTP(&late{ResponseWriter: w, by: delay}, r)
+		answer := f.outcome(r)
+		time.Sleep(delay)
+		pass(w, answer)
 	case Refuse, RefuseQuoted:
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
 	case Missing:
-		f.inner.ServeHTTP(&missing{ResponseWriter: w}, r)
+		answer := f.outcome(r)
+		if answer.Code == http.StatusPreconditionFailed {
+			refuse(w, http.StatusNotFound, "NoSuchKey")
+			return
+		}
+		pass(w, answer)
 	default:
 		f.inner.ServeHTTP(w, r)
 	}
+}
+
+// outcome carries a request out and keeps the answer.
+func (f *Faults) outcome(r *http.Request) *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	f.inner.ServeHTTP(answer, r)
+	return answer
+}
+
+// pass sends an answer on.
+func pass(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
 }
 
 func refuse(w http.ResponseWriter, status int, code string) {

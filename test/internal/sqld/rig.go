@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/test/internal/history"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -26,22 +28,51 @@ type Site struct {
 	Dialect     sqlstore.Dialect
 	Placeholder string
 
-	address string // in DSN; clients connect through relays to it
-	crash   history.Rules
-	tick    time.Duration
+	database string
+	address  string // in DSN; clients connect through relays to it
+	crash    history.Rules
+	tick     time.Duration
+	extra    *rig.Fault // beside those of the server
+	pushes   bool
 }
 
 // PostgresSite is a database on PostgreSQL.
 func PostgresSite(t testing.TB) Site {
 	p := StartPostgres(t)
-	return Site{Server: p, Driver: "pgx", DSN: p.DSN("postgres", "postgres"), Dialect: sqlstore.Postgres(), Placeholder: "$1", address: p.Address()}
+	s := Site{
+		Server: p, Driver: "pgx", DSN: p.DSN("postgres", "postgres"), Dialect: sqlstore.Postgres(), Placeholder: "$1",
+		database: "postgres", address: p.Address(),
+	}
+	s.extra = &rig.Fault{
+		Name: "sessions killed", Why: "an operator ends sessions, and what they acknowledged stays",
+		Before: 400 * time.Millisecond, Least: 2 * time.Second, Unknowns: 4,
+		Fall: func(t testing.TB, _ *rand.Rand) func() {
+			const end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity " +
+				"WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+			operator := p.Open(t, "postgres", "postgres")
+			for ended, n := 0, 0; ended < 20; ended += n {
+				must(t, operator.QueryRow(end).Scan(&n))
+			}
+			return func() {}
+		},
+	}
+	return s
 }
 
-// PgBouncerSite is a database behind PgBouncer in transaction mode. Faults hit the database.
-func PgBouncerSite(t testing.TB) Site {
-	p := StartPostgres(t)
-	b := StartPgBouncer(t, p, "transaction")
-	return Site{Server: p, Driver: "pgx", DSN: b.DSN("postgres", "postgres"), Dialect: sqlstore.Postgres(), Placeholder: "$1", address: b.Address()}
+// PgBouncerSite is a database behind PgBouncer in a mode.
+func PgBouncerSite(t testing.TB, mode string) Site {
+	s := PostgresSite(t)
+	b := StartPgBouncer(t, s.Server.(*Postgres), mode)
+	s.DSN, s.address = b.DSN("postgres", "postgres"), b.Address()
+	s.extra = &rig.Fault{
+		Name: "pooler killed", Why: "all connections break, and come back",
+		Before: 400 * time.Millisecond, Least: 2 * time.Second, Unknowns: 4, Quick: true,
+		Fall: func(t testing.TB, _ *rand.Rand) func() {
+			must(t, b.Kill())
+			return func() { must(t, b.Start()) }
+		},
+	}
+	return s
 }
 
 // MariaDBSite is a database on MariaDB with these settings. InnoDB shows writes before they are
@@ -52,15 +83,15 @@ func MariaDBSite(t testing.TB, settings ...string) Site {
 	must(t, execute(m.Open(t, "root", ""), "CREATE DATABASE elections"))
 	return Site{
 		Server: m, Driver: "mysql", DSN: m.DSN("root", "elections"), Dialect: sqlstore.MySQL(), Placeholder: "?",
-		address: m.Address(), crash: history.Rules{Early: true},
+		database: "elections", address: m.Address(), crash: history.Rules{Early: true},
 	}
 }
 
-// SQLiteSite is a new file.
-func SQLiteSite(t testing.TB) Site {
+// SQLiteSite is a new file with a journal in a mode.
+func SQLiteSite(t testing.TB, mode string) Site {
 	return Site{
 		Driver: "sqlite", Dialect: sqlstore.SQLite(), Placeholder: "?", tick: time.Millisecond,
-		DSN: "file:" + filepath.Join(t.TempDir(), "elections.db") + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)",
+		DSN: "file:" + filepath.Join(t.TempDir(), "elections.db") + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(" + mode + ")&_pragma=synchronous(NORMAL)",
 	}
 }
 
@@ -69,49 +100,88 @@ func Rigs() []rig.Rig {
 	on := func(name string, k rig.Kind, start func(testing.TB) Site) rig.Rig {
 		return rig.Rig{Name: name, Kind: k, Start: func(t testing.TB, _ bool) rig.Site {
 			s := start(t)
-			must(t, s.store(t, s.DSN).Create(t.Context()))
+			_, store := s.open(t, s.DSN)
+			must(t, store.Create(t.Context()))
 			return s
 		}}
 	}
-	all := []rig.Rig{
-		on("sqlite", sqliteKind, SQLiteSite), on("postgres", postgresKind, PostgresSite), on("pgbouncer", rig.Kind{}, PgBouncerSite),
-		on("mariadb", mariaKind, func(t testing.TB) Site { return MariaDBSite(t) }),
+	behind := func(mode string) func(testing.TB) Site {
+		return func(t testing.TB) Site { return PgBouncerSite(t, mode) }
 	}
-	all[2].SoakElections = true // the short pass is on the server itself
+	file := func(mode string) func(testing.TB) Site {
+		return func(t testing.TB) Site { return SQLiteSite(t, mode) }
+	}
+	pushing := func(start func(testing.TB) Site) func(testing.TB) Site {
+		return func(t testing.TB) Site {
+			s := start(t)
+			s.pushes = true
+			return s
+		}
+	}
+	all := []rig.Rig{
+		on("sqlite", sqliteKind, file("WAL")), on("postgres", postgresKind, PostgresSite),
+		on("mariadb", mariaKind, func(t testing.TB) Site { return MariaDBSite(t) }),
+		on("pgbouncer", rig.Kind{}, behind("transaction")), on("pgbouncer-sessions", rig.Kind{}, behind("session")),
+		on("sqlite-pushes", rig.Kind{}, pushing(file("WAL"))), on("sqlite-pushes-rollback", rig.Kind{}, pushing(file("DELETE"))),
+		on("postgres-pushes", rig.Kind{}, pushing(PostgresSite)),
+	}
+	all[3].SoakElections = true // the short pass is on the server itself
+	all[4].Soak, all[6].Soak = true, true
+	for i := 3; i < len(all); i++ {
+		all[i].SameClients = true
+	}
+	all[5].SoakFaults, all[7].SoakFaults = true, true // the short pass is without pushes
 	return all
 }
 
 // Pool has the connections of one process, without a relay.
 func (s Site) Pool(t testing.TB) *sql.DB { return Open(t, s.Driver, s.DSN) }
 
-func (s Site) store(t testing.TB, dsn string) *sqlstore.Store {
+// open returns a store, and the one within it that does not push.
+func (s Site) open(t testing.TB, dsn string) (driver.Store, *sqlstore.Store) {
 	t.Helper()
-	store, err := sqlstore.New(Open(t, s.Driver, dsn), s.Dialect)
+	pool := Open(t, s.Driver, dsn)
+	switch {
+	case !s.pushes:
+		store, err := sqlstore.New(pool, s.Dialect)
+		must(t, err)
+		return store, store
+	case s.Server == nil:
+		store, err := sqlstore.NewSQLite(pool)
+		must(t, err)
+		return store, store.Store
+	}
+	config, err := pgx.ParseConfig(dsn)
 	must(t, err)
-	return store
+	store, err := pgxstore.New(pool, config)
+	must(t, err)
+	return store, store.Store
 }
 
 // Open opens a pool through a relay, or the file.
 func (s Site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	t.Helper()
 	if s.Server == nil {
-		return s.store(t, s.DSN), nil
+		store, _ := s.open(t, s.DSN)
+		return store, nil
 	}
 	r, err := relay.New("tcp://" + s.address)
 	must(t, err)
 	t.Cleanup(r.Close)
 	_, address, _ := strings.Cut(r.URL(), "://")
-	return s.store(t, strings.Replace(s.DSN, s.address, address, 1)), r
+	store, _ := s.open(t, strings.Replace(s.DSN, s.address, address, 1))
+	return store, r
 }
 
 // Kit removes rows, and drops the table.
 func (s Site) Kit(t testing.TB) drivertest.Harness {
-	db, store := s.Pool(t), s.store(t, s.DSN)
+	db := s.Pool(t)
+	_, store := s.open(t, s.DSN)
 	remove := func(ctx context.Context, key string) error {
 		_, err := db.ExecContext(ctx, "DELETE FROM tenure WHERE name = "+s.Placeholder, key)
 		return err
 	}
-	return drivertest.Harness{
+	h := drivertest.Harness{
 		Delete: remove, Purge: remove, FloorTick: max(s.tick, time.Microsecond),
 		Recreate: func(ctx context.Context) error {
 			if _, err := db.ExecContext(ctx, "DROP TABLE tenure"); err != nil {
@@ -120,6 +190,10 @@ func (s Site) Kit(t testing.TB) drivertest.Harness {
 			return store.Create(ctx)
 		},
 	}
+	if s.pushes && s.Server != nil {
+		h.Delete, h.Purge = nil, nil // a deletion by hand sends no notification
+	}
+	return h
 }
 
 // Faults returns none for a file.
@@ -129,5 +203,21 @@ func (s Site) Faults() []rig.Fault {
 	}
 	all := rig.Of(func(*rand.Rand) rig.Server { return s.Server }, 8)
 	all[0].Rules = s.crash
+	if s.extra != nil {
+		all = append([]rig.Fault{*s.extra}, all...)
+	}
 	return all
+}
+
+// Restores reports whether there is a server, whose dumps can be restored.
+func (s Site) Restores() bool { return s.Server != nil }
+
+// Backup dumps the tables.
+func (s Site) Backup(t testing.TB) func() {
+	server := s.Server.(interface {
+		Dump(t testing.TB, database string) []byte
+		Restore(t testing.TB, database string, dump []byte)
+	})
+	dump := server.Dump(t, s.database)
+	return func() { server.Restore(t, s.database, dump) }
 }

@@ -3,6 +3,8 @@ package s3d
 import (
 	"context"
 	"crypto/md5"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -16,8 +18,10 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/process"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/rotation"
 )
 
 // Sound returns the kinds of servers on which elections can be held.
@@ -33,6 +37,7 @@ func Rig(k Kind) rig.Rig {
 		s := Start(t, k)
 		return site{s, s.Bucket(t)}
 	}}
+	r.SameClients = k == Versity2
 	if k != MinIO {
 		r.Rules.Version = etagOf
 	}
@@ -123,18 +128,110 @@ type at struct {
 }
 
 func (a at) Start() error {
-	ctx, cancel := wait.Background()
-	defer cancel()
-	return a.Restart(ctx, a.url)
+	return a.with(a.url, func(p *server) error {
+		ctx, cancel := context.WithTimeout(context.Background(), process.Patience)
+		defer cancel()
+		return errors.Join(p.listens(ctx), p.answers(ctx))
+	})
 }
 func (a at) Stop() error   { return a.with(a.url, (*server).Stop) }
-func (a at) Kill() error   { return a.Server.Kill(a.url) }
-func (a at) Pause() error  { return a.Server.Pause(a.url) }
-func (a at) Resume() error { return a.Server.Resume(a.url) }
+func (a at) Kill() error   { return a.with(a.url, (*server).Kill) }
+func (a at) Pause() error  { return a.with(a.url, (*server).Pause) }
+func (a at) Resume() error { return a.with(a.url, (*server).Resume) }
 
 func (s site) Faults() []rig.Fault {
 	return rig.Of(func(rng *rand.Rand) rig.Server {
 		urls := s.URLs()
 		return at{s.Server, urls[rng.IntN(len(urls))]}
 	}, writers)
+}
+
+// Mistakes returns clients that ask for another bucket, or with other settings.
+func (s site) Mistakes(t testing.TB) (all []rig.Client) {
+	for _, m := range []struct {
+		name, bucket string
+		change       func(*s3.Options)
+		denied       bool
+		want         string
+	}{
+		{name: "missing bucket, named", bucket: "no-such-bucket", want: "no bucket no-such-bucket"},
+		{name: "missing bucket, with the remedy", bucket: "no-such-bucket", want: "aws s3 mb"},
+		{name: "unknown access key", change: As("nobody", Secret), denied: true, want: "AWS_ACCESS_KEY_ID"},
+		{name: "wrong secret", change: As(Access, rig.Secret), denied: true, want: "AWS_SECRET_ACCESS_KEY"},
+		{name: "no credentials", change: func(o *s3.Options) { o.Credentials = aws.AnonymousCredentials{} }, denied: true, want: "s3:"},
+		{name: "wrong region", change: func(o *s3.Options) { o.Region = "ap-elsewhere-9" }, want: "ap-elsewhere-9"},
+		{name: "clock in the past", change: Skewed(-time.Hour), want: "clock"},
+		{name: "clock in the future", change: Skewed(time.Hour), want: "clock"},
+	} {
+		bucket, change := s.bucket, []func(*s3.Options){}
+		if m.bucket != "" {
+			bucket = m.bucket
+		}
+		if m.change != nil {
+			change = append(change, m.change)
+		}
+		all = append(all, rig.Client{
+			Name: m.name, Fails: rig.All + " inspect", Says: rig.Says(m.want), Denied: m.denied,
+			Open: func(t testing.TB) (driver.Store, error) { return NewStore(t, s.URLs()[0], bucket, change...), nil },
+		})
+	}
+	return all
+}
+
+// Rights returns users of versitygw with the policy of docs/object-storage.md. Without its part for
+// the object of the check, a candidate writes nothing, and the error names that object.
+func (s site) Rights(t testing.TB) []rig.Client {
+	if s.Kind == MinIO {
+		return nil
+	}
+	client := func(name string, change func(*rig.Client), statements ...any) rig.Client {
+		c := rig.Client{Name: name, Denied: true, Open: func(t testing.TB) (driver.Store, error) {
+			s.allow(t, statements)
+			return NewStore(t, s.URLs()[0], s.bucket, As(Stranger, StrangerSecret)), nil
+		}}
+		change(&c)
+		return c
+	}
+	type statement struct{ Effect, Principal, Action, Resource any }
+	who, bucket := map[string]any{"AWS": Stranger}, "arn:aws:s3:::"+s.bucket
+	list := statement{"Allow", who, "s3:ListBucket", bucket}
+	objects := func(which string, actions ...string) statement {
+		return statement{"Allow", who, actions, bucket + "/" + which}
+	}
+	return []rig.Client{
+		client("candidate", func(*rig.Client) {}, list, objects("*", "s3:GetObject", "s3:PutObject")),
+		client("candidate without the object of the check", func(c *rig.Client) {
+			c.Fails, c.Says = "insert update rights", map[string]string{"": ".tenure-probe-conditions", "insert": "s3:PutObject"}
+		}, list, objects("update*", "s3:GetObject", "s3:PutObject"), objects("insert*", "s3:GetObject", "s3:PutObject")),
+		client("reader", func(c *rig.Client) {
+			c.Fails, c.Says = "insert update rights", rig.Says("s3:PutObject")
+		}, list, objects("*", "s3:GetObject")),
+	}
+}
+
+// allow replaces the policy of the bucket.
+func (s site) allow(t testing.TB, statements []any) {
+	t.Helper()
+	policy, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": statements})
+	rig.Must(t, err)
+	_, err = Client(s.URLs()[0]).PutBucketPolicy(wait.Context(t), &s3.PutBucketPolicyInput{Bucket: &s.bucket, Policy: aws.String(string(policy))})
+	rig.Must(t, err)
+}
+
+// Rotations replaces the secret key in the credentials file of AWS's tools.
+func (s site) Rotations(t testing.TB) []*rotation.Play {
+	if s.Kind == MinIO {
+		return nil
+	}
+	url := s.URLs()[0]
+	file, hand := rotation.File(t, "credentials", "[default]\naws_access_key_id="+Stranger+"\naws_secret_access_key=SECRET\n")
+	return []*rotation.Play{{
+		Name:    "credentials file",
+		Args:    []string{"--store", "s3://" + s.bucket + "?endpoint=" + url + "&region=" + Region},
+		Env:     []string{"AWS_SHARED_CREDENTIALS_FILE=" + file, "AWS_CONFIG_FILE=" + file + ".none"},
+		Store:   NewStore(t, url, s.bucket),
+		Accept:  func(secret string) { rig.Must(t, s.Rekey(wait.Context(t), secret)) },
+		Hand:    hand,
+		Refusal: "SignatureDoesNotMatch",
+	}}
 }

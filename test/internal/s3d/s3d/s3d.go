@@ -9,9 +9,15 @@ package s3d
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
 
 	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/test/internal/process"
@@ -32,8 +38,9 @@ type Server struct {
 func Open(ctx context.Context, k Kind, dir string, port int) (*Server, error) {
 	s := &Server{Kind: k}
 	if k == Stub {
-		s.stub = newStub()
-		return s, s.stub.listen(port)
+		var err error
+		s.stub, err = newStub(port)
+		return s, err
 	}
 	for _, g := range k.layout() {
 		if err := s.add(ctx, g, dir, &port); err != nil {
@@ -126,30 +133,6 @@ func (s *Server) Stop() {
 	}
 }
 
-// Kill ends the process at a URL by SIGKILL.
-func (s *Server) Kill(url string) error {
-	return s.with(url, (*server).Kill)
-}
-
-// Restart starts the process at a URL again, on its files, after Kill, and returns when it answers.
-func (s *Server) Restart(ctx context.Context, url string) error {
-	return s.with(url, func(p *server) error {
-		ctx, cancel := context.WithTimeout(ctx, process.Patience)
-		defer cancel()
-		if err := p.listens(ctx); err != nil {
-			return err
-		}
-		return p.answers(ctx)
-	})
-}
-
-// Pause stops the process at a URL by SIGSTOP: it stays connected and silent. On Windows it is not
-// supported.
-func (s *Server) Pause(url string) error { return s.with(url, (*server).Pause) }
-
-// Resume continues the process at a URL.
-func (s *Server) Resume(url string) error { return s.with(url, (*server).Resume) }
-
 // with calls do for the process at a URL. The stub has no process.
 func (s *Server) with(url string, do func(*server) error) error {
 	for _, p := range s.front() {
@@ -158,4 +141,74 @@ func (s *Server) with(url string, do func(*server) error) error {
 		}
 	}
 	return fmt.Errorf("no process of %s is at %s", s.Kind, url)
+}
+
+// installPatience is the time limit for fetching and compiling the tools of one kind.
+const installPatience = 20 * time.Minute
+
+// Start runs servers of a kind for the length of a test, in a directory of its own. The test fails
+// if a server cannot be installed or started.
+func Start(t testing.TB, k Kind) *Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), installPatience)
+	defer cancel()
+	s, err := Open(ctx, k, t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Bucket creates a new bucket for a test.
+func (s *Server) Bucket(t testing.TB) string {
+	t.Helper()
+	name := "b" + strings.ToLower(rand.Text()[:12])
+	ctx, cancel := context.WithTimeout(context.Background(), process.Patience)
+	defer cancel()
+	if err := s.CreateBucket(ctx, name); err != nil {
+		t.Fatalf("create bucket on %s: %v", s.Kind, err)
+	}
+	return name
+}
+
+// server is one process of a Server, which can be started again on its files and port.
+type server struct {
+	process.Process
+	program program
+	place   place
+}
+
+func newServer(ctx context.Context, g program, p place) (*server, error) {
+	command, err := g.tool.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if g.prepare != nil {
+		if err := g.prepare(p); err != nil {
+			return nil, err
+		}
+	}
+	s := &server{program: g, place: p}
+	s.Name = g.tool.name + " at " + p.address
+	command = append(command, g.args(p)...)
+	s.Command, s.Env, s.Dir = command, g.environ(p), p.dir
+	s.Log = filepath.Join(p.dir, fmt.Sprintf("%s-%d.log", g.tool.name, p.port))
+	return s, nil
+}
+
+func (s *server) url() string { return "http://" + s.place.address }
+
+// listens starts the process and waits until it listens.
+func (s *server) listens(ctx context.Context) error {
+	if err := s.Begin(); err != nil {
+		return err
+	}
+	return s.Await(ctx, func(context.Context) error {
+		c, err := net.Dial("tcp", s.place.address)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	})
 }

@@ -1,16 +1,17 @@
 //go:build integration && linux
 
-package chaos
+package nats
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/reign"
 )
 
 const plain = "plain bucket"
@@ -25,7 +26,7 @@ const absent = "absent"
 func TestRecurringVersion(t *testing.T) {
 	for _, attack := range []struct {
 		name string
-		play func(f *field, own bool, add func(*field) error) (second elected)
+		play func(f *field, own bool, add func(*field) error) (second reign.Term)
 	}{
 		{"stopped when it saw a release", (*field).stoppedAtRelease},
 		{"stopped while it led", (*field).stoppedAsLeader},
@@ -47,7 +48,7 @@ func TestRecurringVersion(t *testing.T) {
 					f := newField(t, 3*time.Second)
 					f.recreate(bucket.add)
 					// By now another member leads, but not too early.
-					<-attack.play(f, own, bucket.add).term.Context().Done()
+					<-attack.play(f, own, bucket.add).Context().Done()
 				})
 			}
 		}
@@ -55,17 +56,17 @@ func TestRecurringVersion(t *testing.T) {
 }
 
 // stoppedAtRelease: the member is stopped while it waits for a successor that does not exist.
-func (f *field) stoppedAtRelease(own bool, add func(*field) error) (second elected) {
+func (f *field) stoppedAtRelease(own bool, add func(*field) error) (second reign.Term) {
 	f.vouched = true
-	first := f.joinOne("first")
-	f.leader(0)
+	first := f.join("first")
+	f.Leader(0)
 	f.pad()
 	p := f.start(own, false)
 	p.says(saysFollows)
-	f.handOverTo(absent)
+	must(f, first.ForceHandOver(wait.Context(f), absent))
 	p.says(saysVacant)
 	must(f, p.Freeze())
-	first.leave()
+	first.Leave()
 	if r, err := record.Decode(f.record().Value); err != nil || r.Successor != absent {
 		f.Skipf("the machine was too slow to stop the member before it claimed: %+v, %v", r, err)
 	}
@@ -75,7 +76,7 @@ func (f *field) stoppedAtRelease(own bool, add func(*field) error) (second elect
 }
 
 // stoppedAsLeader: the member is stopped after a renewal.
-func (f *field) stoppedAsLeader(own bool, add func(*field) error) (second elected) {
+func (f *field) stoppedAsLeader(own bool, add func(*field) error) (second reign.Term) {
 	p := f.start(own, false)
 	token := p.leads(0)
 	f.pad()
@@ -89,7 +90,7 @@ func (f *field) stoppedAsLeader(own bool, add func(*field) error) (second electe
 // cutOffWhileRenewing: the member leads and is cut off. It does not know the outcome of its last
 // renewal, and would replace that record by a release when it ends. A candidate that starts then
 // would believe the release.
-func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second elected) {
+func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second reign.Term) {
 	p := f.start(own, true)
 	p.leads(0)
 	f.pad()
@@ -102,14 +103,14 @@ func (f *field) cutOffWhileRenewing(own bool, add func(*field) error) (second el
 	must(f, p.relay.Restore())
 	p.says(saysRemade)
 	p.leave()
-	f.joinOne("late")
-	f.leader(second.token)
+	f.join("late")
+	f.Leader(second.Token())
 	return second
 }
 
 // wake lets a stopped member continue when the bucket was recreated and another member leads there.
 // The server's messages from that time arrive a little later.
-func (f *field) wake(p *process, add func(*field) error) (second elected) {
+func (f *field) wake(p *process, add func(*field) error) (second reign.Term) {
 	f.Helper()
 	n := f.revision()
 	p.relay.Hold()
@@ -122,20 +123,40 @@ func (f *field) wake(p *process, add func(*field) error) (second elected) {
 }
 
 // nextLife recreates the bucket and returns the leader there.
-func (f *field) nextLife(add func(*field) error) elected {
+func (f *field) nextLife(add func(*field) error) reign.Term {
 	f.Helper()
 	f.recreate(add)
 	f.vouched = false
 	last := f.latest()
-	f.joinOne("second")
-	return f.leader(last)
+	f.join("second")
+	return f.Leader(last)
 }
 
 // meet waits until the leader's record has a sequence, and cuts the leader off.
-func (f *field) meet(leader elected, n uint64) {
+func (f *field) meet(leader reign.Term, n uint64) {
 	f.Helper()
 	f.reach(n)
-	f.deafen(leader)
+	leader.By.Way.Blackhole()
+	f.Cleanup(leader.By.Way.Heal)
+}
+
+// recreate deletes the bucket and creates another with the same name.
+func (f *field) recreate(add func(*field) error) {
+	f.Helper()
+	must(f, f.js.DeleteKeyValue(wait.Context(f), f.kv.Bucket()))
+	// A server may not have removed a stream yet that was just deleted.
+	wait.Succeeds(f, "the bucket is made", func(context.Context) error { return add(f) })
+}
+
+// addPlain creates the bucket as `nats kv add` does: its sequences begin at 1.
+func (f *field) addPlain() error {
+	kv, err := f.js.CreateKeyValue(wait.Context(f), jetstream.KeyValueConfig{
+		Bucket: f.kv.Bucket(), History: 1, Storage: jetstream.FileStorage,
+	})
+	if err == nil {
+		f.kv = kv
+	}
+	return err
 }
 
 // addByCreate creates the bucket as a program does: its sequences begin at the time.
@@ -145,14 +166,6 @@ func (f *field) addByCreate() error {
 		err = s.Close()
 	}
 	return err
-}
-
-// handOverTo asks the leader to hand over to a candidate that is not there.
-func (f *field) handOverTo(id string) {
-	f.Helper()
-	e, err := tenure.New(f.store, key, tenure.Config{ID: "operator", Lease: f.lease})
-	must(f, err)
-	must(f, e.ForceHandOver(wait.Context(f), id))
 }
 
 // revision returns the sequence of the record.

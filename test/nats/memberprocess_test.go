@@ -1,6 +1,6 @@
 //go:build integration && linux
 
-package chaos
+package nats
 
 import (
 	"context"
@@ -101,12 +101,12 @@ type process struct {
 // start starts a member process.
 func (f *field) start(own, lingers bool) *process {
 	f.Helper()
-	p := &process{f: f, relay: startRelay(f, f.server)}
+	p := &process{f: f, relay: f.relayed()}
 	cmd := crew.Self("-test.run=^TestMemberProcess$")
 	cmd.Env = append(os.Environ(), memberVariable+"=1")
 	var err error
 	p.Process, err = crew.Hire(cmd, settings{p.relay.URL(), f.kv.Bucket(), f.lease, own, lingers}, func(s said) {
-		f.book.Add(key, memberID, s.Token, s.Stamps...)
+		f.Book.Add(key, memberID, s.Token, s.Stamps...)
 		p.reports.Add(s)
 	}, func(line string) { f.Log("the member process says: ", line) })
 	must(f, err)
