@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
-	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 )
 
 func TestServerTextIsSanitized(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]string{
-		"NATS": "nats://" + servers.Rude(t) + "/E", "no scheme": program.Hostile, "no bucket": "nats://h/" + program.Hostile,
+		"NATS": "nats://" + program.Rude(t) + "/E", "no scheme": program.Hostile, "no bucket": "nats://h/" + program.Hostile,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )

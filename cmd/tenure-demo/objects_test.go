@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
