@@ -5,7 +5,6 @@ package wrap
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -19,13 +18,6 @@ func TestExitOfTheCommandReleasesAndIsReturned(t *testing.T) {
 		s.rival(long)
 		p.ends(7)
 		s.elected()
-	})
-}
-
-func TestEndByASignalIsReturnedAsByAShell(t *testing.T) {
-	alone(t, func(s *stage) {
-		p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: "/bin/sh", Args: []string{"sh", "-c", "kill -USR1 $$"}})
-		p.ends(128 + int(syscall.SIGUSR1))
 	})
 }
 
@@ -89,35 +81,6 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A command receives each variable once.
-func TestCommandReceivesTheVariables(t *testing.T) {
-	alone(t, func(s *stage) {
-		for _, name := range told {
-			t.Setenv(strings.TrimSuffix(name, "="), "from outside")
-		}
-		t.Setenv("TENURE_IDLE", "stays")
-		out, err := os.Create(filepath.Join(guardtest.Dir(t), "env"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		old := os.Stdout
-		os.Stdout = out
-		p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: "/usr/bin/env", Args: []string{"env"}})
-		os.Stdout = old
-		p.ends(0)
-		got, err := os.ReadFile(out.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"TENURE_ELECTION=e", "TENURE_ID=a", "TENURE_TOKEN=1", "TENURE_IDLE=stays"} {
-			name, _, _ := strings.Cut(want, "=")
-			if n := strings.Count("\n"+string(got), "\n"+name+"="); n != 1 || !strings.Contains("\n"+string(got), "\n"+want+"\n") {
-				t.Errorf("%s is there %d times, and not only as %s", name, n, want)
-			}
-		}
-	})
 }
 
 // restarting is a wrapper whose command ends by itself and is run again.

@@ -71,18 +71,6 @@ func (s *stage) renewed(times int) {
 	})
 }
 
-func TestOnceEndsWithAHandOver(t *testing.T) {
-	alone(t, func(s *stage) {
-		o := s.worker("a", guardtest.Worker{Finish: 100 * ms})
-		o.Once = true
-		p := s.wrapper("a", tenure.Config{Lease: long}, o)
-		p.begins(1)
-		s.rival(long).handOver("")
-		p.ends(CodeLost)
-		s.elected()
-	})
-}
-
 func TestFirstSignalIsPassedOnAndTheCommandAwaited(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
