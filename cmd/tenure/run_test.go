@@ -39,10 +39,9 @@ func tenureRuns(t *testing.T, args ...string) *wrapped {
 func (w *wrapped) Start() *wrapped { w.Process.Start(); return w }
 
 // ignoring lets the process start with an ignored signal.
-func (w *wrapped) ignoring(signal string) *wrapped {
+func (w *wrapped) ignoring(signal string) {
 	w.Cmd.Args = append([]string{"sh", "-c", `trap "" ` + signal + `; exec "$0" "$@"`}, w.Cmd.Args...)
 	w.Cmd.Path = "/bin/sh"
-	return w
 }
 
 // loop is the end of a script that says that it is up and goes on until a signal ends it.

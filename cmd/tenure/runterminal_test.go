@@ -55,15 +55,6 @@ func ended(w *terminaltest.Window, code string) {
 	w.Await(0, "shell: back")
 }
 
-func TestCommandReadsFromTheTerminal(t *testing.T) {
-	t.Parallel()
-	w := openRun(newHome(t), nil, `echo up; read x; echo "command: $x"; exit 6`)
-	w.Await(0, "up")
-	w.Press("hello\n")
-	w.Await(0, "command: hello")
-	ended(w, "6")
-}
-
 // killable are ways to run a command that does not use the terminal, so that Ctrl-C reaches tenure.
 var killable = map[string]struct{ script, shell string }{
 	"ignores it":       {script: `trap "" INT; echo READY; exec sleep 1000`},

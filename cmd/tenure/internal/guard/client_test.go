@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { guardtest.Main(m, Main) }
@@ -48,13 +49,9 @@ func guarded(t *testing.T, play func(g *Guard, m *term)) {
 	})
 }
 
-// runs makes the guard run a command. Without members the command is deaf.
-func (m *term) runs(g *Guard, left time.Duration, members ...*member) *Run {
-	m.Helper()
-	if members == nil {
-		members = []*member{{name: "command", deaf: true}}
-	}
-	m.next(members...)
+// runs makes the guard run a deaf command.
+func (m *term) runs(g *Guard, left time.Duration) *Run {
+	m.next(&member{name: "command", deaf: true})
 	m.lasts(left)
 	return g.Run(Command{}, m.left, stopIn)
 }
@@ -121,6 +118,17 @@ func TestCandidateThatHangsDoesNotRenew(t *testing.T) {
 		m.think = 5 * time.Second
 		g.Renewed()
 		m.reports(r, whole(forced), "600ms: asked to end", "1.2s: command is killed")
+	})
+}
+
+func TestKillAndSignalsReachTheCommand(t *testing.T) {
+	guarded(t, func(g *Guard, m *term) {
+		r := m.runs(g, time.Hour)
+		synctest.Wait()
+		g.Signal(unix.SIGUSR1, false)
+		g.Signal(unix.SIGUSR2, true)
+		g.Kill()
+		m.reports(r, whole(forced), "0s: the command gets SIGUSR1", "0s: all gets SIGUSR2", "0s: command is killed")
 	})
 }
 

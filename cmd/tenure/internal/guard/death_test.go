@@ -113,8 +113,7 @@ func TestCommandIsKilledIfTheLeaseIsNeverRenewed(t *testing.T) {
 // A stopped process receives no signal until it is continued.
 func TestStoppedCommandIsContinuedToEnd(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
-		r := c.guard.Run(shell("kill -STOP $$; exit 9"), c.lease(long), long)
-		c.started(r)
+		r := c.start(shell("kill -STOP $$; exit 9"), long)
 		c.shorten(500 * ms)
 		c.ends(r, Ending{Signal: 15, Forced: true})
 	})

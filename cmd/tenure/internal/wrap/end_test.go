@@ -45,7 +45,7 @@ func TestOnceEndsWithACommandThatCannotBeStarted(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
 				c := unstartable(t)[why]
-				p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: c.path, Args: []string{"command"}, Once: true})
+				p := s.wrapper(tenure.Config{Lease: long}, Options{Path: c.path, Args: []string{"command"}, Once: true})
 				p.ends(c.code)
 				s.rival(long)
 				s.elected()
@@ -61,7 +61,7 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
 				c := unstartable(t)[why]
-				p := s.wrapper("a", tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}, Options{Path: c.path, Args: []string{"command"}})
+				p := s.wrapper(tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}, Options{Path: c.path, Args: []string{"command"}})
 				p.logs("command not started")
 				rival := s.rival(long)
 				s.elected()
@@ -86,9 +86,9 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 // restarting is a wrapper whose command ends by itself and is run again.
 func (s *stage) restarting(restart Restart, cfg tenure.Config, w guardtest.Worker) *player {
 	s.Helper()
-	o := s.worker("a", w)
+	o := s.worker(w)
 	o.Restart = restart
-	return s.wrapper("a", cfg, o)
+	return s.wrapper(cfg, o)
 }
 
 func (s *stage) tokens(name string) (all []uint64) {
@@ -138,15 +138,6 @@ func (s *stage) alternate(name string) {
 		}
 		begun[n.PID], last = true, n.PID
 	}
-}
-
-func TestRestartOnFailureEndsWithACommandThatSucceeds(t *testing.T) {
-	alone(t, func(s *stage) {
-		p := s.restarting(RestartOnFailure, tenure.Config{Lease: long}, guardtest.Worker{For: 50 * ms})
-		p.ends(0)
-		s.rival(long)
-		s.elected()
-	})
 }
 
 // While no command runs, a signal ends the wrapper, and a hand-over request is granted with a

@@ -69,9 +69,9 @@ func TestOnceEndsWithTheLeadership(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
-				o := s.worker("a", guardtest.Worker{Finish: 100 * ms})
+				o := s.worker(guardtest.Worker{Finish: 100 * ms})
 				o.Once = true
-				p := s.wrapper("a", c.cfg, o)
+				p := s.wrapper(c.cfg, o)
 				p.begins(1)
 				c.ends(s, p)
 				p.ends(CodeLost)
@@ -128,9 +128,9 @@ func TestEndRequestedByTheGuardIsNotAnExitOfTheCommand(t *testing.T) {
 				clock := &frozen{Clock: clock.System{}}
 				cfg := gentle
 				cfg.Clock, cfg.Tuning.Backoff = clock, func(int) time.Duration { return 0 }
-				o := s.worker("a", guardtest.Worker{Code: 3})
+				o := s.worker(guardtest.Worker{Code: 3})
 				o.Once = once
-				p := s.wrapper("a", cfg, o)
+				p := s.wrapper(cfg, o)
 				p.begins(1)
 				clock.freeze()
 				p.logs("command ended")
@@ -161,7 +161,7 @@ func (s *stage) following(cfg tenure.Config, o Options) (p, rival *player) {
 	s.Helper()
 	rival = s.rival(long)
 	rival.await(leads)
-	p = s.wrapper("a", cfg, o)
+	p = s.wrapper(cfg, o)
 	p.await(func(st tenure.Status) bool { return st.Leader.ID == "rival" })
 	return p, rival
 }
@@ -206,7 +206,7 @@ func TestDeathOfTheGuardAfterTheCommandHasEnded(t *testing.T) {
 
 func TestGuardThatDiedBeforeIsReplaced(t *testing.T) {
 	alone(t, func(s *stage) {
-		p, rival := s.following(patient, s.worker("a", guardtest.Worker{}))
+		p, rival := s.following(patient, s.worker(guardtest.Worker{}))
 		p.killGuard()
 		rival.leave()
 		p.begins(1)
@@ -218,7 +218,7 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 		if w, err := New(Options{Guard: noGuard}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("got %v %v", w, err)
 		}
-		o := s.worker("a", guardtest.Worker{})
+		o := s.worker(guardtest.Worker{})
 		guards := []func() *exec.Cmd{guardtest.Guard, noGuard}
 		o.Guard = func() *exec.Cmd {
 			next := guards[0]
@@ -243,7 +243,7 @@ func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 			alone(t, func(s *stage) {
 				_ = os.Setenv("LARGE", strings.Repeat("x", size))
 				cfg := tenure.Config{Lease: 12 * time.Second, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}
-				p, rival := s.following(cfg, s.worker("a", guardtest.Worker{}))
+				p, rival := s.following(cfg, s.worker(guardtest.Worker{}))
 				old := p.guard()
 				p.signalGuard(syscall.SIGSTOP)
 				rival.leave()

@@ -22,6 +22,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -60,19 +61,11 @@ func withUsers(t *testing.T) string {
 // for a request whose size is beyond any limit. kfake would wait for that many bytes.
 func greets(t *testing.T, greeting string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
-			_, _ = io.WriteString(c, greeting)
-			_, _ = io.ReadFull(c, make([]byte, 4))
-			_ = c.Close()
-		}
-	}()
-	return l.Addr().String()
+	return program.Serve(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, greeting)
+		_, _ = io.ReadFull(c, make([]byte, 4))
+		_ = c.Close()
+	})
 }
 
 // A web server waits for a line, which no Kafka client sends.
