@@ -4,6 +4,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -254,5 +255,27 @@ func awaitEndOf(t *testing.T, dir string) {
 			}
 		}
 		return err
+	})
+}
+
+// The candidate learns the reason before it leads. A container may hide parts of /proc, and then
+// the system mounts no other /proc for an ordinary user.
+func TestRefusedNamespace(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		if !administers() {
+			t.Skip("only root can hide a part of /proc")
+		}
+		runtime.LockOSThread()
+		if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("/dev/null", "/proc/uptime", "", unix.MS_BIND, "")); err != nil {
+			t.Fatal(err)
+		}
+		withoutAdmin(t)
+		command := guardtest.Guard()
+		Isolate(command)
+		g, err := Start(command)
+		if err == nil || !strings.Contains(err.Error(), "make a PID namespace: mount its /proc: operation not permitted") {
+			t.Errorf("got %v, %v", g, err)
+		}
 	})
 }
