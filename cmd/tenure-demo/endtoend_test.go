@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
-	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -306,7 +306,7 @@ func TestDemoFails(t *testing.T) {
 		"conditions are ignored, with --inspect": {objects(careless), "--inspect", false, []string{
 			"error: --store s3://bucket/p?endpoint=", "unsafe: If-", "\nhint: ",
 		}},
-		"a rude server": {func(t *testing.T) string { return "nats://" + servers.Rude(t) + "/E" }, "", false, nil},
+		"a rude server": {func(t *testing.T) string { return "nats://" + program.Rude(t) + "/E" }, "", false, nil},
 		"no scheme":     {func(*testing.T) string { return program.Hostile }, "", false, nil},
 		"no bucket":     {func(*testing.T) string { return "nats://h/" + program.Hostile }, "", false, nil},
 	} {

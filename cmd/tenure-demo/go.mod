@@ -5,10 +5,13 @@ go 1.26.0
 require (
 	github.com/johannesboyne/gofakes3 v1.2.0
 	github.com/nats-io/nats-server/v2 v2.15.2
+	github.com/nats-io/nats.go v1.55.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/tenure-go/tenure v0.0.0
 	github.com/tenure-go/tenure/cmd v0.0.0
+	github.com/tenure-go/tenure/compat/nats-kv-leader-elect v0.0.0
+	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0
 )
@@ -62,7 +65,6 @@ require (
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	github.com/nats-io/nats.go v1.55.0 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
@@ -71,12 +73,10 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
-	github.com/tenure-go/tenure/compat/nats-kv-leader-elect v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/natskv v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/pgxstore v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/s3object v0.0.0 // indirect
-	github.com/twmb/franz-go v1.22.2 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	go.shabbyrobe.org/gocovmerge v0.0.0-20230507111327-fa4f82cfbf4d // indirect
 	golang.org/x/crypto v0.58.0 // indirect

@@ -144,31 +144,31 @@ func newDemo() *cobra.Command {
 
 func newVersion() *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Long:  "Prints the version, as tenure --version does. The object of --json has version, go, os and arch.",
-		Args:  cli.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if _, err := cli.Fill(c.Flags(), os.Getenv, nil); err != nil {
-				return err
-			}
-			out := c.OutOrStdout()
-			if !asJSON {
-				fmt.Fprintln(out, cli.VersionLine("tenure"))
-				return nil
-			}
-			output.JSON(out, struct {
-				Version string `json:"version"`
-				Go      string `json:"go"`
-				OS      string `json:"os"`
-				Arch    string `json:"arch"`
-			}{cli.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+	const about = "Prints the version, as tenure --version does. The object of --json has version, go, os and arch."
+	c := command("version", "Print the version", about, "", func(c *cobra.Command) error {
+		if _, err := cli.Fill(c.Flags(), os.Getenv, nil); err != nil {
+			return err
+		}
+		out := c.OutOrStdout()
+		if !asJSON {
+			fmt.Fprintln(out, cli.VersionLine("tenure"))
 			return nil
-		},
-	}
+		}
+		output.JSON(out, struct {
+			Version string `json:"version"`
+			Go      string `json:"go"`
+			OS      string `json:"os"`
+			Arch    string `json:"arch"`
+		}{cli.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+		return nil
+	})
 	c.Flags().BoolVar(&asJSON, "json", false, "as a JSON object")
 	return c
+}
+
+// newStores returns the command that explains the URLs of stores.
+func newStores() *cobra.Command {
+	return command("stores", "Explain what --store and --peer take", stores.About(), "", (*cobra.Command).Help)
 }
 
 const aboutRun = `Runs COMMAND while this candidate leads the election, and never while another candidate leads. The

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,12 +33,6 @@ func usageCode(c *cobra.Command) int {
 	return 2
 }
 
-func try(t *testing.T, args ...string) (code int, errs string) {
-	t.Helper()
-	var out, text strings.Builder
-	return execute(t.Context(), args, strings.NewReader(""), &out, &text), text.String()
-}
-
 func TestEveryCommandHasHelpAndJSON(t *testing.T) {
 	for _, c := range typed() {
 		if c.Long == "" || c.Flags().Lookup("json") == nil {
@@ -55,7 +50,7 @@ func TestEveryCommandTakesItsFlagsFromTheEnvironment(t *testing.T) {
 			args = append(args, t.TempDir())
 		}
 		usage := usageCode(c)
-		code, errs := try(t, args...)
+		code, errs := answers(t, args...)
 		if code != usage || !strings.HasPrefix(errs, `error: TENURE_JSON is "maybe", not true or false`) {
 			t.Errorf("%s: exit code %d, %s", c.Name(), code, errs)
 		}
@@ -69,7 +64,7 @@ func TestEveryCommandRefusesUnknownFlags(t *testing.T) {
 			args = args[1:]
 		}
 		usage := usageCode(c)
-		if code, errs := try(t, args...); code != usage || !strings.HasPrefix(errs, "error: unknown flag: --nothing\n") {
+		if code, errs := answers(t, args...); code != usage || !strings.HasPrefix(errs, "error: unknown flag: --nothing\n") {
 			t.Errorf("%s: exit code %d, %s", c.Name(), code, errs)
 		}
 	}
@@ -314,4 +309,18 @@ func answers(t *testing.T, args ...string) (code int, errs string) {
 	var said strings.Builder
 	code = execute(t.Context(), args, strings.NewReader(""), io.Discard, &said)
 	return code, said.String()
+}
+
+func TestDefaultOfStopWithin(t *testing.T) {
+	for lease, want := range map[string]time.Duration{"1s": 200 * time.Millisecond, "1m": 5 * time.Second} {
+		var r runFlags
+		f := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		r.define(f)
+		if err := f.Parse([]string{"--store", "nats://host/E", "--election", "billing", "--lease", lease}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.resolve(f, func(string) string { return "" }); err != nil || r.stopWithin != want {
+			t.Errorf("for a lease of %s it is %v (%v)", lease, r.stopWithin, err)
+		}
+	}
 }

@@ -24,11 +24,11 @@ func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make one")
 	}
-	w := natsHome(t).wrap(nil, "sh", "-c", "echo up $PPID; trap 'exit 3' TERM; while :; do sleep 0.02; done")
-	w.cmd.Args = append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, w.cmd.Args...)
-	w.cmd.Path = "/usr/bin/unshare"
-	w.start().says("up ")
-	first := w.child(w.cmd.Process.Pid)
+	w := newHome(t).wrap(nil, "sh", "-c", "echo up $PPID; trap 'exit 3' TERM; while :; do sleep 0.02; done")
+	w.Cmd.Args = append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, w.Cmd.Args...)
+	w.Cmd.Path = "/usr/bin/unshare"
+	w.Start().Says("up ")
+	first := w.child(w.Cmd.Process.Pid)
 	enter := func(script string) string {
 		out, err := exec.Command("nsenter", "--target", first, "--pid", "--mount", "sh", "-c", script).CombinedOutput()
 		if err != nil {
@@ -50,7 +50,7 @@ func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	w.ends(3)
+	w.Ends(3)
 }
 
 // child returns the process ID of the only child.
@@ -72,28 +72,28 @@ func (w *wrapped) child(pid int) string {
 // intended.
 func TestLeaseThatRanOutInASuspensionIsNoError(t *testing.T) {
 	t.Parallel()
-	h := natsHome(t)
-	w := h.wrap([]string{"--lease", "1s"}, "sh", "-c", "echo up; exec sleep 1000").start()
-	w.says("up\n")
-	v := tenureRuns(t, h.args("watch")...).start()
-	v.says("node-1")
+	h := newHome(t)
+	w := h.wrap([]string{"--lease", "1s"}, "sh", "-c", "echo up; exec sleep 1000").Start()
+	w.Says("up\n")
+	v := tenureRuns(t, h.args("watch")...).Start()
+	v.Says("node-1")
 	w.stopWithoutGuard()
-	v.says("nobody leads")
-	w.signal(syscall.SIGCONT)
-	w.says("the lease ran out while the guard could not act")
-	if strings.Contains(w.errs.String(), "level=ERROR") {
-		t.Errorf("it says\n%s", w.errs.String())
+	v.Says("nobody leads")
+	w.Signal(syscall.SIGCONT)
+	w.Says("the lease ran out while the guard could not act")
+	if strings.Contains(w.Errs.String(), "level=ERROR") {
+		t.Errorf("it says\n%s", w.Errs.String())
 	}
 }
 
 // stopWithoutGuard stops tenure run and kills its guard, so that neither can release the lease.
 func (w *wrapped) stopWithoutGuard() {
 	w.Helper()
-	guard, err := strconv.Atoi(w.child(w.cmd.Process.Pid))
+	guard, err := strconv.Atoi(w.child(w.Cmd.Process.Pid))
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.signal(syscall.SIGSTOP)
+	w.Signal(syscall.SIGSTOP)
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 		w.Fatal(err)
 	}
@@ -117,59 +117,25 @@ func TestRunTellsWhichProcessesMayOutliveIt(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			w := natsHome(t).wrap(c.flags, "true")
+			w := newHome(t).wrap(c.flags, "true")
 			if c.by != "" {
-				w.cmd.Args = append([]string{"sh", "-c", c.by}, w.cmd.Args...)
-				w.cmd.Path = "/bin/sh"
+				w.Cmd.Args = append([]string{"sh", "-c", c.by}, w.Cmd.Args...)
+				w.Cmd.Path = "/bin/sh"
 			}
-			w.start().ends(0)
-			if says := strings.Contains(w.errs.String(), uncovered); says != c.says {
-				t.Errorf("it says\n%s", &w.errs)
+			w.Start().Ends(0)
+			if says := strings.Contains(w.Errs.String(), uncovered); says != c.says {
+				t.Errorf("it says\n%s", &w.Errs)
 			}
 		})
 	}
 }
 
-// All processes of the command end with tenure and its guard, whichever of them left its group.
-func TestIsolatedProcessesDoNotOutliveTenureAndItsGuard(t *testing.T) {
-	t.Parallel()
-	mark := fmt.Sprintf("MARK=%d-%s", os.Getpid(), t.Name())
-	w := natsHome(t).wrap([]string{"--pid-namespace"}, "sh", "-c",
-		`trap "" TERM; timeout 1000 sleep 1000 & bash -c "set -m; sleep 1000 & wait" & setsid sleep 1000 <&- & `+
-			`until [ $(ps -e -o comm= | grep -c sleep) = 3 ]; do sleep 0.01; done; echo up; wait`)
-	w.cmd.Env = append(w.cmd.Env, mark)
-	w.start().says("up\n")
-	out, err := exec.Command("pgrep", "-P", strconv.Itoa(w.cmd.Process.Pid)).Output()
-	guard, _ := strconv.Atoi(strings.TrimSpace(string(out)))
-	if err != nil || guard == 0 {
-		t.Fatalf("%q %v", out, err)
-	}
-	// the guard is stopped first, so that it does nothing after the end of tenure
-	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
-		if err := syscall.Kill(guard, s); err != nil {
-			t.Fatal(err)
-		}
-		if s == syscall.SIGSTOP {
-			w.signal(syscall.SIGKILL)
-		}
-	}
-	wait.Succeeds(t, "the end of all processes", func(context.Context) error {
-		entries, err := os.ReadDir("/proc")
-		for _, e := range entries {
-			if environ, _ := os.ReadFile("/proc/" + e.Name() + "/environ"); strings.Contains(string(environ), mark+"\x00") {
-				return fmt.Errorf("process %s is left", e.Name())
-			}
-		}
-		return err
-	})
-}
-
 func TestIsolatedCommandHasTheTerminal(t *testing.T) {
 	t.Parallel()
 	for key, code := range map[string]string{"hello\n": "6", ctrlC: "130", ctrlZ + ctrlC: "130"} {
-		t.Run(code, func(t *testing.T) {
+		t.Run(strconv.Quote(key), func(t *testing.T) {
 			t.Parallel()
-			w := openRun(natsHome(t), []string{"--pid-namespace"}, lent+`echo up; read x; echo "command: $x"; exit 6`)
+			w := openRun(newHome(t), []string{"--pid-namespace"}, lent+`echo up; read x; echo "command: $x"; exit 6`)
 			w.Await(0, "up")
 			w.Press(key)
 			ended(w, code)
@@ -188,13 +154,13 @@ func TestRunWithoutTheRightToIsolate(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can hide a part of /proc")
 	}
-	w := natsHome(t).wrap([]string{"--pid-namespace"}, "true")
-	w.cmd.Args = append([]string{"unshare", "--mount", "sh", "-c",
-		`mount --bind /dev/null /proc/uptime && exec setpriv --bounding-set=-sys_admin "$0" "$@"`}, w.cmd.Args...)
-	w.cmd.Path = "/usr/bin/unshare"
-	w.start().ends(125)
+	w := newHome(t).wrap([]string{"--pid-namespace"}, "true")
+	w.Cmd.Args = append([]string{"unshare", "--mount", "sh", "-c",
+		`mount --bind /dev/null /proc/uptime && exec setpriv --bounding-set=-sys_admin "$0" "$@"`}, w.Cmd.Args...)
+	w.Cmd.Path = "/usr/bin/unshare"
+	w.Start().Ends(125)
 	const says = "error: --pid-namespace: start the guard: make a PID namespace: mount its /proc: operation not permitted\nhint: if the system refuses it, allow"
-	if got := w.errs.String(); !strings.Contains(got, says) {
+	if got := w.Errs.String(); !strings.Contains(got, says) {
 		t.Errorf("it says\n%s", got)
 	}
 }
@@ -203,38 +169,24 @@ func TestRunWithoutTheRightToIsolate(t *testing.T) {
 // alive, nor of one whose processes were killed.
 func TestObserversThatStartLate(t *testing.T) {
 	t.Parallel()
-	for name, home := range map[string]func(*testing.T) *home{
-		"NATS":   natsHome,
-		"SQLite": func(t *testing.T) *home { return homeAt(t, "sqlite:"+filepath.Join(t.TempDir(), "e.db")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := home(t)
-			w := h.wrap([]string{"--lease", "2s"}, "sh", "-c", "echo up; exec sleep 1000").start()
-			w.says("up\n")
-			alive := tenureRuns(t, h.args("watch")...).start()
-			alive.says("  node-1 leads in term")
-			if said := alive.out.String(); !strings.Contains(said, "is not confirmed: last written ") || !strings.Contains(said, ", since at least ") {
-				t.Errorf("of a leader that is alive, watch says\n%s", said)
-			}
-			w.stopWithoutGuard()
-			w.signal(syscall.SIGKILL)
-			alive.says("nobody leads: ")
-			saysDead(h)
-		})
+	h := homeAt(t, "sqlite:"+filepath.Join(t.TempDir(), "e.db"))
+	w := h.wrap([]string{"--lease", "2s"}, "sh", "-c", "echo up; exec sleep 1000").Start()
+	w.Says("up\n")
+	alive := tenureRuns(t, h.args("watch")...).Start()
+	alive.Says("  node-1 leads in term")
+	if said := alive.Out.String(); !strings.Contains(said, "is not confirmed: last written ") || !strings.Contains(said, ", since at least ") {
+		t.Errorf("of a leader that is alive, watch says\n%s", said)
 	}
-}
-
-// saysDead checks what observers say of a leader that was killed more than a lease ago.
-func saysDead(h *home) {
-	h.Helper()
-	wait.Until(h.T, "the record is old", func() bool { return h.says("status", "--wait", "0").code == 4 })
-	h.says("status").must(h.T, 3, `^node-1 is not confirmed: last written \S+ \S+ ago, by its writer's clock; waiting up to 2s for a renewal$`,
+	w.stopWithoutGuard()
+	w.Signal(syscall.SIGKILL)
+	alive.Says("nobody leads: ")
+	wait.Until(t, "the record is old", func() bool { return h.says("status", "--wait", "0").Code == 4 })
+	h.says("status").Must(t, 3, `^node-1 is not confirmed: last written \S+ \S+ ago, by its writer's clock; waiting up to 2s for a renewal$`,
 		`^record    node-1 held it in term \d+; its lease of 2s has run out$`)
-	late := tenureRuns(h.T, h.args("watch")...).start()
-	late.says("nobody leads: the record names node-1, last written ")
-	late.says(" ago by its clock, and no renewal was seen for its lease of 2s")
-	if said := late.out.String(); strings.Contains(said, " leads in term") || !strings.Contains(said, " is not confirmed: last written ") {
-		h.Errorf("of a dead leader, watch says\n%s", said)
+	late := tenureRuns(t, h.args("watch")...).Start()
+	late.Says("nobody leads: the record names node-1, last written ")
+	late.Says(" ago by its clock, and no renewal was seen for its lease of 2s")
+	if said := late.Out.String(); strings.Contains(said, " leads in term") || !strings.Contains(said, " is not confirmed: last written ") {
+		t.Errorf("of a dead leader, watch says\n%s", said)
 	}
 }

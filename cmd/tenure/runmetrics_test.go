@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -21,8 +20,8 @@ var servedAt = regexp.MustCompile(`url=(http://\S+/metrics)`)
 // metricsAt waits until metrics are served, and returns the URL.
 func (w *wrapped) metricsAt() (url string) {
 	w.Helper()
-	w.says("metrics are served")
-	return servedAt.FindStringSubmatch(w.errs.String())[1]
+	w.Says("metrics are served")
+	return servedAt.FindStringSubmatch(w.Errs.String())[1]
 }
 
 // healthz waits until /healthz answers a code with a text.
@@ -71,41 +70,24 @@ func (w *wrapped) shows(url, line string) {
 
 func TestRunServesMetrics(t *testing.T) {
 	t.Parallel()
-	w := natsHome(t).wrap([]string{"--metrics", "0"}, "sh", "-c", "echo begun >&2; exec sleep 1000").start()
+	w := newHome(t).wrap([]string{"--metrics", "0"}, "sh", "-c", "echo begun >&2; exec sleep 1000").Start()
 	url := w.metricsAt()
 	w.shows(url, `tenure_leading{election="billing"} 1`)
 	w.shows(url, `tenure_lease_seconds{election="billing"} 600`)
-	w.says("begun") // before that, no process would receive the signal
-	w.stops(143)
+	w.Says("begun") // before that, no process would receive the signal
+	w.Stops(143)
 }
 
 // The metrics have the election before the store answers.
 func TestRunServesMetricsWithoutAStore(t *testing.T) {
 	t.Parallel()
-	w := tenureRuns(t, "run", "--store", "nats://127.0.0.1:1/E", "--election", "billing", "--metrics", "0", "--", "true").start()
+	w := tenureRuns(t, "run", "--store", "nats://127.0.0.1:1/E", "--election", "billing", "--metrics", "0", "--", "true").Start()
 	url := w.metricsAt()
 	w.shows(url, `tenure_leading{election="billing"} 0`)
 	w.shows(url, `tenure_unhealthy{election="billing"} 1`)
 	w.healthz(url, http.StatusServiceUnavailable, "the store is not reached yet")
 	w.shows(url, `tenure_elections{role="leaderless"} 1`)
-	w.stops(0)
-}
-
-// It does not depend on leading.
-func TestHealthzIsThatOfTheStandbyToo(t *testing.T) {
-	t.Parallel()
-	server := servers.NATS(t)
-	h := homeAt(t, server.ClientURL()+"/ELECTIONS?pristine=true")
-	leader := h.wrap([]string{"--lease", "2s", "--metrics", "0"}, "sh", "-c", "echo begun >&2; exec sleep 1000").start()
-	leader.says("begun")
-	standby := h.wrap([]string{"--id", "node-2", "--lease", "2s", "--metrics", "0"}, "true").start()
-	url := standby.metricsAt()
-	standby.shows(url, `tenure_elections{role="following"} 1`)
-	for _, w := range []*wrapped{leader, standby} {
-		w.healthz(w.metricsAt(), http.StatusOK, "ok")
-	}
-	server.Shutdown()
-	standby.healthz(url, http.StatusServiceUnavailable, "store operations failed in a row")
+	w.Stops(0)
 }
 
 func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
@@ -116,9 +98,9 @@ func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
 	}
 	defer l.Close()
 	address := l.Addr().String()
-	w := natsHome(t).wrap([]string{"--metrics", address}, "true").start()
-	w.ends(125)
-	if got := w.errs.String(); !strings.Contains(got, "error: --metrics "+address+": ") || !strings.Contains(got, "hint: choose an address") {
+	w := newHome(t).wrap([]string{"--metrics", address}, "true").Start()
+	w.Ends(125)
+	if got := w.Errs.String(); !strings.Contains(got, "error: --metrics "+address+": ") || !strings.Contains(got, "hint: choose an address") {
 		t.Errorf("it says %s", got)
 	}
 }
@@ -126,7 +108,7 @@ func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
 // Scrapers that hold connections and read nothing cost no lease.
 func TestRunKeepsLeadingDespiteBadScrapers(t *testing.T) {
 	t.Parallel()
-	w := natsHome(t).wrap([]string{"--metrics", "0", "--lease", "8s", "--renew", "500ms"}, "sh", "-c", "exec sleep 1000").start()
+	w := newHome(t).wrap([]string{"--metrics", "0", "--lease", "8s", "--renew", "500ms"}, "sh", "-c", "exec sleep 1000").Start()
 	url := w.metricsAt()
 	w.shows(url, `tenure_leading{election="billing"} 1`)
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
@@ -157,5 +139,5 @@ func TestRunKeepsLeadingDespiteBadScrapers(t *testing.T) {
 		}
 		return nil
 	})
-	w.stops(143)
+	w.Stops(143)
 }

@@ -40,8 +40,8 @@ func openIn(h *home, flags []string, script, shell string) *terminaltest.Window 
 	w := h.wrap(append([]string{"--log-level", "error"}, flags...), "sh", "-c", script)
 	// the shell must not end by Ctrl-C, and must not make the others ignore it
 	shell = "trap : INT QUIT; " + shell + `; read x; echo "shell: $x"`
-	cmd := exec.Command("/bin/bash", append([]string{"-c", shell}, w.cmd.Args...)...)
-	cmd.Env = w.cmd.Env
+	cmd := exec.Command("/bin/bash", append([]string{"-c", shell}, w.Cmd.Args...)...)
+	cmd.Env = w.Cmd.Env
 	window := terminaltest.Open(h.T, cmd, 80, 24)
 	// The window is closed when its last process ends.
 	h.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
@@ -53,15 +53,6 @@ func ended(w *terminaltest.Window, code string) {
 	w.Await(0, "code "+code)
 	w.Press("back\n")
 	w.Await(0, "shell: back")
-}
-
-func TestCommandReadsFromTheTerminal(t *testing.T) {
-	t.Parallel()
-	w := openRun(natsHome(t), nil, `echo up; read x; echo "command: $x"; exit 6`)
-	w.Await(0, "up")
-	w.Press("hello\n")
-	w.Await(0, "command: hello")
-	ended(w, "6")
 }
 
 // killable are ways to run a command that does not use the terminal, so that Ctrl-C reaches tenure.
@@ -91,7 +82,7 @@ func killedBySecondCtrlC(t *testing.T, flags []string, script, shell string) {
 		shell = `"$0" "$@"; echo "code $?"`
 	}
 	flags = append([]string{"--log-level", "info", "--finish-within", "1h"}, flags...)
-	w := openIn(natsHome(t), flags, script, shell)
+	w := openIn(newHome(t), flags, script, shell)
 	w.Await(0, "READY")
 	w.Press(ctrlC)
 	w.Await(0, "asked to leave")
@@ -108,7 +99,7 @@ func killedBySecondCtrlC(t *testing.T, flags []string, script, shell string) {
 // The other process of a pipeline keeps the terminal. less, for example, reads the keys.
 func TestPipelineKeepsTheTerminal(t *testing.T) {
 	t.Parallel()
-	w := openIn(natsHome(t), nil, `echo up; exec sleep 1000`,
+	w := openIn(newHome(t), nil, `echo up; exec sleep 1000`,
 		`"$0" "$@" | { read x; read y </dev/tty; echo "$x, reader: $y"; }; echo "code ${PIPESTATUS[0]}"`)
 	w.Press("hello\n")
 	w.Await(0, "up, reader: hello")
@@ -119,7 +110,7 @@ func TestPipelineKeepsTheTerminal(t *testing.T) {
 // A command that uses the terminal gets Ctrl-C as if tenure were not there.
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
-	w := openRun(natsHome(t), nil, lent+`n=0; trap 'n=$((n+1)); echo "heard $n"' INT; trap 'echo after' USR1; `+
+	w := openRun(newHome(t), nil, lent+`n=0; trap 'n=$((n+1)); echo "heard $n"' INT; trap 'echo after' USR1; `+
 		`echo "run $(ps -o ppid= -p $PPID)"; echo up; while [ $n -lt 2 ]; do sleep 0.02; done; exit 4`)
 	_, said := w.Await(0, "run ")
 	w.Await(0, "up")
@@ -163,7 +154,7 @@ func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 		for whose, first := range map[string]string{"": "", ", with the terminal": lent} {
 			t.Run(why+whose, func(t *testing.T) {
 				t.Parallel()
-				w := openRun(natsHome(t), nil, first+script)
+				w := openRun(newHome(t), nil, first+script)
 				w.Await(0, "up")
 				w.Press(ctrlZ)
 				w.Await(0, "^Z") // the terminal shows the key when it has sent the signal
@@ -180,7 +171,7 @@ func TestCtrlZDoesNotSuspendTheCommand(t *testing.T) {
 // The terminal is lent again in the next term.
 func TestCommandOfTheNextTermReadsFromTheTerminal(t *testing.T) {
 	t.Parallel()
-	h := natsHome(t)
+	h := newHome(t)
 	w := openRun(h, nil, `echo "up $TENURE_TOKEN"; read x; echo "command: $x"; exit 6`)
 	w.Await(0, "up ")
 	between := h.join(tenure.Config{ID: "node-2"}, nil)

@@ -12,11 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
-	"github.com/tenure-go/tenure/cmd/internal/test/servers"
-	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // asJSON returns the hostile text as it is within a JSON string.
@@ -28,7 +25,7 @@ func asJSON() string {
 // answers.
 func TestForeignTextIsSanitized(t *testing.T) {
 	t.Parallel()
-	h := natsHome(t)
+	h := newHome(t)
 	evil := asJSON()
 	more := fmt.Sprintf(`,"metadata":{"k%s":"v%s"},"request":{"term":7,"to":"x%s","by":"y%s"}`, evil, evil, evil, evil)
 	held := strings.Replace(record("LEADER", 7, time.Hour, time.Now(), more), "LEADER", "node-1"+evil, 1)
@@ -45,7 +42,7 @@ func TestForeignTextIsSanitized(t *testing.T) {
 			t.Run(c.why+" "+strings.Join(args[:min(len(args), 1)], ""), func(t *testing.T) {
 				h.put(c.value)
 				h := &home{t, h.url, h.store}
-				var r result
+				var r program.Result
 				switch {
 				case args[0] != "watch":
 					r = h.says(args[0], args[1:]...)
@@ -54,16 +51,16 @@ func TestForeignTextIsSanitized(t *testing.T) {
 				default:
 					r = h.watches("  ", args[1:]...) // after the time of day
 				}
-				program.Harmless(t, r.out+r.errs)
+				program.Harmless(t, r.Out+r.Errs)
 			})
 		}
 	}
 	for _, format := range []string{"text", "json"} {
 		h.put(held)
-		w := h.wrap([]string{"--log-format", format, "--log-level", "debug"}, "true").start()
-		w.says("node-1")
-		w.stops(0)
-		program.Harmless(t, w.errs.String())
+		w := h.wrap([]string{"--log-format", format, "--log-level", "debug"}, "true").Start()
+		w.Says("node-1")
+		w.Stops(0)
+		program.Harmless(t, w.Errs.String())
 	}
 }
 
@@ -75,7 +72,7 @@ func TestServerTextIsSanitized(t *testing.T) {
 	}))
 	t.Cleanup(refusing.Close)
 	for name, store := range map[string]string{
-		"NATS": "nats://" + servers.Rude(t) + "/E", "object storage": "s3://bucket?region=r&endpoint=" + refusing.URL,
+		"NATS": "nats://" + program.Rude(t) + "/E", "object storage": "s3://bucket?region=r&endpoint=" + refusing.URL,
 		"no scheme": program.Hostile, "no bucket": "nats://h/" + program.Hostile,
 	} {
 		for _, command := range []string{"status", "watch", "hand-over", "run"} {
@@ -88,12 +85,12 @@ func TestServerTextIsSanitized(t *testing.T) {
 				default:
 					args = append(args, "--connect-timeout", "0s", "--json")
 				}
-				w := tenureRuns(t, args...).start()
-				_ = w.cmd.Wait()
-				if code := w.cmd.ProcessState.ExitCode(); code <= 0 {
+				w := tenureRuns(t, args...).Start()
+				_ = w.Cmd.Wait()
+				if code := w.Cmd.ProcessState.ExitCode(); code <= 0 {
 					t.Errorf("exit code %d", code)
 				}
-				program.Harmless(t, w.errs.String()+w.out.String())
+				program.Harmless(t, w.Errs.String()+w.Out.String())
 			})
 		}
 	}
@@ -255,38 +252,5 @@ func TestFilesShowNoSecret(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestRunningCommandsShowNoSecret: neither do the commands while the store works, nor when it has
-// gone, nor the arguments of the guard and the environment of the command.
-func TestRunningCommandsShowNoSecret(t *testing.T) {
-	t.Parallel()
-	nats := servers.NATS(t, &server.User{Username: "u", Password: "pa@" + marker})
-	h := homeAt(t, strings.Replace(nats.ClientURL(), "nats://", "nats://u:pa@"+marker+"@", 1)+"/E?pristine=true")
-	w := h.wrap([]string{"--metrics", "0", "--lease", "1s"}, "sh", "-c",
-		"tr '\\0' ' ' </proc/$PPID/cmdline; env; echo up; trap 'exit 0' TERM; while :; do sleep 0.05; done").start()
-	w.says("up\n")
-	page, url := startDashboard(t, "--store", h.url)
-	v := tenureRuns(t, h.args("watch", "--json")...).start()
-	v.says("node-1")
-	said := h.says("status").out + h.says("status", "--json").out
-	page.overview(url, "the leader is shown", func(o overviewed) bool { return len(o.Elections) == 1 && o.Elections[0].Leader == "node-1" })
-	nats.Shutdown()
-	w.says("tenure: trouble")
-	v.says("trouble")
-	for _, address := range []string{w.metricsAt(), url, url + "api/overview"} {
-		text, err := scrape(wait.Context(t), address)
-		if err != nil {
-			t.Error(err)
-		}
-		said += text
-	}
-	w.stops(0)
-	for _, p := range []*wrapped{w, page, v} {
-		said += p.out.String() + p.errs.String()
-	}
-	if !strings.Contains(said, "nats://***@127.0.0.1") || !strings.Contains(said, "guard") || strings.Contains(said, fragment) {
-		t.Errorf("they say\n%s", said)
 	}
 }

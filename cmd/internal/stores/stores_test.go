@@ -282,26 +282,17 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 	}
 }
 
-func TestPrintedPlacesHideCredentials(t *testing.T) {
-	place := places.Parse(t, "nats://user:s3cret@host/E")
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-		if got := fmt.Sprintf(verb+verb+verb, place, &place, place.At); strings.Contains(got, "s3cret") || strings.Contains(got, "user") {
-			t.Errorf("%s shows %s", verb, got)
-		}
-	}
-	if got := place.Commands("k").Look; got != "nats --server nats://***@host kv get E k" {
-		t.Errorf("the nats command is %s", got)
-	}
-}
-
 // A candidate process gets all settings of its demo. Printed text shows none of the credentials.
-func TestKafkaPlaceHidesCredentials(t *testing.T) {
-	place := places.Parse(t, "kafka://user:s3cret@h:1,i/t")
+func TestPrintedPlacesHideCredentials(t *testing.T) {
+	place, nats := places.Parse(t, "kafka://user:s3cret@h:1,i/t"), places.Parse(t, "nats://user:s3cret@host/E")
 	place.At.(*kafkatopic.Place).Properties = map[string]string{"sasl.password": "s3cret"}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-		if got := fmt.Sprintf(verb+verb+verb, place, &place, place.At); strings.Contains(got, "s3cret") || strings.Contains(got, "user") {
+		if got := fmt.Sprintf(strings.Repeat(verb, 6), place, &place, place.At, nats, &nats, nats.At); strings.Contains(got, "s3cret") || strings.Contains(got, "user") {
 			t.Errorf("%s shows %s", verb, got)
 		}
+	}
+	if got := nats.Commands("k").Look; got != "nats --server nats://***@host kv get E k" {
+		t.Errorf("the nats command is %s", got)
 	}
 	want := "kafka-console-consumer.sh --bootstrap-server h:1,i:9092 --command-config client.properties --topic t --partition 0 " +
 		"--offset earliest --formatter-property print.headers=true --formatter-property print.offset=true"

@@ -102,45 +102,18 @@ func (n *Place) Explain(err error) *fault.Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Passing("check that the cluster has a leader: "+n.command()+" server report jetstream", "%w", err)
 	}
-	if f := n.explainRoom(err); f != nil {
-		return f
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == insufficientResources {
+		return fault.New("give the account or the server more storage, see: "+n.command()+" account info",
+			"there is no room for bucket %s: %w", n.Bucket, err)
 	}
-	f := fault.New("", "%w", err)
+	f := fault.New("", "%w", err) // the driver's errors say what to do about a full bucket
 	f.Passing = !settled(err)
 	return f
 }
 
-// Codes of the server that the client library does not name.
-const (
-	insufficientResources jetstream.ErrorCode = 10023
-	storeFailed           jetstream.ErrorCode = 10077
-	recordTooLong         jetstream.ErrorCode = 10054
-)
-
-// explainRoom returns nil unless the store has no room for a record, which waiting cannot change.
-func (n *Place) explainRoom(err error) *fault.Error {
-	var api *jetstream.APIError
-	if !errors.As(err, &api) {
-		return nil
-	}
-	switch api.ErrorCode {
-	case storeFailed:
-		limit, option := "its limits and at the server's disk", "--max-bytes=-1"
-		// the code is the same for all limits
-		if strings.Contains(api.Description, "maximum messages exceeded") {
-			limit, option = "its number of messages", "--max-msgs=-1"
-		}
-		return fault.New(fmt.Sprintf("look at %s: %s stream info KV_%s; and if it is full: %[2]s stream edit KV_%[3]s %s",
-			limit, n.command(), n.Bucket, option), "the server cannot store anything in bucket %s: %w", n.Bucket, api)
-	case recordTooLong:
-		return fault.New(fmt.Sprintf("allow longer messages: %s stream edit KV_%s --max-msg-size=-1", n.command(), n.Bucket),
-			"bucket %s takes no record of this length: %w", n.Bucket, err)
-	case insufficientResources:
-		return fault.New("give the account or the server more storage, see: "+n.command()+" account info",
-			"there is no room for bucket %s: %w", n.Bucket, err)
-	}
-	return nil
-}
+// insufficientResources is a code of the server that the client library does not name.
+const insufficientResources jetstream.ErrorCode = 10023
 
 // settled reports whether the server has understood the request and refuses it. All other errors
 // are faults of the server or on the way to it, and may pass.

@@ -32,29 +32,15 @@ func look(err error) (status int, code string) {
 	return status, code
 }
 
-// regionOf returns the region that the answer names for the bucket; empty if it names none.
-func regionOf(err error) string {
-	var response *smithyhttp.ResponseError
-	if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
-		return ""
-	}
-	return response.Response.Header.Get("X-Amz-Bucket-Region")
+var regionCodes = []string{
+	"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException",
 }
 
-var (
-	credentialCodes = []string{
-		"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired",
-	}
-	regionCodes = []string{
-		"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException",
-	}
-)
+// anotherRegion is the hint for a wrong region.
+const anotherRegion = "put the region that the bucket is in into the URL as region=..., or set AWS_REGION"
 
-// newKeys is the hint for credentials that are wrong, or right no longer.
-const newKeys = "give the present key (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile), and log in again if it is temporary; " +
-	"if the key is right, the endpoint belongs to another server"
-
-// Explain returns the error and the hint for a bucket that cannot be used.
+// Explain returns the error for a bucket that cannot be used. The driver's errors say what to do.
+// Hints add the settings of the command, and documents.
 func (s *Place) Explain(err error) *fault.Error {
 	switch status, code := look(err); {
 	case errors.Is(err, driver.ErrUnfit):
@@ -64,18 +50,12 @@ func (s *Place) Explain(err error) *fault.Error {
 			"there is no bucket %s", s.Bucket)
 	case code == "InvalidBucketName":
 		return fault.New(bucketNames, "the server does not accept the name of bucket %s", s.Bucket)
-	case slices.Contains(credentialCodes, code):
-		return fault.New(newKeys, "the server refuses the credentials; a key may have been replaced: %w", brief(err))
 	case slices.Contains(regionCodes, code), 300 <= status && status < 400:
-		return s.wrongRegion(err)
-	case code == "RequestTimeTooSkewed":
-		return fault.New("set the clock of this machine", "%w", brief(err))
-	case errors.Is(err, driver.ErrDenied):
-		return fault.New("grant it in the policies of the user and the bucket (docs/object-storage.md has one that is enough for a "+
-			"candidate); some servers also answer like this to a key that was replaced", "%w", err)
+		return fault.New(anotherRegion, "%w", err)
+	case code == "AccessDenied":
+		return fault.New("docs/object-storage.md has a policy that is enough for a candidate", "%w", err)
 	case status == http.StatusNotFound: // the driver knows how S3 says that an object is missing
-		return fault.New("endpoint= must be the address of the S3 API, not of a console or another web server; give one such as "+example,
-			"the server at %s is not an S3 server, or is behind a proxy: %w", s.server(), brief(err))
+		return fault.New("endpoint= must be the address of the S3 API, not of a console or another web server; give one such as "+example, "%w", err)
 	case status == 0 && code == "":
 		f := s.unreachable(err)
 		f.Passing = kind.Away(err)
@@ -94,18 +74,9 @@ func (s *Place) explainCreate(err error) *fault.Error {
 		return fault.New("grant s3:CreateBucket, or ask an operator to make it with: aws s3 mb s3://"+s.Bucket+s.flags(),
 			"bucket %s cannot be made: %w", s.Bucket, brief(err))
 	case "InvalidLocationConstraint":
-		return s.wrongRegion(err)
+		return fault.New(anotherRegion, "the region is wrong: %w", brief(err))
 	}
 	return s.Explain(err).Behind("bucket " + s.Bucket + " cannot be made")
-}
-
-func (s *Place) wrongRegion(err error) *fault.Error {
-	right := regionOf(err)
-	if right == "" || right == s.Region {
-		return fault.New("put the region that the bucket is in into the URL as region=..., or set AWS_REGION",
-			"the region is wrong: %w", brief(err))
-	}
-	return fault.New("put region="+right+" into the URL, or set AWS_REGION", "the region is wrong: the bucket is in %s", right)
 }
 
 // unreachable explains that no server answers.

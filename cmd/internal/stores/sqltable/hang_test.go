@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
 )
 
 // TestPoolRecoversFromHungConnections: a server accepts connections and never answers, as behind a
@@ -32,27 +33,16 @@ func hangs(t *testing.T, store string, refuse func(net.Conn)) {
 	t.Helper()
 	var answers atomic.Bool
 	taken := make(chan struct{}, 100)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if answers.Load() {
-				go refuse(c)
-			} else {
-				t.Cleanup(func() { _ = c.Close() })
-				taken <- struct{}{}
-			}
+	address := program.Serve(t, func(c net.Conn) {
+		if answers.Load() {
+			refuse(c)
+			return
 		}
-	}()
+		t.Cleanup(func() { _ = c.Close() })
+		taken <- struct{}{}
+	})
 	scheme, _, _ := strings.Cut(store, ":")
-	p, err := parse(scheme, strings.ReplaceAll(store, "HOST", l.Addr().String()))
+	p, err := parse(scheme, strings.ReplaceAll(store, "HOST", address))
 	if err != nil {
 		t.Fatal(err)
 	}

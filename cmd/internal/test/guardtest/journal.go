@@ -85,36 +85,37 @@ func (j *Journal) more() []byte {
 	return more
 }
 
-// Find returns the first such note of a name.
-func (j *Journal) Find(name, what string) (Note, bool) {
+// all returns the notes of a name, in order. An empty text stands for any.
+func (j *Journal) all(name, what string) (all []Note) {
 	for _, n := range j.Notes() {
-		if n.Name == name && n.What == what {
-			return n, true
+		if n.Name == name && (what == "" || n.What == what) {
+			all = append(all, n)
 		}
 	}
-	return Note{}, false
+	return all
+}
+
+// Find returns the first such note of a name.
+func (j *Journal) Find(name, what string) (n Note, ok bool) {
+	all := j.all(name, what)
+	if len(all) == 0 {
+		return Note{}, false
+	}
+	return all[0], true
 }
 
 // Last returns the time of the last such note of a name, or 0 if there is none. An empty text
 // stands for any.
-func (j *Journal) Last(name, what string) (at stamp.Time) {
-	for _, n := range j.Notes() {
-		if n.Name == name && (what == "" || n.What == what) {
-			at = n.At
-		}
+func (j *Journal) Last(name, what string) stamp.Time {
+	all := j.all(name, what)
+	if len(all) == 0 {
+		return 0
 	}
-	return at
+	return all[len(all)-1].At
 }
 
 // Count returns the number of such notes of a name so far.
-func (j *Journal) Count(name, what string) (count int) {
-	for _, n := range j.Notes() {
-		if n.Name == name && n.What == what {
-			count++
-		}
-	}
-	return count
-}
+func (j *Journal) Count(name, what string) int { return len(j.all(name, what)) }
 
 // Await waits for a note.
 func (j *Journal) Await(t *testing.T, name, what string) (n Note) {

@@ -3,11 +3,13 @@
 package guardtest
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 	"testing"
 )
 
@@ -46,4 +48,23 @@ func Self() string {
 		panic(err)
 	}
 	return self
+}
+
+// Output collects text, which can be read while it is written.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String returns the text so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }

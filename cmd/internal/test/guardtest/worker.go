@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -89,14 +88,11 @@ func work(spec string) error {
 
 // Given returns the numbers of the files that this process has inherited, besides the standard
 // ones. The name "high" stands for any number that is far above those that programs use.
-func Given() []string {
-	return slices.Collect(func(yield func(string) bool) {
-		for _, name := range given() {
-			if !yield(name) {
-				return
-			}
-		}
-	})
+func Given() (names []string) {
+	for _, name := range given() {
+		names = append(names, name)
+	}
+	return names
 }
 
 // given returns the inherited files. Files that this process has opened are close-on-exec, and are

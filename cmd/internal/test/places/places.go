@@ -26,23 +26,17 @@ func Parse(t *testing.T, url string) stores.Place {
 	return p
 }
 
-// Settles tries until it succeeds, fails with the wanted error, or fails with a permanent error. On
-// a slow machine a server may answer too late.
-func Settles[T any](t *testing.T, want string, try func(ctx context.Context) (T, error)) (T, error) {
-	t.Helper()
-	for ctx := wait.Context(t); ; {
-		got, err := try(ctx)
-		if err == nil || !fault.Passes(err) || want != "" && strings.Contains(err.Error(), want) || ctx.Err() != nil {
-			return got, err
-		}
-	}
-}
-
-// Enter opens a place and reads a record there. It returns a temporary error only if that is the
-// wanted one. The store stays open until the test ends.
+// Enter opens a place and reads a record there. It tries until it succeeds, fails with the wanted
+// error, or fails with a permanent error: on a slow machine a server may answer too late. The store
+// stays open until the test ends.
 func Enter(t *testing.T, p stores.Place, create bool, want string) (*stores.Store, error) {
 	t.Helper()
-	return Settles(t, want, func(ctx context.Context) (*stores.Store, error) { return Visit(ctx, t, p, create) })
+	for ctx := wait.Context(t); ; {
+		s, err := Visit(ctx, t, p, create)
+		if err == nil || !fault.Passes(err) || want != "" && strings.Contains(err.Error(), want) || ctx.Err() != nil {
+			return s, err
+		}
+	}
 }
 
 // Visit is one attempt of Enter.

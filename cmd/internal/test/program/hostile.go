@@ -1,6 +1,9 @@
 package program
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"testing"
 	"unicode"
 )
@@ -20,4 +23,33 @@ func Harmless(t *testing.T, text string) {
 			return
 		}
 	}
+}
+
+// Serve listens until the test ends, and serves each connection. It returns its address.
+func Serve(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			go serve(c)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// Rude starts a NATS server that refuses each client with a text of control characters. It returns
+// its address.
+func Rude(t *testing.T) string {
+	t.Helper()
+	return Serve(t, func(c net.Conn) {
+		fmt.Fprint(c, `INFO {"server_id":"x","version":"2.12.0","max_payload":1048576,"headers":true}`+"\r\n")
+		_, _ = c.Read(make([]byte, 4096))
+		fmt.Fprint(c, "-ERR 'no \x1b[31m \u009b31m \u202e \x7f'\r\n")
+		_, _ = io.Copy(io.Discard, c)
+		_ = c.Close()
+	})
 }

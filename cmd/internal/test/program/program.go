@@ -24,7 +24,7 @@ const Env = variable + "=1"
 
 // Main is for TestMain. More tests run side by side than there are processors, since they mostly
 // wait.
-func Main(m *testing.M, main func()) {
+func Main(m interface{ Run() int }, main func()) {
 	if os.Getenv(variable) != "" {
 		main()
 	}

@@ -5,15 +5,16 @@ package terminaltest
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"reflect"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/term"
 )
@@ -26,8 +27,7 @@ type Window struct {
 	before *term.State
 	closed chan struct{} // closed when no process can write to it any more
 
-	mu     sync.Mutex
-	output strings.Builder
+	output guardtest.Output
 }
 
 // Open starts a program in a new terminal of the given size, which is its standard input, output
@@ -58,24 +58,11 @@ func Open(t *testing.T, cmd *exec.Cmd, columns, lines uint16) *Window {
 
 func (w *Window) read() {
 	defer close(w.closed)
-	part := make([]byte, 4096)
-	for {
-		n, err := w.master.Read(part)
-		w.mu.Lock()
-		w.output.Write(part[:n])
-		w.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
+	_, _ = io.Copy(&w.output, w.master)
 }
 
 // Output returns all that was written so far.
-func (w *Window) Output() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.output.String()
-}
+func (w *Window) Output() string { return w.output.String() }
 
 // Await waits until the output holds a text after its first bytes, and returns the output before it
 // and after it.

@@ -80,9 +80,9 @@ type Event struct {
 
 // StartError is the reason why a command could not be started.
 type StartError struct {
-	Text    string
-	Missing bool // there is no such file
-	Passing bool // the machine had no room for it just then
+	Text    string `json:"error"`
+	Missing bool   `json:"missing,omitempty"` // there is no such file
+	Passing bool   `json:"passing,omitempty"` // the machine had no room for it just then
 }
 
 func (e *StartError) Error() string { return e.Text }
@@ -186,7 +186,7 @@ func (r *Run) hear(from report) {
 	case from.Started != 0:
 		r.events <- Event{Started: from.Started}
 	case from.Failed != nil:
-		r.events <- Event{Failed: &StartError{from.Failed.Error, from.Failed.Missing, from.Failed.Passing}}
+		r.events <- Event{Failed: from.Failed}
 	case from.Ended != nil:
 		r.events <- Event{Ended: from.Ended}
 	case from.Empty:

@@ -49,13 +49,9 @@ func guarded(t *testing.T, play func(g *Guard, m *term)) {
 	})
 }
 
-// runs makes the guard run a command. Without members the command is deaf.
-func (m *term) runs(g *Guard, left time.Duration, members ...*member) *Run {
-	m.Helper()
-	if members == nil {
-		members = []*member{{name: "command", deaf: true}}
-	}
-	m.next(members...)
+// runs makes the guard run a deaf command.
+func (m *term) runs(g *Guard, left time.Duration) *Run {
+	m.next(&member{name: "command", deaf: true})
 	m.lasts(left)
 	return g.Run(Command{}, m.left, stopIn)
 }
@@ -91,12 +87,6 @@ func TestCommandEndsWhenRenewalsStop(t *testing.T) {
 	})
 }
 
-func TestCommandEndsWithoutAnyRenewal(t *testing.T) {
-	guarded(t, func(g *Guard, m *term) {
-		m.reports(m.runs(g, 500*ms), whole(forced), "500ms: asked to end", "1.1s: command is killed")
-	})
-}
-
 func TestCommandEndsEarlierIfTheTermDoes(t *testing.T) {
 	guarded(t, func(g *Guard, m *term) {
 		r := m.runs(g, time.Hour)
@@ -104,14 +94,6 @@ func TestCommandEndsEarlierIfTheTermDoes(t *testing.T) {
 		m.lasts(200 * ms)
 		g.Renewed()
 		m.reports(r, whole(forced), "1.2s: asked to end", "1.8s: command is killed")
-	})
-}
-
-// The second command starts with its own lease, however much was left for the first.
-func TestSecondCommandNeedsALeaseOfItsOwn(t *testing.T) {
-	guarded(t, func(g *Guard, m *term) {
-		m.reports(m.runs(g, time.Hour, &member{name: "first", alive: ms}), whole(own), "1ms: first ends")
-		m.reports(m.runs(g, 500*ms), whole(forced), "501ms: asked to end", "1.101s: command is killed")
 	})
 }
 
@@ -160,35 +142,27 @@ func TestClosedGuardRunsNothing(t *testing.T) {
 	})
 }
 
-// stopped is a guard process that is stopped. Killing it closes its reports.
-func stopped(t *testing.T, play func(g *Guard)) (lasted time.Duration) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		reports, theirs := net.Pipe()
-		g := newGuard(io.Discard, func() {}, theirs.Close)
-		go g.listen(reports, func() error { return errors.New("signal: command is killed") })
-		begun := time.Now()
-		play(g)
-		lasted = time.Since(begun)
-		<-g.Dead()
-	})
-	return lasted
-}
-
-func TestGuardThatIsNeverReadyIsKilled(t *testing.T) {
-	lasted := stopped(t, func(g *Guard) {
-		if err := g.await(startWithin); !errors.Is(err, ErrDied) {
-			t.Errorf("got %v", err)
-		}
-	})
-	if lasted != startWithin {
-		t.Errorf("after %v, want %v", lasted, startWithin)
-	}
-}
-
-func TestCloseKillsAStoppedGuard(t *testing.T) {
-	if lasted := stopped(t, (*Guard).Close); lasted != closeWithin {
-		t.Errorf("after %v, want %v", lasted, closeWithin)
+// A guard process that is stopped does nothing. Killing it closes its reports.
+func TestStoppedGuardIsKilled(t *testing.T) {
+	for want, play := range map[time.Duration]func(g *Guard){
+		startWithin: func(g *Guard) {
+			if err := g.await(startWithin); !errors.Is(err, ErrDied) {
+				t.Errorf("got %v", err)
+			}
+		},
+		closeWithin: (*Guard).Close,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			reports, theirs := net.Pipe()
+			g := newGuard(io.Discard, func() {}, theirs.Close)
+			go g.listen(reports, func() error { return errors.New("signal: command is killed") })
+			begun := time.Now()
+			play(g)
+			if lasted := time.Since(begun); lasted != want {
+				t.Errorf("after %v, want %v", lasted, want)
+			}
+			<-g.Dead()
+		})
 	}
 }
 

@@ -69,19 +69,13 @@ type forward struct {
 
 // report is one message from the guard to the candidate; one field is set.
 type report struct {
-	Ready    bool     `json:"ready,omitempty"`    // to run commands; it or Unable is first
-	Unable   string   `json:"unable,omitempty"`   // the reason why it cannot
-	Question uint64   `json:"question,omitempty"` // its number: how much is left?
-	Started  int      `json:"started,omitempty"`  // the process of the command
-	Failed   *failure `json:"failed,omitempty"`   // the command could not be started
-	Ended    *Ending  `json:"ended,omitempty"`
-	Empty    bool     `json:"empty,omitempty"` // no descendant of the command is left
-}
-
-type failure struct {
-	Error   string `json:"error"`
-	Missing bool   `json:"missing,omitempty"` // there is no such file
-	Passing bool   `json:"passing,omitempty"` // the machine had no room for it just then
+	Ready    bool        `json:"ready,omitempty"`    // to run commands; it or Unable is first
+	Unable   string      `json:"unable,omitempty"`   // the reason why it cannot
+	Question uint64      `json:"question,omitempty"` // its number: how much is left?
+	Started  int         `json:"started,omitempty"`  // the process of the command
+	Failed   *StartError `json:"failed,omitempty"`   // the command could not be started
+	Ended    *Ending     `json:"ended,omitempty"`
+	Empty    bool        `json:"empty,omitempty"` // no descendant of the command is left
 }
 
 // Ending is how the command ended: by an exit code, or by a signal if that is not 0.

@@ -16,27 +16,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestCommandDiesWithItsGuard(t *testing.T) {
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		r := c.run(deafParent, long, long)
-		c.guard.Abandon()
-		c.guardDies()
-		if got := c.rest(r); len(got) > 0 {
-			t.Errorf("a dead guard reports: %s", show(got))
-		}
-		c.journal.AwaitEnd(t, "") // by themselves
-		Sweep(c.pid(), nil)
-	})
-}
-
 // The tripwire covers the group. The parent-death signal covers a command that has left it.
-func TestCommandThatHasLeftItsGroupDiesWithItsGuard(t *testing.T) {
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		c.run(guardtest.Worker{Deaf: true, Strays: true}, long, long)
-		c.guard.Abandon()
-		c.guardDies()
-		c.journal.AwaitEnd(t, "")
-	})
+func TestCommandDiesWithItsGuard(t *testing.T) {
+	t.Parallel()
+	for why, w := range map[string]guardtest.Worker{"in its group": deafParent, "outside of it": {Deaf: true, Strays: true}} {
+		t.Run(why, func(t *testing.T) {
+			withCandidate(t, func(t *testing.T, c *candidate) {
+				r := c.run(w, long, long)
+				c.guard.Abandon()
+				c.guardDies()
+				if got := c.rest(r); len(got) > 0 {
+					t.Errorf("a dead guard reports: %s", show(got))
+				}
+				c.journal.AwaitEnd(t, "") // by themselves
+				if !w.Strays {
+					Sweep(c.pid(), nil)
+				}
+			})
+		})
+	}
 }
 
 // When both are dead, the processes that the tripwire should kill hold its other end, or the guard
@@ -238,21 +236,6 @@ func TestResumedGuardContinues(t *testing.T) {
 		c.guard.Signal(unix.SIGTERM, true)
 		c.ends(r, Ending{})
 	})
-}
-
-func TestLeftoversOutsideTheGroupAreEnded(t *testing.T) {
-	t.Parallel()
-	for why, left := range map[string]guardtest.Worker{
-		"asked":   {Apart: true, Finish: 300 * ms},
-		"ignores": {Apart: true, Deaf: true},
-	} {
-		t.Run(why, func(t *testing.T) {
-			guardtest.Alone(t, func(t *testing.T) {
-				left.Name = "left"
-				tidied(t, left)
-			})
-		})
-	}
 }
 
 // When the lease is over, all descendants of the command are asked to end, including those that

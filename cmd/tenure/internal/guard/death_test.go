@@ -49,17 +49,6 @@ func TestCommandOfADeadCandidateIsKilled(t *testing.T) {
 	})
 }
 
-func TestGuardEndsWithItsCandidate(t *testing.T) {
-	guardtest.Apart(t, func(t *testing.T) {
-		c := newCandidate(t)
-		c.journal.Add("candidate", "ready")
-		<-c.guard.Dead()
-	}, func(p *guardtest.Process) {
-		ready(p)
-		p.Killed()
-	})
-}
-
 func TestGuardsLeaveNoFilesOpen(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		open := func() int {
@@ -75,16 +64,6 @@ func TestGuardsLeaveNoFilesOpen(t *testing.T) {
 		first := open()
 		if second, third := open(), open(); second != first || third != first {
 			t.Errorf("%d files are open, then %d, then %d", first, second, third)
-		}
-	})
-}
-
-func TestGuardThatCannotBeStarted(t *testing.T) {
-	guardtest.Alone(t, func(t *testing.T) {
-		c := guardtest.Guard()
-		c.Path += ".not"
-		if g, err := Start(c); err == nil {
-			t.Errorf("got %v", g)
 		}
 	})
 }
@@ -131,24 +110,10 @@ func TestCommandIsKilledIfTheLeaseIsNeverRenewed(t *testing.T) {
 	})
 }
 
-func TestCommandMayShutDownWhenTheLeaseIsOver(t *testing.T) {
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		r := c.run(guardtest.Worker{Finish: 100 * ms, Code: 3}, 500*ms, long)
-		c.ends(r, Ending{Code: 3, Forced: true})
-		if _, ok := c.journal.Find("command", "end"); !ok {
-			t.Error("it did not end in good order")
-		}
-		if n := c.journal.Count("command", "SIGTERM"); n != 1 {
-			t.Errorf("it was asked to end %d times", n)
-		}
-	})
-}
-
 // A stopped process receives no signal until it is continued.
 func TestStoppedCommandIsContinuedToEnd(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
-		r := c.guard.Run(shell("kill -STOP $$; exit 9"), c.lease(long), long)
-		c.started(r)
+		r := c.start(shell("kill -STOP $$; exit 9"), long)
 		c.shorten(500 * ms)
 		c.ends(r, Ending{Signal: 15, Forced: true})
 	})

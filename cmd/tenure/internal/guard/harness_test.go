@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"reflect"
 	"sync/atomic"
 	"syscall"
@@ -28,9 +29,12 @@ type candidate struct {
 	left    atomic.Int64
 }
 
-func newCandidate(t *testing.T) *candidate {
+func newCandidate(t *testing.T) *candidate { t.Helper(); return candidateOf(t, guardtest.Guard()) }
+
+// candidateOf returns a candidate with a guard of this command line.
+func candidateOf(t *testing.T, guard *exec.Cmd) *candidate {
 	t.Helper()
-	g, err := Start(guardtest.Guard())
+	g, err := Start(guard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +51,7 @@ func withCandidate(t *testing.T, test func(t *testing.T, c *candidate)) {
 // runs runs a command under a long lease, and checks how it ends.
 func (c *candidate) runs(command Command, how Ending) {
 	c.Helper()
-	r := c.guard.Run(command, c.lease(long), long)
-	c.started(r)
-	c.ends(r, how)
+	c.ends(c.start(command, long), how)
 }
 
 // worker returns a command that writes the journal.
@@ -66,22 +68,32 @@ func shell(script string, env ...string) Command {
 	return NewCommand("/bin/sh", []string{"sh", "-c", script}, append(os.Environ(), env...))
 }
 
-// lease returns a function that answers the guard's request for the remaining time. The function
-// first notes the request in the journal, because the guard must count from before the answer.
-func (c *candidate) lease(left time.Duration) func() time.Duration {
-	c.left.Store(int64(left))
+// lease returns a function that answers the guard's request for the remaining time. The time is
+// long at first. The function first notes the request in the journal, because the guard must count
+// from before the answer.
+func (c *candidate) lease() func() time.Duration {
+	c.left.Store(int64(long))
 	return func() time.Duration {
 		c.journal.Add("candidate", "answers")
 		return time.Duration(c.left.Load())
 	}
 }
 
+// start starts a command under a long lease.
+func (c *candidate) start(command Command, stop time.Duration) *Run {
+	c.Helper()
+	r := c.guard.Run(command, c.lease(), stop)
+	if e, ok := c.next(r); !ok || e.Started <= 0 || e != (Event{Started: e.Started}) {
+		c.Fatalf("not started, but %+v", e)
+	}
+	return r
+}
+
 // run starts a command and waits until it and all its children run. Then it shortens the lease to
 // left.
 func (c *candidate) run(w guardtest.Worker, left, stop time.Duration) *Run {
 	c.Helper()
-	r := c.guard.Run(c.worker(w), c.lease(long), stop)
-	c.started(r)
+	r := c.start(c.worker(w), stop)
 	_ = c.pid()
 	c.shorten(left)
 	return r
@@ -119,16 +131,6 @@ func (c *candidate) next(r *Run) (e Event, ok bool) {
 		c.Fatal("there is no next event")
 	}
 	return e, ok
-}
-
-// started returns the process ID.
-func (c *candidate) started(r *Run) int {
-	c.Helper()
-	e, ok := c.next(r)
-	if !ok || e.Started <= 0 || e != (Event{Started: e.Started}) {
-		c.Fatalf("not started, but %+v", e)
-	}
-	return e.Started
 }
 
 // rest returns all remaining events.

@@ -50,10 +50,10 @@ func (c *Command) execute(attr *syscall.SysProcAttr) (pid int, err error) {
 	return pid, nil
 }
 
-// failedBy returns the report for a command that could not be started.
-func failedBy(err error) *failure {
-	return &failure{
-		Error: err.Error(), Missing: errors.Is(err, os.ErrNotExist),
+// failedBy returns the error of a command that could not be started.
+func failedBy(err error) *StartError {
+	return &StartError{
+		Text: err.Error(), Missing: errors.Is(err, os.ErrNotExist),
 		Passing: errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE),
 	}
 }

@@ -34,55 +34,6 @@ func due(t *testing.T, l *lease, now clock.Reading, over, kill time.Duration) {
 	}
 }
 
-func TestLeaseCountsFromBeforeTheRequest(t *testing.T) {
-	l := held()
-	due(t, l, when(1000*ms), 100*ms, 130*ms)
-	due(t, l, when(1120*ms), -20*ms, 10*ms)
-	q := l.ask(when(1090 * ms))
-	due(t, l, when(1095*ms), 5*ms, 35*ms) // a request changes nothing
-	l.answer(left{Question: q, Left: 100 * ms, Stop: 40 * ms})
-	due(t, l, when(1150*ms), 40*ms, 70*ms)
-}
-
-func TestAnswerToAnEarlierRequestIsIgnored(t *testing.T) {
-	l := held()
-	first := l.ask(when(1010 * ms))
-	second := l.ask(when(1020 * ms))
-	l.answer(left{Question: first, Left: time.Hour, Stop: 40 * ms})
-	due(t, l, when(1050*ms), 50*ms, 80*ms)
-	l.answer(left{Question: second, Left: 200 * ms, Stop: 40 * ms})
-	due(t, l, when(1050*ms), 170*ms, 200*ms)
-}
-
-func TestShorterAnswerShortensTheLease(t *testing.T) {
-	l := held()
-	l.answer(left{Question: l.ask(when(1010 * ms)), Left: 20 * ms, Stop: 40 * ms})
-	due(t, l, when(1010*ms), 20*ms, 50*ms)
-	l.answer(left{Question: l.ask(when(1020 * ms)), Left: -time.Hour, Stop: 40 * ms})
-	due(t, l, when(1020*ms), 0, 30*ms)
-}
-
-// A candidate that was stopped may find late that its term is over. That must not give the command
-// more time.
-func TestAnswerOfZeroDoesNotExtendTheLease(t *testing.T) {
-	l := held()
-	l.answer(left{Question: l.ask(when(1120 * ms)), Left: 0, Stop: 40 * ms})
-	due(t, l, when(1120*ms), -20*ms, 10*ms)
-}
-
-func TestForgottenLeaseIsUnknown(t *testing.T) {
-	l := &lease{}
-	if l.known {
-		t.Error("known before it was asked about")
-	}
-	if l = held(); !l.known {
-		t.Error("not known")
-	}
-	if l.forget(); l.known {
-		t.Error("known from another term")
-	}
-}
-
 // Each clock may be slowed, or stand still while the machine sleeps.
 func TestLeaseFollowsTheFastestClock(t *testing.T) {
 	for why, at := range map[string]clock.Instant{

@@ -34,12 +34,7 @@ func isolated(t *testing.T, m mode) *candidate {
 	if Isolate(command); command.Args[len(command.Args)-1] != string(m) {
 		t.Fatalf("the guard gets %q, want %s", command.Args, m)
 	}
-	g, err := Start(command)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(g.Close)
-	return &candidate{T: t, guard: g, journal: guardtest.NewJournal(guardtest.Dir(t))}
+	return candidateOf(t, command)
 }
 
 // withoutAdmin takes CAP_SYS_ADMIN from the thread of this test.
@@ -87,8 +82,7 @@ func straying() string {
 func (c *candidate) strays() *Run {
 	c.Helper()
 	file := filepath.Join(guardtest.Dir(c.T), "ready")
-	r := c.guard.Run(shell(straying(), "READY="+file), c.lease(long), 400*ms)
-	c.started(r)
+	r := c.start(shell(straying(), "READY="+file), 400*ms)
 	c.exists(file)
 	return r
 }
@@ -121,8 +115,7 @@ func TestIsolatedCommandSeesItsNamespace(t *testing.T) {
 	inNamespaces(t, func(c *candidate) {
 		out := filepath.Join(guardtest.Dir(c.T), "out")
 		const script = `{ pwd; id -u; [ $(ls -d /proc/[0-9]* | wc -l) -lt 6 ] && echo few; readlink /proc/$$/exe; cat /proc/1/comm; grep CapAmb /proc/self/status; } >$OUT; exit 7`
-		r := c.guard.Run(shell(script, "OUT="+out), c.lease(long), long)
-		c.started(r)
+		r := c.start(shell(script, "OUT="+out), long)
 		c.expect(r, Event{Ended: &Ending{Code: 7}}, Event{Empty: true})
 		dir, _ := os.Getwd()
 		shell, _ := filepath.EvalSymlinks("/bin/sh")
@@ -173,8 +166,7 @@ func TestIsolatedLeftoversAreEnded(t *testing.T) {
 			if strings.Contains(script, `""`) {
 				stop = 400 * ms
 			}
-			r := c.guard.Run(shell(script, "OUT="+out, "READY="+out+"-ready"), c.lease(long), stop)
-			c.started(r)
+			r := c.start(shell(script, "OUT="+out, "READY="+out+"-ready"), stop)
 			if got := c.rest(r); len(got) != 2 || got[0].Ended == nil || *got[0].Ended != (Ending{Code: 3}) || !got[1].Empty {
 				c.Errorf("%s: got %s", why, show(got))
 			}
@@ -190,8 +182,7 @@ func TestIsolatedLeftoversAreEnded(t *testing.T) {
 // The init reaps orphans while the command runs.
 func TestIsolatedOrphansAreReaped(t *testing.T) {
 	inNamespaces(t, func(c *candidate) {
-		r := c.guard.Run(shell(`p=$(sh -c 'sleep 0.1 >/dev/null & echo $!'); while [ -e /proc/$p ]; do sleep 0.01; done; exit 5`), c.lease(long), long)
-		c.started(r)
+		r := c.start(shell(`p=$(sh -c 'sleep 0.1 >/dev/null & echo $!'); while [ -e /proc/$p ]; do sleep 0.01; done; exit 5`), long)
 		c.expect(r, Event{Ended: &Ending{Code: 5}}, Event{Empty: true})
 	})
 }
@@ -202,8 +193,7 @@ func TestIsolatedProcessesGetSignals(t *testing.T) {
 			`(trap "echo child >>$OUT; kill -USR1 $$" USR2; touch $READY; while :; do sleep 0.01; done) & while :; do sleep 0.01; done`
 		dir := guardtest.Dir(c.T)
 		out, file := filepath.Join(dir, "out"), filepath.Join(dir, "ready")
-		r := c.guard.Run(shell(script, "OUT="+out, "READY="+file), c.lease(long), long)
-		c.started(r)
+		r := c.start(shell(script, "OUT="+out, "READY="+file), long)
 		c.exists(file)
 		c.guard.Signal(unix.SIGUSR2, true)
 		c.expect(r, Event{Ended: &Ending{Code: 4}}, Event{Empty: true})
@@ -215,7 +205,7 @@ func TestIsolatedProcessesGetSignals(t *testing.T) {
 
 func TestIsolatedCommandThatCannotBeStarted(t *testing.T) {
 	inNamespaces(t, func(c *candidate) {
-		r := c.guard.Run(NewCommand("/nonexistent", []string{"x"}, nil), c.lease(long), long)
+		r := c.guard.Run(NewCommand("/nonexistent", []string{"x"}, nil), c.lease(), long)
 		if got := c.rest(r); len(got) != 2 || got[0].Failed == nil || !got[0].Failed.Missing || !got[1].Empty {
 			c.Errorf("got %s", show(got))
 		}

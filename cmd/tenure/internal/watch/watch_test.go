@@ -99,10 +99,10 @@ func whole() *plot {
 // found returns a plot that begins with records that were found.
 func found() *plot {
 	p := newPlot()
-	record := func(millis int, leader string, term uint64, written int, more string) {
-		p.wrote(millis, leader, term, fmt.Sprintf(`,"lastUpdated":%q%s`, at(written).Format(time.RFC3339Nano), more))
+	record := func(millis int, leader string, term uint64, written int) {
+		p.wrote(millis, leader, term, fmt.Sprintf(`,"lastUpdated":%q`, at(written).Format(time.RFC3339Nano)))
 	}
-	record(0, "a", 4, -23*60_000, "")
+	record(0, "a", 4, -23*60_000)
 	p.leads(1, "a", 4)
 	p.shows(1900, `{"leaderID":"a","term":4,"leaseMillis":2000,"nonce":"1"}`)
 	p.vacant(2001)
@@ -110,14 +110,14 @@ func found() *plot {
 	p.leads(9001, "b", 5)
 	p.event(9100, tenure.EventTrouble, tenure.Leader{}, errors.New("no answer"))
 	p.vacant(11001)
-	record(20000, "b", 5, 19500, "")
+	record(20000, "b", 5, 19500)
 	p.leads(20001, "b", 5)
-	record(20200, "b", 5, 20200, "")
+	record(20200, "b", 5, 20200)
 	p.event(20300, tenure.EventTrouble, tenure.Leader{}, errors.New("no answer"))
 	p.vacant(22201)
-	record(30000, "c", 6, 29500, "")
+	record(30000, "c", 6, 29500)
 	p.leads(30001, "c", 6)
-	record(30200, "c", 6, 30200, "")
+	record(30200, "c", 6, 30200)
 	p.vacant(32200)
 	p.wrote(32210, "d", 7, "")
 	p.leads(32211, "d", 7)

@@ -5,7 +5,6 @@ package wrap
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -19,13 +18,6 @@ func TestExitOfTheCommandReleasesAndIsReturned(t *testing.T) {
 		s.rival(long)
 		p.ends(7)
 		s.elected()
-	})
-}
-
-func TestEndByASignalIsReturnedAsByAShell(t *testing.T) {
-	alone(t, func(s *stage) {
-		p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: "/bin/sh", Args: []string{"sh", "-c", "kill -USR1 $$"}})
-		p.ends(128 + int(syscall.SIGUSR1))
 	})
 }
 
@@ -53,7 +45,7 @@ func TestOnceEndsWithACommandThatCannotBeStarted(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
 				c := unstartable(t)[why]
-				p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: c.path, Args: []string{"command"}, Once: true})
+				p := s.wrapper(tenure.Config{Lease: long}, Options{Path: c.path, Args: []string{"command"}, Once: true})
 				p.ends(c.code)
 				s.rival(long)
 				s.elected()
@@ -69,7 +61,7 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
 				c := unstartable(t)[why]
-				p := s.wrapper("a", tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}, Options{Path: c.path, Args: []string{"command"}})
+				p := s.wrapper(tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}, Options{Path: c.path, Args: []string{"command"}})
 				p.logs("command not started")
 				rival := s.rival(long)
 				s.elected()
@@ -91,41 +83,12 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 	}
 }
 
-// A command receives each variable once.
-func TestCommandReceivesTheVariables(t *testing.T) {
-	alone(t, func(s *stage) {
-		for _, name := range told {
-			t.Setenv(strings.TrimSuffix(name, "="), "from outside")
-		}
-		t.Setenv("TENURE_IDLE", "stays")
-		out, err := os.Create(filepath.Join(guardtest.Dir(t), "env"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		old := os.Stdout
-		os.Stdout = out
-		p := s.wrapper("a", tenure.Config{Lease: long}, Options{Path: "/usr/bin/env", Args: []string{"env"}})
-		os.Stdout = old
-		p.ends(0)
-		got, err := os.ReadFile(out.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"TENURE_ELECTION=e", "TENURE_ID=a", "TENURE_TOKEN=1", "TENURE_IDLE=stays"} {
-			name, _, _ := strings.Cut(want, "=")
-			if n := strings.Count("\n"+string(got), "\n"+name+"="); n != 1 || !strings.Contains("\n"+string(got), "\n"+want+"\n") {
-				t.Errorf("%s is there %d times, and not only as %s", name, n, want)
-			}
-		}
-	})
-}
-
 // restarting is a wrapper whose command ends by itself and is run again.
 func (s *stage) restarting(restart Restart, cfg tenure.Config, w guardtest.Worker) *player {
 	s.Helper()
-	o := s.worker("a", w)
+	o := s.worker(w)
 	o.Restart = restart
-	return s.wrapper("a", cfg, o)
+	return s.wrapper(cfg, o)
 }
 
 func (s *stage) tokens(name string) (all []uint64) {
@@ -175,15 +138,6 @@ func (s *stage) alternate(name string) {
 		}
 		begun[n.PID], last = true, n.PID
 	}
-}
-
-func TestRestartOnFailureEndsWithACommandThatSucceeds(t *testing.T) {
-	alone(t, func(s *stage) {
-		p := s.restarting(RestartOnFailure, tenure.Config{Lease: long}, guardtest.Worker{For: 50 * ms})
-		p.ends(0)
-		s.rival(long)
-		s.elected()
-	})
 }
 
 // While no command runs, a signal ends the wrapper, and a hand-over request is granted with a

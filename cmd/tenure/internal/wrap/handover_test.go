@@ -31,7 +31,7 @@ func TestHandOverWaitsForTheCommand(t *testing.T) {
 		const script = `exec >>"$1"; trap 'echo heard; until [ -e "$0" ]; do sleep 0.02; done; echo finished; exit 0' TERM; echo up; while :; do sleep 0.02; done`
 		cfg := patient
 		cfg.Tuning.Renew, cfg.FinishWithin = 200*ms, long
-		s.wrapper("a", cfg, Options{Path: "/bin/sh", Args: []string{"sh", "-c", script, finish, said}})
+		s.wrapper(cfg, Options{Path: "/bin/sh", Args: []string{"sh", "-c", script, finish, said}})
 		awaitFile(t, said, "up\n")
 		rival := s.rival(long)
 		rival.handOver("rival")
@@ -68,18 +68,6 @@ func (s *stage) renewed(times int) {
 			times--
 		}
 		return times < 0
-	})
-}
-
-func TestOnceEndsWithAHandOver(t *testing.T) {
-	alone(t, func(s *stage) {
-		o := s.worker("a", guardtest.Worker{Finish: 100 * ms})
-		o.Once = true
-		p := s.wrapper("a", tenure.Config{Lease: long}, o)
-		p.begins(1)
-		s.rival(long).handOver("")
-		p.ends(CodeLost)
-		s.elected()
 	})
 }
 
@@ -165,7 +153,7 @@ func TestSignalsEndAWrapperWithoutACommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alone(t, func(s *stage) {
 				s.rival(long).await(leads)
-				p := s.wrapper("a", tenure.Config{Lease: long}, s.worker("a", guardtest.Worker{}))
+				p := s.wrapper(tenure.Config{Lease: long}, s.worker(guardtest.Worker{}))
 				p.await(func(st tenure.Status) bool { return st.Leader.ID == "rival" })
 				p.wrapper.Hear(syscall.SIGUSR1) // no command runs
 				if p.wrapper.Context().Err() != nil {
@@ -194,7 +182,7 @@ func TestSignalBeforeTheCommandHasBegun(t *testing.T) {
 	alone(t, func(s *stage) {
 		rival := s.rival(long)
 		rival.await(leads)
-		p := s.wrapper("a", tenure.Config{Lease: long}, s.worker("a", guardtest.Worker{}))
+		p := s.wrapper(tenure.Config{Lease: long}, s.worker(guardtest.Worker{}))
 		p.await(func(st tenure.Status) bool { return st.Leader.ID == "rival" })
 		p.signalGuard(syscall.SIGSTOP)
 		rival.leave()

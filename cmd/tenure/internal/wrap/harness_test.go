@@ -82,16 +82,16 @@ func (s *stage) player(name string, cfg tenure.Config) *player {
 	return p
 }
 
-// worker returns the options of a command that writes the journal under this name.
-func (s *stage) worker(name string, w guardtest.Worker) Options {
-	w.Name, w.Journal = name, s.journal.Path
+// worker returns the options of a command that writes the journal under the name "a".
+func (s *stage) worker(w guardtest.Worker) Options {
+	w.Name, w.Journal = "a", s.journal.Path
 	return Options{Path: guardtest.Self(), Args: append([]string{"worker"}, w.Args()...)}
 }
 
-// wrapper starts a candidate that runs a command while it leads.
-func (s *stage) wrapper(name string, cfg tenure.Config, o Options) *player {
+// wrapper starts the candidate "a", which runs a command while it leads.
+func (s *stage) wrapper(cfg tenure.Config, o Options) *player {
 	s.Helper()
-	p := s.player(name, cfg)
+	p := s.player("a", cfg)
 	if o.Guard == nil {
 		o.Guard = guardtest.Guard
 	}
@@ -117,7 +117,7 @@ func (s *stage) wrapper(name string, cfg tenure.Config, o Options) *player {
 // leader starts a wrapper and waits until its command runs.
 func (s *stage) leader(cfg tenure.Config, w guardtest.Worker) *player {
 	s.Helper()
-	p := s.wrapper("a", cfg, s.worker("a", w))
+	p := s.wrapper(cfg, s.worker(w))
 	p.begins(1)
 	return p
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -58,15 +57,30 @@ func TestCommandMayShutDownWhenTheLeaseIsLost(t *testing.T) {
 	})
 }
 
-func TestOnceEndsWithALoss(t *testing.T) {
-	alone(t, func(s *stage) {
-		o := s.worker("a", guardtest.Worker{})
-		o.Once = true
-		p := s.wrapper("a", expiring, o)
-		p.begins(1)
-		p.store.Partition()
-		p.ends(CodeLost)
-	})
+func TestOnceEndsWithTheLeadership(t *testing.T) {
+	t.Parallel()
+	for why, c := range map[string]struct {
+		cfg  tenure.Config
+		ends func(s *stage, p *player)
+	}{
+		"a loss":                 {expiring, func(_ *stage, p *player) { p.store.Partition() }},
+		"the death of the guard": {patient, func(_ *stage, p *player) { p.killGuard() }},
+		"a hand-over":            {tenure.Config{Lease: long}, func(s *stage, _ *player) { s.rival(long).handOver("") }},
+	} {
+		t.Run(why, func(t *testing.T) {
+			alone(t, func(s *stage) {
+				o := s.worker(guardtest.Worker{Finish: 100 * ms})
+				o.Once = true
+				p := s.wrapper(c.cfg, o)
+				p.begins(1)
+				c.ends(s, p)
+				p.ends(CodeLost)
+				if why == "a hand-over" {
+					s.elected()
+				}
+			})
+		})
+	}
 }
 
 // The command has ended by itself, and its other processes are being ended. If the lease is lost in
@@ -114,9 +128,9 @@ func TestEndRequestedByTheGuardIsNotAnExitOfTheCommand(t *testing.T) {
 				clock := &frozen{Clock: clock.System{}}
 				cfg := gentle
 				cfg.Clock, cfg.Tuning.Backoff = clock, func(int) time.Duration { return 0 }
-				o := s.worker("a", guardtest.Worker{Code: 3})
+				o := s.worker(guardtest.Worker{Code: 3})
 				o.Once = once
-				p := s.wrapper("a", cfg, o)
+				p := s.wrapper(cfg, o)
 				p.begins(1)
 				clock.freeze()
 				p.logs("command ended")
@@ -139,60 +153,6 @@ func TestEndRequestedByTheGuardIsNotAnExitOfTheCommand(t *testing.T) {
 	}
 }
 
-// Several wrappers are cut off from the store in turn.
-func TestNeverTwoCommandsAtOnce(t *testing.T) {
-	alone(t, func(s *stage) {
-		players := map[string]*player{}
-		for _, name := range []string{"a", "b"} {
-			players[name] = s.wrapper(name, expiring, s.worker(name, guardtest.Worker{Deaf: true}))
-		}
-		rounds := 3
-		if testing.Short() {
-			rounds = 1
-		}
-		for round := 1; round <= rounds; round++ {
-			leader := s.nth(round)
-			players[leader.Name].store.Partition()
-			s.nth(round + 1)
-			players[leader.Name].store.Heal()
-		}
-		s.inOrder()
-	})
-}
-
-// nth waits for the n-th start of a command, by any candidate.
-func (s *stage) nth(n int) (begin guardtest.Note) {
-	s.Helper()
-	wait.Until(s.T, fmt.Sprintf("%d commands begin", n), func() bool {
-		seen := 0
-		for _, note := range s.journal.Notes() {
-			if note.What == "begin" {
-				if seen++; seen == n {
-					begin = note
-				}
-			}
-		}
-		return seen >= n
-	})
-	return begin
-}
-
-// inOrder checks that no act has an older token after the first act with a newer one.
-func (s *stage) inOrder() {
-	s.Helper()
-	var newest uint64
-	var since stamp.Time
-	for _, n := range s.journal.Notes() {
-		switch late := n.At.Sub(since); {
-		case n.Token > newest:
-			newest, since = n.Token, n.At
-		case n.Token < newest && late > 0:
-			s.Errorf("%s notes %s with token %d, %v after the first act with %d", n.Name, n.What, n.Token, late, newest)
-			return
-		}
-	}
-}
-
 // patient has a lease that outlasts a test, and no pause after the death of a guard.
 var patient = tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: func(int) time.Duration { return 0 }}}
 
@@ -201,7 +161,7 @@ func (s *stage) following(cfg tenure.Config, o Options) (p, rival *player) {
 	s.Helper()
 	rival = s.rival(long)
 	rival.await(leads)
-	p = s.wrapper("a", cfg, o)
+	p = s.wrapper(cfg, o)
 	p.await(func(st tenure.Status) bool { return st.Leader.ID == "rival" })
 	return p, rival
 }
@@ -215,17 +175,6 @@ func TestDeathOfTheGuardEndsTheTermAndNotTheWrapper(t *testing.T) {
 		s.elected()
 		rival.handOver("a")
 		p.begins(2)
-	})
-}
-
-func TestOnceEndsWithTheGuard(t *testing.T) {
-	alone(t, func(s *stage) {
-		o := s.worker("a", guardtest.Worker{})
-		o.Once = true
-		p := s.wrapper("a", patient, o)
-		p.begins(1)
-		p.killGuard()
-		p.ends(CodeLost)
 	})
 }
 
@@ -257,7 +206,7 @@ func TestDeathOfTheGuardAfterTheCommandHasEnded(t *testing.T) {
 
 func TestGuardThatDiedBeforeIsReplaced(t *testing.T) {
 	alone(t, func(s *stage) {
-		p, rival := s.following(patient, s.worker("a", guardtest.Worker{}))
+		p, rival := s.following(patient, s.worker(guardtest.Worker{}))
 		p.killGuard()
 		rival.leave()
 		p.begins(1)
@@ -269,7 +218,7 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 		if w, err := New(Options{Guard: noGuard}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("got %v %v", w, err)
 		}
-		o := s.worker("a", guardtest.Worker{})
+		o := s.worker(guardtest.Worker{})
 		guards := []func() *exec.Cmd{guardtest.Guard, noGuard}
 		o.Guard = func() *exec.Cmd {
 			next := guards[0]
@@ -294,7 +243,7 @@ func TestGuardThatDoesNotStartTheCommandIsReplaced(t *testing.T) {
 			alone(t, func(s *stage) {
 				_ = os.Setenv("LARGE", strings.Repeat("x", size))
 				cfg := tenure.Config{Lease: 12 * time.Second, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}
-				p, rival := s.following(cfg, s.worker("a", guardtest.Worker{}))
+				p, rival := s.following(cfg, s.worker(guardtest.Worker{}))
 				old := p.guard()
 				p.signalGuard(syscall.SIGSTOP)
 				rival.leave()

@@ -25,9 +25,9 @@ func TestSecondSignalEndsTheWaitForAnUnkillableProcess(t *testing.T) {
 	}
 	guardtest.Apart(t, func(t *testing.T) {
 		s := &stage{t, memory.New(), guardtest.NewJournal(guardtest.Dir(t))}
-		o := s.worker("a", guardtest.Worker{})
+		o := s.worker(guardtest.Worker{})
 		o.Quit = os.Exit
-		p := s.wrapper("a", tenure.Config{Lease: long}, o)
+		p := s.wrapper(tenure.Config{Lease: long}, o)
 		p.begins(1)
 		other := exec.Command("/bin/sh", "-c", fmt.Sprintf(
 			`until grep -q "^Uid:.*65534" /proc/%d/status; do sleep 0.02; done; kill -KILL %d; sleep 3`, os.Getpid(), p.guard()))

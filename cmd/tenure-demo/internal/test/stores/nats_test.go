@@ -1,9 +1,8 @@
 //go:build integration
 
-package natsbucket_test
+package stores_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -18,7 +17,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
-	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
 	"github.com/tenure-go/tenure/driver"
 )
@@ -56,19 +55,10 @@ func withAccounts(t *testing.T) string {
 }
 
 func withoutJetStream(t *testing.T) string {
-	return startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT})
+	return startServer(t, &server.Options{})
 }
 
-// open opens a place. It returns a temporary error only if that is the wanted one.
-func open(t *testing.T, url string, create bool, want string) (*stores.Store, error) {
-	t.Helper()
-	place := places.Parse(t, url)
-	return places.Settles(t, want, func(ctx context.Context) (*stores.Store, error) {
-		return stores.Open(ctx, place, stores.Options{Create: create})
-	})
-}
-
-func TestOpenReportsErrorsWithARemedy(t *testing.T) {
+func TestNATSErrorsHaveARemedy(t *testing.T) {
 	t.Parallel()
 	host, plain := withAccounts(t), withoutJetStream(t)
 	for _, c := range []struct{ why, url, err, hint string }{
@@ -83,7 +73,7 @@ func TestOpenReportsErrorsWithARemedy(t *testing.T) {
 		{"no right to receive", "nats://deaf:s3cret@" + host + "/E", "permission denied", "grant"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			_, err := open(t, c.url, false, c.err)
+			_, err := enter(t, c.url, false, c.err)
 			places.Says(t, err, c.err, c.hint)
 			if waits := c.why == "no server"; fault.Passes(err) != waits {
 				t.Errorf("waiting helps: %v", !waits)
@@ -92,10 +82,10 @@ func TestOpenReportsErrorsWithARemedy(t *testing.T) {
 	}
 }
 
-func TestOpenConnectsOnce(t *testing.T) {
+func TestNATSIsConnectedOnce(t *testing.T) {
 	t.Parallel()
-	s := servers.Start(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir()})
-	if _, err := places.Enter(t, places.Parse(t, s.ClientURL()+"/E"), true, ""); err != nil {
+	s := servers.Start(t, &server.Options{JetStream: true})
+	if _, err := enter(t, s.ClientURL()+"/E", true, ""); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := s.Varz(nil); err != nil || v.TotalConnections != 1 {
@@ -103,17 +93,10 @@ func TestOpenConnectsOnce(t *testing.T) {
 	}
 }
 
-func TestPermanentErrors(t *testing.T) {
-	t.Parallel()
-	host := withAccounts(t)
-	places.Permanent(t, "nats://"+host+"/E", "nats://all:wrong@"+host+"/E", "nats://mute:s3cret@"+host+"/E", "nats://all:s3cret@"+host+"/E",
-		"tls://"+host+"/E")
-}
-
 // The error quotes a server that hangs up while the client still writes, with the server's reason.
 func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
 	t.Parallel()
-	full := startServer(t, &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, MaxConn: 1})
+	full := startServer(t, &server.Options{MaxConn: 1})
 	only, err := nats.Connect(full)
 	if err != nil {
 		t.Fatal(err)
@@ -140,15 +123,7 @@ func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
 func TestInspectNATS(t *testing.T) {
 	t.Parallel()
 	host, other := withAccounts(t), withAccounts(t)
-	nc, err := nats.Connect("nats://all:s3cret@" + host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := servers.JetStream(t, "nats://all:s3cret@"+host)
 	for _, c := range []struct {
 		why, host, setting, remedy string
 		bucket                     jetstream.KeyValueConfig
@@ -164,11 +139,10 @@ func TestInspectNATS(t *testing.T) {
 			if _, err := js.CreateKeyValue(t.Context(), c.bucket); err != nil {
 				t.Fatal(err)
 			}
-			s, err := open(t, "nats://all:s3cret@"+c.host+"/"+c.bucket.Bucket, true, "")
+			s, err := enter(t, "nats://all:s3cret@"+c.host+"/"+c.bucket.Bucket, true, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = s.Close() }()
 			found, err := s.Inspect(t.Context(), 15*time.Second)
 			if err != nil {
 				t.Fatal(err)
@@ -185,24 +159,10 @@ func TestInspectNATS(t *testing.T) {
 // not help.
 func TestOpenWhileMigrating(t *testing.T) {
 	t.Parallel()
-	_, err := open(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true, "")
+	_, err := enter(t, "nats://all:s3cret@"+withAccounts(t)+"/E?migrating=true", true, "")
 	var f *fault.Error
 	if !errors.As(err, &f) || !errors.Is(err, mixed.ErrUnshareable) || !strings.Contains(f.Hint, "leave out ?migrating=true") || fault.Passes(err) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestOpenCreatesTheBucketIfAsked(t *testing.T) {
-	t.Parallel()
-	url := "nats://all:s3cret@" + withAccounts(t) + "/E"
-	for _, create := range []bool{true, false} { // the second time it exists
-		s, err := open(t, url, create, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -220,24 +180,14 @@ func inContexts(t *testing.T, name, text string) {
 	}
 }
 
-func inContext(t *testing.T, name string) stores.Place {
+func openContext(t *testing.T, name, want string) error {
 	t.Helper()
 	p, err := stores.ParseContext("--context", name, "E")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
-}
-
-func openContext(t *testing.T, name, want string) error {
-	t.Helper()
-	s, err := places.Settles(t, want, func(ctx context.Context) (*stores.Store, error) {
-		return stores.Open(ctx, inContext(t, name), stores.Options{Create: true})
-	})
-	if err != nil {
-		return err
-	}
-	return s.Close()
+	_, err = places.Enter(t, p, true, want)
+	return err
 }
 
 func TestOpenUsesAContextOfTheNATSCommand(t *testing.T) {

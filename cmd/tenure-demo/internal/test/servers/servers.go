@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -16,20 +17,19 @@ import (
 // NATS starts a server with JetStream.
 func NATS(t *testing.T, users ...*server.User) *server.Server {
 	t.Helper()
-	return JetStream(t, &server.Options{Users: users})
+	return Start(t, &server.Options{Users: users, JetStream: true})
 }
 
-// JetStream adds the options that JetStream needs, and starts a server.
-func JetStream(t *testing.T, o *server.Options) *server.Server {
-	t.Helper()
-	o.Host, o.Port, o.JetStream, o.StoreDir = "127.0.0.1", server.RANDOM_PORT, true, t.TempDir()
-	return Start(t, o)
-}
-
-// Start starts a server with these options.
+// Start starts a server with these options, on a free port unless they name one.
 func Start(t *testing.T, o *server.Options) *server.Server {
 	t.Helper()
 	o.NoLog, o.NoSigs = true, true
+	if o.Port == 0 {
+		o.Host, o.Port = ports.Host, server.RANDOM_PORT
+	}
+	if o.JetStream && o.StoreDir == "" {
+		o.StoreDir = t.TempDir()
+	}
 	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
@@ -43,20 +43,26 @@ func Start(t *testing.T, o *server.Options) *server.Server {
 	return s
 }
 
-// DeleteKey does the same as "nats kv del".
-func DeleteKey(t *testing.T, url, bucket, key string) {
+// JetStream connects to the JetStream of a server.
+func JetStream(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// DeleteKey does the same as "nats kv del".
+func DeleteKey(t *testing.T, url, bucket, key string) {
+	t.Helper()
 	ctx := wait.Context(t)
-	kv, err := js.KeyValue(ctx, bucket)
+	kv, err := JetStream(t, url).KeyValue(ctx, bucket)
 	if err == nil {
 		err = kv.Delete(ctx, key)
 	}

@@ -1,11 +1,12 @@
 //go:build integration
 
-package kafkatopic_test
+package stores_test
 
 import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -21,16 +22,16 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
-	"github.com/tenure-go/tenure/cmd/internal/test/servers"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
+	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// enter opens a place in Kafka and reads a record there. It returns a temporary error only if that
-// is the wanted one.
-func enter(t *testing.T, url string, properties map[string]string, create bool, want string) (*stores.Store, error) {
+// enterWith is enter with properties of Kafka's clients.
+func enterWith(t *testing.T, url string, properties map[string]string, create bool, want string) (*stores.Store, error) {
 	t.Helper()
 	place := places.Parse(t, url)
 	place.At.(*kafkatopic.Place).Properties = properties
@@ -55,26 +56,20 @@ func withUsers(t *testing.T) string {
 		right("stranger", "other", kmsg.ACLOperationRead))
 }
 
-// withoutTLS is a broker without TLS. Real brokers take a TLS handshake for a request whose size is
-// beyond any limit, and hang up. kfake would wait for that many bytes.
-func withoutTLS(t *testing.T) string {
+// greets is a server that writes a greeting to each client, reads the beginning of a request and
+// hangs up. Without a greeting it is like a broker without TLS: real brokers take a TLS handshake
+// for a request whose size is beyond any limit. kfake would wait for that many bytes.
+func greets(t *testing.T, greeting string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
-			_, _ = c.Read(make([]byte, 4))
-			_ = c.Close()
-		}
-	}()
-	return l.Addr().String()
+	return program.Serve(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, greeting)
+		_, _ = io.ReadFull(c, make([]byte, 4))
+		_ = c.Close()
+	})
 }
 
 // A web server waits for a line, which no Kafka client sends.
-func TestOpenReportsThatNoBrokerAnswers(t *testing.T) {
+func TestSilentServerIsNoBroker(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(nil)
 	t.Cleanup(s.Close)
@@ -90,7 +85,7 @@ func TestOpenReportsThatNoBrokerAnswers(t *testing.T) {
 
 // The brokers of this test drop connections where real brokers return an error. A later test has
 // the errors of real brokers.
-func TestOpenReportsKafkaErrorsWithARemedy(t *testing.T) {
+func TestKafkaErrorsHaveARemedy(t *testing.T) {
 	t.Parallel()
 	hosts, plain := withUsers(t), servers.Kafka(t)
 	for _, c := range []struct {
@@ -107,22 +102,20 @@ func TestOpenReportsKafkaErrorsWithARemedy(t *testing.T) {
 			"another mechanism", "kafka://all:s3cret@" + hosts + "/t", map[string]string{"sasl.mechanism": "SCRAM-SHA-512"}, false,
 			"close the connection without an answer", "the user and the password",
 		},
-		{"no TLS", "kafka://" + withoutTLS(t) + "/t", map[string]string{"security.protocol": "SSL"}, false, "no broker answers", "the listener has TLS"},
+		{"SSH", "kafka://" + greets(t, "SSH-2.0-OpenSSH_9.2\r\n") + "/t", nil, false, " is not a Kafka broker", "check the hosts"},
+		{"NATS", "kafka://" + greets(t, "INFO {}\r\n") + "/t", nil, false, " is not a Kafka broker", "check the hosts"},
+		{"a listener with TLS", "kafka://" + greets(t, "\x15\x03\x03\x00\x02\x02\x46") + "/t", nil, false, "the listener needs TLS, but security.protocol is PLAINTEXT", "SASL_SSL"},
+		{"no TLS", "kafka://" + greets(t, "") + "/t", map[string]string{"security.protocol": "SSL"}, false, "no broker answers", "the listener has TLS"},
 		{"no topic", "kafka://" + plain + "/t", nil, false, "there is no topic t", "makes it, and so does: kafka-topics.sh --bootstrap-server 127.0.0.1:"},
 		{"no right to make it", "kafka://maker:s3cret@" + hosts + "/missing", nil, true, "there is no topic missing, and the user may not create it", "grant Create"},
 		{"no right to see it", "kafka://stranger:s3cret@" + hosts + "/t", nil, true, "TOPIC_AUTHORIZATION_FAILED", "kafka-acls.sh"},
 	} {
 		// One at a time: refused clients connect again and again.
 		t.Run(c.why, func(t *testing.T) {
-			_, err := enter(t, c.url, c.properties, c.create, c.err)
+			_, err := enterWith(t, c.url, c.properties, c.create, c.err)
 			places.Says(t, err, c.err, c.hint)
 		})
 	}
-}
-
-func TestPermanentErrors(t *testing.T) {
-	t.Parallel()
-	places.Permanent(t, "kafka://"+servers.Kafka(t)+"/t", "kafka://all:wrong@"+withUsers(t)+"/t")
 }
 
 func TestOpenRefusesAnUnsafeTopic(t *testing.T) {
@@ -142,18 +135,8 @@ func TestOpenRefusesAnUnsafeTopic(t *testing.T) {
 	if _, err := req.RequestWith(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
-	_, err = enter(t, "kafka://"+hosts+"/t", nil, true, "")
+	_, err = enter(t, "kafka://"+hosts+"/t", true, "")
 	places.Says(t, err, "unsafe: cleanup.policy: ", "")
-}
-
-func TestOpenCreatesTheTopicIfAsked(t *testing.T) {
-	t.Parallel()
-	url := "kafka://all:s3cret@" + withUsers(t) + "/t"
-	for _, create := range []bool{true, false} { // the second time it exists
-		if _, err := enter(t, url, nil, create, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // TestOpenOverTLS has encrypted brokers with a known and with an unknown authority.
@@ -168,12 +151,12 @@ func TestOpenOverTLS(t *testing.T) {
 	if err := os.WriteFile(ca, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := enter(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL", "ssl.truststore.location": ca}, true, ""); err != nil {
+	if _, err := enterWith(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL", "ssl.truststore.location": ca}, true, ""); err != nil {
 		t.Error(err)
 	}
-	_, err := enter(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL"}, true, "an unknown authority")
+	_, err := enterWith(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL"}, true, "an unknown authority")
 	places.Says(t, err, "an unknown authority", "ssl.truststore.location")
-	_, err = enter(t, "kafka://"+hosts+"/t", nil, true, "another security.protocol")
+	_, err = enter(t, "kafka://"+hosts+"/t", true, "another security.protocol")
 	places.Says(t, err, "another security.protocol than PLAINTEXT", "TENURE_KAFKA_SECURITY_PROTOCOL")
 }
 
@@ -204,7 +187,7 @@ func nominate(t *testing.T, s *stores.Store, election string) *stores.Nomination
 
 func TestNomineeLeads(t *testing.T) {
 	t.Parallel()
-	s, err := enter(t, "kafka://"+servers.Kafka(t)+"/t?mode=neli&session=30s&nominee-only=true", nil, true, "")
+	s, err := enter(t, "kafka://"+servers.Kafka(t)+"/t?mode=neli&session=30s&nominee-only=true", true, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +248,7 @@ func (l log) Write(line []byte) (int, error) {
 func TestNominationReportsErrors(t *testing.T) {
 	t.Parallel()
 	hosts := servers.Kafka(t)
-	if _, err := enter(t, "kafka://"+hosts+"/t", nil, true, ""); err != nil {
+	if _, err := enter(t, "kafka://"+hosts+"/t", true, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ why, parameters, election, err, hint string }{
@@ -274,7 +257,7 @@ func TestNominationReportsErrors(t *testing.T) {
 		{"a name that no group has", "mode=neli", "a b", "cannot be named like election", "group=NAME"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			s, err := enter(t, "kafka://"+hosts+"/t?"+c.parameters, nil, false, "")
+			s, err := enter(t, "kafka://"+hosts+"/t?"+c.parameters, false, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,7 +265,7 @@ func TestNominationReportsErrors(t *testing.T) {
 			places.Says(t, err, c.err, c.hint)
 		})
 	}
-	s, err := enter(t, "kafka://"+hosts+"/t", nil, false, "")
+	s, err := enter(t, "kafka://"+hosts+"/t", false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
