@@ -25,6 +25,7 @@ require (
 	github.com/tenure-go/tenure/driver/pgxstore v0.0.0
 	github.com/tenure-go/tenure/driver/s3object v0.0.0
 	github.com/twmb/franz-go v1.22.2
+	github.com/twmb/franz-go/pkg/kadm v1.18.0
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0
 	k8s.io/api v0.37.2

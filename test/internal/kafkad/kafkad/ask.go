@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure/internal/test/ports"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -15,15 +15,24 @@ import (
 // settle is the time between two attempts of a request that has not yet succeeded.
 const settle = 50 * time.Millisecond
 
-// client returns a client of the super user, which soon gives up on a silent broker.
-func (c *Cluster) client() (*kgo.Client, error) {
-	return kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.DialTimeout(time.Second),
+// admin is a client of the super user, which soon gives up on a silent broker.
+type admin struct {
+	*kadm.Client
+	raw *kgo.Client // for requests that kadm does not have
+}
+
+func newAdmin(seeds ...string) (admin, error) {
+	raw, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.DialTimeout(time.Second),
 		kgo.RequestTimeoutOverhead(2*time.Second), kgo.RetryTimeout(5*time.Second), kgo.MetadataMinAge(settle))
+	if err != nil {
+		return admin{}, err
+	}
+	return admin{kadm.NewClient(raw), raw}, nil
 }
 
 // until calls ask with a client until there is no error or the context ends.
-func (c *Cluster) until(ctx context.Context, what string, ask func(*kgo.Client) error) error {
-	client, err := c.client()
+func (c *Cluster) until(ctx context.Context, what string, ask func(admin) error) error {
+	client, err := newAdmin(c.Seeds()...)
 	if err != nil {
 		return err
 	}
@@ -44,6 +53,20 @@ func (c *Cluster) until(ctx context.Context, what string, ask func(*kgo.Client) 
 	}
 }
 
+// ask sends a request to one broker, which answers as far as it knows.
+func (b *broker) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
+	client, err := newAdmin(b.address)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	answer, err := client.raw.SeedBrokers()[0].Request(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Name, err)
+	}
+	return answer, nil
+}
+
 // endedEarly returns an error if a broker should run and has ended.
 func (c *Cluster) endedEarly() error {
 	for _, b := range c.brokers {
@@ -59,130 +82,177 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	const probe = "kafkad.ready"
-	err := c.until(ctx, "the brokers are not ready", func(client *kgo.Client) error {
-		if err := c.members(ctx, c.brokers[:]...); err != nil {
+	err := c.until(ctx, "the brokers are not ready", func(client admin) error {
+		if err := members(ctx, c.brokers[:]...); err != nil {
 			return err
 		}
-		return createTopic(ctx, client, probe, nil)
+		return client.create(ctx, probe, nil)
 	})
 	if err != nil {
 		return err
 	}
-	return c.until(ctx, "the probe's topic cannot be deleted", func(client *kgo.Client) error {
-		return deleteTopic(ctx, client, probe)
-	})
+	return c.until(ctx, "the probe's topic cannot be deleted", func(client admin) error { return client.delete(ctx, probe) })
 }
 
 // joined waits until a broker is a member of the cluster.
 func (c *Cluster) joined(ctx context.Context, b *broker) error {
-	return c.until(ctx, fmt.Sprintf("broker %d does not join", b.n), func(*kgo.Client) error {
-		return c.members(ctx, b)
-	})
+	return c.until(ctx, b.Name+" does not join", func(admin) error { return members(ctx, b) })
 }
 
 // Complete waits until all brokers are members and all copies of all partitions are complete.
 func (c *Cluster) Complete(ctx context.Context) error {
-	return c.until(ctx, "copies are missing", func(client *kgo.Client) error {
-		if err := c.members(ctx, c.brokers[:]...); err != nil {
+	return c.until(ctx, "copies are missing", func(client admin) error {
+		if err := members(ctx, c.brokers[:]...); err != nil {
 			return err
 		}
-		return complete(ctx, client)
+		return client.complete(ctx)
 	})
 }
 
 // members returns an error unless each of these brokers names all of them as members. Answers of
 // other brokers may be old.
-func (c *Cluster) members(ctx context.Context, wanted ...*broker) error {
+func members(ctx context.Context, wanted ...*broker) error {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{}
 	for _, b := range wanted {
-		there, err := c.membersBy(ctx, b)
+		answer, err := b.ask(ctx, req)
 		if err != nil {
-			return fmt.Errorf("broker %d: %w", b.n, err)
+			return err
+		}
+		there := map[int]bool{}
+		for _, member := range answer.(*kmsg.MetadataResponse).Brokers {
+			there[int(member.NodeID)] = true
 		}
 		for _, other := range wanted {
 			if !there[other.n] {
-				return fmt.Errorf("broker %d is no member, by the word of broker %d", other.n, b.n)
+				return fmt.Errorf("%s is no member, by the word of %s", other.Name, b.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// membersBy returns the members that one broker names.
-func (c *Cluster) membersBy(ctx context.Context, b *broker) (map[int]bool, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(ports.Address(c.layout.Plain[b.n-1])), kgo.DialTimeout(time.Second),
-		kgo.RequestTimeoutOverhead(2*time.Second))
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = []kmsg.MetadataRequestTopic{}
-	answer, err := client.SeedBrokers()[0].Request(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	there := map[int]bool{}
-	for _, member := range answer.(*kmsg.MetadataResponse).Brokers {
-		there[int(member.NodeID)] = true
-	}
-	return there, nil
-}
-
-func complete(ctx context.Context, client *kgo.Client) error {
-	got, err := metadata(ctx, client, nil)
+func (a admin) complete(ctx context.Context) error {
+	got, err := a.Metadata(ctx)
 	if err != nil {
 		return err
 	}
 	for _, t := range got.Topics {
 		for _, p := range t.Partitions {
 			if len(p.ISR) < len(p.Replicas) || p.Leader < 0 {
-				return fmt.Errorf("partition %d of %s has %d copies of %d", p.Partition, *t.Topic, len(p.ISR), len(p.Replicas))
+				return fmt.Errorf("partition %d of %s has %d copies of %d", p.Partition, t.Topic, len(p.ISR), len(p.Replicas))
 			}
 		}
 	}
 	return nil
 }
 
-// metadata asks any broker about some topics, or about all topics if none are given.
-func metadata(ctx context.Context, client *kgo.Client, topics []kmsg.MetadataRequestTopic) (*kmsg.MetadataResponse, error) {
-	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = topics
-	return req.RequestWith(ctx, client)
-}
-
-func createTopic(ctx context.Context, client *kgo.Client, name string, settings map[string]string) error {
-	topic := kmsg.NewCreateTopicsRequestTopic()
-	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, 1, Brokers
+// create creates a topic unless it exists.
+func (a admin) create(ctx context.Context, name string, settings map[string]string) error {
+	given := map[string]*string{}
 	for key, value := range settings {
-		config := kmsg.NewCreateTopicsRequestTopicConfig()
-		config.Name, config.Value = key, &value
-		topic.Configs = append(topic.Configs, config)
+		given[key] = &value
 	}
-	req := kmsg.NewPtrCreateTopicsRequest()
-	req.Topics = append(req.Topics, topic)
-	got, err := req.RequestWith(ctx, client)
-	if err != nil {
-		return err
-	}
-	err = kerr.ErrorForCode(got.Topics[0].ErrorCode)
-	if errors.Is(err, kerr.TopicAlreadyExists) {
+	_, err := a.CreateTopic(ctx, 1, Brokers, given, name)
+	return except(err, kerr.TopicAlreadyExists)
+}
+
+func (a admin) delete(ctx context.Context, name string) error {
+	_, err := a.DeleteTopic(ctx, name)
+	return except(err, kerr.UnknownTopicOrPartition)
+}
+
+// except returns an error unless it is the expected one.
+func except(err, expected error) error {
+	if errors.Is(err, expected) {
 		return nil
 	}
 	return err
 }
 
-func deleteTopic(ctx context.Context, client *kgo.Client, name string) error {
-	topic := kmsg.NewDeleteTopicsRequestTopic()
-	topic.Topic = &name
-	req := kmsg.NewPtrDeleteTopicsRequest()
-	req.Topics, req.TopicNames = append(req.Topics, topic), []string{name}
-	got, err := req.RequestWith(ctx, client)
-	if err != nil {
+// LeaderOf returns the number of the broker that leads a topic's first partition. It waits until
+// there is one.
+func (c *Cluster) LeaderOf(ctx context.Context, topic string) (leader int, err error) {
+	return c.leaderOf(ctx, topic, 0)
+}
+
+func (c *Cluster) leaderOf(ctx context.Context, topic string, partition int) (leader int, err error) {
+	err = c.until(ctx, "no leader of "+topic, func(client admin) error {
+		got, err := client.Metadata(ctx, topic)
+		if err != nil {
+			return err
+		}
+		p, found := got.Topics[topic].Partitions[int32(partition)]
+		if !found {
+			return kerr.UnknownTopicOrPartition
+		}
+		leader = int(p.Leader)
+		return p.Err
+	})
+	return leader, err
+}
+
+// CoordinatorOf returns the number of the broker that coordinates a consumer group. It waits until
+// there is one.
+func (c *Cluster) CoordinatorOf(ctx context.Context, group string) (coordinator int, err error) {
+	err = c.until(ctx, "no coordinator of "+group, func(client admin) error {
+		got := client.FindGroupCoordinators(ctx, group)[group]
+		coordinator = int(got.NodeID)
+		return got.Err
+	})
+	return coordinator, err
+}
+
+// Controller returns the number of the active controller. It waits until there is one.
+func (c *Cluster) Controller(ctx context.Context) (controller int, err error) {
+	t := kmsg.NewDescribeQuorumRequestTopic()
+	t.Topic = "__cluster_metadata"
+	t.Partitions = append(t.Partitions, kmsg.NewDescribeQuorumRequestTopicPartition())
+	req := kmsg.NewPtrDescribeQuorumRequest()
+	req.Topics = append(req.Topics, t)
+	err = c.until(ctx, "no controller", func(client admin) error {
+		got, err := req.RequestWith(ctx, client.raw)
+		if err != nil {
+			return err
+		}
+		if err := kerr.ErrorForCode(got.ErrorCode); err != nil {
+			return err
+		}
+		found := got.Topics[0].Partitions[0]
+		controller = int(found.LeaderID)
+		return kerr.ErrorForCode(found.ErrorCode)
+	})
+	return controller, err
+}
+
+// Prefer makes a broker the preferred leader of a topic's first partition. Restore lets it lead.
+func (c *Cluster) Prefer(ctx context.Context, topic string, broker int) error {
+	var replicas []int32
+	for i := range Brokers {
+		replicas = append(replicas, int32((broker-1+i)%Brokers+1)) // the first is preferred
+	}
+	var wanted kadm.AlterPartitionAssignmentsReq
+	wanted.Assign(topic, 0, replicas)
+	return c.until(ctx, "prefer a leader of "+topic, func(client admin) error {
+		got, err := client.AlterPartitionAssignments(ctx, wanted)
+		return errors.Join(err, got.Error())
+	})
+}
+
+// Restore makes the preferred brokers lead the first partitions of these topics, as brokers do by
+// themselves every five minutes.
+func (c *Cluster) Restore(ctx context.Context, topics ...string) error {
+	var first kadm.TopicsSet
+	for _, topic := range topics {
+		first.Add(topic, 0)
+	}
+	return c.until(ctx, "restore the leaders", func(client admin) error {
+		got, err := client.ElectLeaders(ctx, kadm.ElectPreferredReplica, first)
+		for _, partitions := range got {
+			for _, p := range partitions {
+				err = errors.Join(err, except(p.Err, kerr.ElectionNotNeeded))
+			}
+		}
 		return err
-	}
-	err = kerr.ErrorForCode(got.Topics[0].ErrorCode)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return nil
-	}
-	return err
+	})
 }

@@ -13,12 +13,13 @@ import (
 // broker is one broker process, which can be started again on its files and ports.
 type broker struct {
 	process.Process
-	n    int
-	java []string // the command, without its main class
+	n       int
+	address string   // for the super user
+	java    []string // the command, without its main class
 }
 
-func newBroker(n int, dir string, java []string) *broker {
-	b := &broker{n: n, java: java}
+func newBroker(n int, address, dir string, java []string) *broker {
+	b := &broker{n: n, address: address, java: java}
 	b.Name, b.Dir, b.Log = fmt.Sprint("broker ", n), dir, filepath.Join(dir, "log")
 	b.Command = append(append([]string{}, java...),
 		"-Xms128m", "-Xmx384m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",

@@ -98,7 +98,7 @@ func newCluster(dir, jars string) (*Cluster, error) {
 	c := &Cluster{layout: l}
 	command := []string{java, "-cp", filepath.Join(jars, "*"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 	for i := range c.brokers {
-		b := newBroker(i+1, filepath.Join(dir, fmt.Sprint("broker", i+1)), command)
+		b := newBroker(i+1, c.Seeds()[i], filepath.Join(dir, fmt.Sprint("broker", i+1)), command)
 		if err := os.RemoveAll(b.Dir); err != nil {
 			return nil, err
 		}

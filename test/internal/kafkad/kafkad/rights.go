@@ -2,11 +2,12 @@ package kafkad
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -21,17 +22,15 @@ func (c *Cluster) Allow(t testing.TB, user string, kind kmsg.ACLResourceType, na
 		acl.Principal, acl.Host, acl.Operation, acl.PermissionType = "User:"+user, "*", right, kmsg.ACLPermissionTypeAllow
 		req.Creations = append(req.Creations, acl)
 	}
-	c.do(t, "give rights to "+user, func(ctx context.Context, client *kgo.Client) error {
-		got, err := req.RequestWith(ctx, client)
+	c.do(t, "give rights to "+user, func(ctx context.Context, client admin) error {
+		got, err := req.RequestWith(ctx, client.raw)
 		if err != nil {
 			return err
 		}
 		for _, r := range got.Results {
-			if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-				return err
-			}
+			err = errors.Join(err, kerr.ErrorForCode(r.ErrorCode))
 		}
-		return nil
+		return err
 	})
 	c.heard(t, user, func(has int) bool { return has >= len(rights) }, &name)
 }
@@ -45,8 +44,8 @@ func (c *Cluster) Revoke(t testing.TB, user string) {
 	f.Operation, f.PermissionType, f.Principal = kmsg.ACLOperationAny, kmsg.ACLPermissionTypeAny, &principal
 	req := kmsg.NewPtrDeleteACLsRequest()
 	req.Filters = append(req.Filters, f)
-	c.do(t, "take rights from "+user, func(ctx context.Context, client *kgo.Client) error {
-		_, err := req.RequestWith(ctx, client)
+	c.do(t, "take rights from "+user, func(ctx context.Context, client admin) error {
+		_, err := req.RequestWith(ctx, client.raw)
 		return err
 	})
 	c.heard(t, user, func(has int) bool { return has == 0 }, nil)
@@ -60,28 +59,33 @@ func (c *Cluster) heard(t testing.TB, user string, enough func(int) bool, name *
 	req := kmsg.NewPtrDescribeACLsRequest()
 	req.ResourceType, req.ResourcePatternType, req.ResourceName = kmsg.ACLResourceTypeAny, kmsg.ACLResourcePatternTypeAny, name
 	req.Operation, req.PermissionType, req.Principal = kmsg.ACLOperationAny, kmsg.ACLPermissionTypeAny, &principal
-	c.do(t, "the rights of "+user, func(ctx context.Context, client *kgo.Client) error {
-		members, err := metadata(ctx, client, []kmsg.MetadataRequestTopic{})
-		if err != nil {
-			return err
-		}
-		for _, b := range members.Brokers {
-			answer, err := client.Broker(int(b.NodeID)).Request(ctx, req)
+	c.do(t, "the rights of "+user, func(ctx context.Context, _ admin) error {
+		for _, b := range c.brokers {
+			answer, err := b.ask(ctx, req)
 			if err != nil {
 				return err
 			}
-			if has := rightsIn(answer.(*kmsg.DescribeACLsResponse)); !enough(has) {
-				return fmt.Errorf("broker %d knows of %d", b.NodeID, has)
+			has := 0
+			for _, r := range answer.(*kmsg.DescribeACLsResponse).Resources {
+				has += len(r.ACLs)
+			}
+			if !enough(has) {
+				return fmt.Errorf("%s knows of %d", b.Name, has)
 			}
 		}
 		return nil
 	})
 }
 
-func rightsIn(answer *kmsg.DescribeACLsResponse) int {
-	n := 0
-	for _, r := range answer.Resources {
-		n += len(r.ACLs)
-	}
-	return n
+// Password sets the password by which a user logs in with SCRAM-SHA-256 at SASLSeeds. The brokers
+// let these users log in again every few seconds, and close the connections of those that cannot.
+func (c *Cluster) Password(t testing.TB, user, password string) {
+	t.Helper()
+	const leastRounds = 4096
+	c.do(t, "set the password of "+user, func(ctx context.Context, client admin) error {
+		got, err := client.AlterUserSCRAMs(ctx, nil, []kadm.UpsertSCRAM{
+			{User: user, Mechanism: kadm.ScramSha256, Iterations: leastRounds, Password: password},
+		})
+		return errors.Join(err, got.Error())
+	})
 }

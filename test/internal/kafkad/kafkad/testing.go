@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // installPatience is the time limit for fetching the brokers' program and starting the brokers.
@@ -92,45 +90,45 @@ func (c *Cluster) show(t testing.TB) {
 }
 
 // do repeats a request until it succeeds, and fails the test if it does not.
-func (c *Cluster) do(t testing.TB, what string, ask func(context.Context, *kgo.Client) error) {
+func (c *Cluster) do(t testing.TB, what string, ask func(context.Context, admin) error) {
+	t.Helper()
+	must(t, func(ctx context.Context) (none struct{}, err error) {
+		return none, c.until(ctx, what, func(client admin) error { return ask(ctx, client) })
+	})
+}
+
+func must[T any](t testing.TB, call func(context.Context) (T, error)) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := c.until(ctx, what, func(client *kgo.Client) error { return ask(ctx, client) }); err != nil {
+	got, err := call(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return got
 }
 
 // Leader returns the number of the broker that leads a partition. It waits until there is one.
-func (c *Cluster) Leader(t testing.TB, topic string, partition int) (leader int) {
+func (c *Cluster) Leader(t testing.TB, topic string, partition int) int {
 	t.Helper()
-	c.do(t, "no leader of "+topic, func(ctx context.Context, client *kgo.Client) (err error) {
-		leader, err = leaderOf(ctx, client, topic, partition)
-		return err
-	})
-	return leader
+	return must(t, func(ctx context.Context) (int, error) { return c.leaderOf(ctx, topic, partition) })
 }
 
-// Coordinator returns the number of the broker that coordinates a consumer group. It waits until
-// there is one.
-func (c *Cluster) Coordinator(t testing.TB, group string) (coordinator int) {
+// Coordinator is CoordinatorOf for tests.
+func (c *Cluster) Coordinator(t testing.TB, group string) int {
 	t.Helper()
-	c.do(t, "no coordinator of "+group, func(ctx context.Context, client *kgo.Client) (err error) {
-		coordinator, err = coordinatorOf(ctx, client, group)
-		return err
-	})
-	return coordinator
+	return must(t, func(ctx context.Context) (int, error) { return c.CoordinatorOf(ctx, group) })
 }
 
 // CreateTopic creates a topic with one partition, three copies, and these settings in addition to
 // the brokers' own.
 func (c *Cluster) CreateTopic(t testing.TB, topic string, settings map[string]string) {
 	t.Helper()
-	c.do(t, "create "+topic, func(ctx context.Context, client *kgo.Client) error { return createTopic(ctx, client, topic, settings) })
+	c.do(t, "create "+topic, func(ctx context.Context, client admin) error { return client.create(ctx, topic, settings) })
 }
 
 // DeleteTopic removes a topic.
 func (c *Cluster) DeleteTopic(t testing.TB, topic string) {
 	t.Helper()
-	c.do(t, "delete "+topic, func(ctx context.Context, client *kgo.Client) error { return deleteTopic(ctx, client, topic) })
+	c.do(t, "delete "+topic, func(ctx context.Context, client admin) error { return client.delete(ctx, topic) })
 }
