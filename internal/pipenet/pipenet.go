@@ -61,7 +61,7 @@ func (n *Network) DialContext(ctx context.Context, _, at string) (net.Conn, erro
 	n.mu.Lock()
 	l := n.listeners[at]
 	n.mu.Unlock()
-	refused := fmt.Errorf("dial %s: %w", at, syscall.ECONNREFUSED)
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: address(at), Err: syscall.ECONNREFUSED}
 	if l == nil {
 		return nil, refused
 	}

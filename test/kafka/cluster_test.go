@@ -3,20 +3,25 @@ package kafka
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
+	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/relay"
-	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -38,54 +43,49 @@ const promptly = 2 * time.Second
 
 const topic = "elections"
 
-// dialing is the type of a function that dials.
-type dialing = func(ctx context.Context, network, address string) (net.Conn, error)
-
-// site is a cluster of either kind, in this process or of real brokers, with a topic for one test.
+// site is a cluster of either kind, in this process or of real brokers, with a topic and a consumer
+// group for one test.
 type site struct {
-	tb    testing.TB
-	seeds []string
-	topic string
-	dial  dialing
+	tb      testing.TB
+	seeds   []string
+	topic   string
+	group   group.Config
+	network *pipenet.Network // in virtual time; nil: the loopback interface
+	admin   func() *kadm.Client
+}
+
+func newSite(tb testing.TB, seeds []string, topic, group string, network *pipenet.Network) site {
+	s := site{tb: tb, seeds: seeds, topic: topic, network: network}
+	s.group.Name = group
+	s.admin = sync.OnceValue(func() *kadm.Client { return kadm.NewClient(s.client(kgo.MetadataMinAge(10 * time.Millisecond))) })
+	return s
 }
 
 // cluster is Kafka in this process.
 type cluster struct {
 	*kfake.Cluster
 	site
-	network *kfake.VirtualNetwork // in virtual time; nil: the loopback interface
 }
 
 // start runs a cluster of one broker on the loopback interface.
-func start(t testing.TB, opts ...kfake.Opt) *cluster {
+func start(t testing.TB, opts ...kfake.Opt) *cluster { return startOn(t, nil, opts...) }
+
+func startOn(t testing.TB, network *pipenet.Network, opts ...kfake.Opt) *cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return &cluster{c, site{t, c.ListenAddrs(), topic, loopback}, nil}
+	return &cluster{c, newSite(t, c.ListenAddrs(), topic, "billing", network)}
 }
-
-// loopback dials on the loopback interface.
-var loopback = (&net.Dialer{}).DialContext
 
 // startVirtual runs a cluster in the bubble of the test, on its own network.
 func startVirtual(t testing.TB, brokers int, opts ...kfake.Opt) *cluster {
 	t.Helper()
-	network, ports := &kfake.VirtualNetwork{}, make([]int, brokers)
-	for i := range ports {
-		ports[i] = 9092 + i
-	}
-	c := start(t, append(opts, kfake.NumBrokers(brokers), kfake.Ports(ports...), kfake.ListenFn(network.Listen))...)
-	c.network, c.dial = network, func(ctx context.Context, kind, address string) (net.Conn, error) {
-		conn, err := network.DialContext(ctx, kind, address)
-		if err != nil {
-			return nil, &net.OpError{Op: "dial", Net: kind, Err: err} // as on a real network
-		}
-		return conn, nil
-	}
-	return c
+	network := new(pipenet.Network)
+	listen := func(kind, _ string) (net.Listener, error) { return network.Listen(kind, "") }
+	return startOn(t, network, append(opts, kfake.NumBrokers(brokers), kfake.ListenFn(listen))...)
 }
 
 // inBubble runs a test with a cluster in virtual time.
@@ -93,6 +93,12 @@ func inBubble(t *testing.T, brokers int, test func(t *testing.T, c *cluster), op
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(t, startVirtual(t, brokers, opts...)) })
+}
+
+// each is inBubble for one case of a table.
+func each(t *testing.T, name any, test func(t *testing.T, c *cluster), opts ...kfake.Opt) {
+	t.Helper()
+	t.Run(fmt.Sprint(name), func(t *testing.T) { inBubble(t, 1, test, opts...) })
 }
 
 // virtual reports whether the caller is in a bubble, where clocks begin with the year 2000.
@@ -121,63 +127,59 @@ func (*site) clock() clock.Clock {
 	return clock.System{}
 }
 
+func (s *site) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if s.network == nil {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	return s.network.DialContext(ctx, network, address)
+}
+
 // direct connects to the cluster, to real brokers as the super user.
 func (s *site) direct(more ...kgo.Opt) []kgo.Opt {
 	return append([]kgo.Opt{kgo.SeedBrokers(s.seeds...), kgo.Dialer(s.dial)}, more...)
 }
 
-// over connects through a relay, which stands for all brokers.
-func (c *cluster) over(r *relay.Relay, more ...kgo.Opt) []kgo.Opt {
-	address := r.URL()[len("nats://"):]
-	dial := func(ctx context.Context, network, _ string) (net.Conn, error) { return c.dial(ctx, network, address) }
-	return c.direct(append(more, kgo.Dialer(dial))...)
-}
-
 // through connects to each broker over its own relay.
-func (s *site) through(relays []*relay.Relay, more ...kgo.Opt) []kgo.Opt {
-	to := map[string]string{}
-	for i, address := range s.seeds {
-		to[address] = relays[i].URL()[len("nats://"):]
-	}
+func (s *site) through(relays relay.Set, more ...kgo.Opt) []kgo.Opt {
+	to := relays.Via()
 	return s.direct(append(more, kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		return s.dial(ctx, network, to[address])
 	}))...)
 }
 
-// relay leads to the first broker.
-func (c *cluster) relay() *relay.Relay { return c.relayTo(0) }
-
-func (c *cluster) relayTo(broker int) (r *relay.Relay) {
-	c.tb.Helper()
-	address := c.ListenAddrs()[broker]
-	var err error
-	if c.network == nil {
-		r, err = relay.New("tcp://" + address)
-	} else {
-		r, err = relay.Over(c.network, fmt.Sprint("localhost:", 19092+broker), address)
-	}
-	if err != nil {
-		c.tb.Fatal(err)
-	}
-	c.tb.Cleanup(r.Close)
-	return r
-}
-
-// restore ends a Cut of a relay.
-func (c *cluster) restore(r *relay.Relay) {
-	c.tb.Helper()
-	if err := r.Restore(); err != nil {
-		c.tb.Fatal(err)
-	}
-}
-
 // relays returns one relay for each broker.
-func (c *cluster) relays() (all []*relay.Relay) {
-	c.tb.Helper()
-	for i := range c.ListenAddrs() {
-		all = append(all, c.relayTo(i))
+func (s *site) relays() relay.Set {
+	s.tb.Helper()
+	all := relay.Set{}
+	s.tb.Cleanup(all.Close)
+	for _, address := range s.seeds {
+		var err error
+		if s.network == nil {
+			all[address], err = relay.New("tcp://" + address)
+		} else {
+			all[address], err = relay.Over(s.network, "", address)
+		}
+		if err != nil {
+			s.tb.Fatal(err)
+		}
 	}
 	return all
+}
+
+// refuse lets the relays refuse connections, until restore.
+func refuse(all relay.Set) {
+	for _, r := range all {
+		r.Cut()
+	}
+}
+
+func (s *site) restore(all relay.Set) {
+	s.tb.Helper()
+	for _, r := range all {
+		if err := r.Restore(); err != nil {
+			s.tb.Fatal(err)
+		}
+	}
 }
 
 func (s *site) open(connection []kgo.Opt, opts ...kafkalog.Option) *kafkalog.Store {
@@ -202,6 +204,22 @@ func (s *site) client(opts ...kgo.Opt) *kgo.Client {
 	}
 	s.tb.Cleanup(client.Close)
 	return client
+}
+
+// leads returns the term of a candidate that is elected on a store.
+func (s *site) leads(store driver.Store, election string, cfg tenure.Config) *tenure.Term {
+	s.tb.Helper()
+	cfg.Clock = s.clock()
+	e, err := tenure.New(store, election, cfg)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	term, err := e.Campaign(within(s.tb))
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	s.tb.Cleanup(func() { _ = term.Resign(within(s.tb)) })
+	return term
 }
 
 func as(user string) kgo.Opt { return kgo.SASL(plain.Auth{User: user, Pass: user}.AsMechanism()) }
@@ -301,46 +319,39 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // alter changes a setting of the topic.
 func (s *site) alter(setting, value string) {
 	s.tb.Helper()
-	conf := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-	conf.Name, conf.Value, conf.Op = setting, &value, kmsg.IncrementalAlterConfigOpSet
-	r := kmsg.NewIncrementalAlterConfigsRequestResource()
-	r.ResourceType, r.ResourceName, r.Configs = kmsg.ConfigResourceTypeTopic, s.topic, append(r.Configs, conf)
-	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
-	req.Resources = append(req.Resources, r)
-	answer, err := req.RequestWith(within(s.tb), s.client())
+	change := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: setting, Value: &value}}
+	answer, err := s.admin().AlterTopicConfigs(within(s.tb), change, s.topic)
 	if err == nil {
-		err = kerr.ErrorForCode(answer.Resources[0].ErrorCode)
+		err = answer[0].Err
 	}
 	if err != nil {
 		s.tb.Fatal(err)
 	}
 }
 
-// bounds returns where the log begins and ends.
-func (s *site) bounds() (start, end int64) {
+// offset returns where a partition of the topic begins or ends, as one of kadm's functions tells it.
+func (s *site) offset(ctx context.Context, partition int32, by offsets) (int64, error) {
+	got, err := by(s.admin(), ctx, s.topic)
+	at, _ := got.Lookup(s.topic, partition)
+	return at.Offset, errors.Join(err, at.Err)
+}
+
+type offsets = func(*kadm.Client, context.Context, ...string) (kadm.ListedOffsets, error)
+
+// bound is offset for partition 0.
+func (s *site) bound(by offsets) int64 {
 	s.tb.Helper()
-	client := s.client()
-	defer client.Close()
-	for which, to := range map[int64]*int64{-2: &start, -1: &end} {
-		p := kmsg.NewListOffsetsRequestTopicPartition()
-		p.Timestamp = which
-		of := kmsg.NewListOffsetsRequestTopic()
-		of.Topic, of.Partitions = s.topic, append(of.Partitions, p)
-		req := kmsg.NewPtrListOffsetsRequest()
-		req.Topics = append(req.Topics, of)
-		answer, err := req.RequestWith(within(s.tb), client)
-		if err != nil {
-			s.tb.Fatal(err)
-		}
-		*to = answer.Topics[0].Partitions[0].Offset
+	at, err := s.offset(within(s.tb), 0, by)
+	if err != nil {
+		s.tb.Fatal(err)
 	}
-	return start, end
+	return at
 }
 
 // records returns all records of the log, as any consumer gets them.
 func (s *site) records() []*kgo.Record {
 	s.tb.Helper()
-	_, end := s.bounds()
+	end := s.bound((*kadm.Client).ListEndOffsets)
 	client := s.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{s.topic: {0: kgo.NewOffset().AtStart()}}))
 	var all []*kgo.Record
 	for len(all) == 0 || all[len(all)-1].Offset < end-1 {
@@ -356,17 +367,10 @@ func (s *site) records() []*kgo.Record {
 // removeUpTo removes the head of the log.
 func (s *site) removeUpTo(offset int64) {
 	s.tb.Helper()
-	p := kmsg.NewDeleteRecordsRequestTopicPartition()
-	p.Offset = offset
-	of := kmsg.NewDeleteRecordsRequestTopic()
-	of.Topic, of.Partitions = s.topic, append(of.Partitions, p)
-	req := kmsg.NewPtrDeleteRecordsRequest()
-	req.Topics = append(req.Topics, of)
-	answer, err := req.RequestWith(within(s.tb), s.client())
-	if err == nil {
-		err = kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode)
-	}
-	if err != nil {
+	var to kadm.Offsets
+	to.AddOffset(s.topic, 0, offset, -1)
+	answer, err := s.admin().DeleteRecords(within(s.tb), to)
+	if err = errors.Join(err, answer.Error()); err != nil {
 		s.tb.Fatal(err)
 	}
 }

@@ -25,14 +25,14 @@ func harness(t testing.TB) drivertest.Harness {
 	}
 	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "nobody", "nobody", may(kmsg.ACLOperationRead), may(kmsg.ACLOperationWrite)))
-	r := c.relay()
+	ways := c.relays()
 	h := drivertest.Harness{
 		Patience: 5 * time.Minute,
-		Store:    c.open(c.over(r, as("admin"))),
+		Store:    c.open(c.through(ways, as("admin"))),
 		Peer:     c.open(c.direct(as("admin"))),
 		Cut: func() func() {
-			r.Blackhole()
-			return r.Heal
+			ways.Blackhole()
+			return ways.Heal
 		},
 	}
 	h.Denied = c.open(c.direct(as("nobody")))

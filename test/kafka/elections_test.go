@@ -7,12 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -45,26 +43,16 @@ func (c *cluster) trouble(nth int64) {
 	}
 }
 
-// shake moves the partition and delays the network, again and again, but not before there was
-// progress.
-func (c *cluster) shake(ctx context.Context, relays []*relay.Relay, progress func() bool) {
+// shake moves the partition, delays the network and breaks connections, again and again.
+func (c *cluster) shake(ctx context.Context, relays relay.Set) {
 	for node := int32(0); ctx.Err() == nil; node = (node + 1) % 3 {
 		_ = c.MoveTopicPartition(topic, 0, node)
 		pause(ctx, 150*time.Millisecond)
-		for _, r := range relays {
-			r.Hold()
-		}
+		relays.Hold()
 		pause(ctx, 100*time.Millisecond)
-		for _, r := range relays {
-			r.Release()
-		}
+		relays.Release()
 		pause(ctx, 150*time.Millisecond)
-		if relays != nil {
-			relays[node].Heal() // this breaks its connections
-		}
-		for ctx.Err() == nil && !progress() {
-			pause(ctx, 10*time.Millisecond)
-		}
+		relays[c.seeds[node]].Heal() // this breaks its connections
 	}
 }
 
@@ -75,22 +63,19 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// TestElectionsOverFaults has three candidates while every twelfth request fails and the partition
-// moves. Leaders leave gracefully. No two may lead at once, and no term may end before its time.
-func TestElectionsOverFaults(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, electionsOverFaults)
-}
+// TestElectionsOverFaults has three candidates while every twelfth request fails, the partition
+// moves, and connections hang and break. Leaders leave gracefully. No two may lead at once, and no term may end before its time.
+func TestElectionsOverFaults(t *testing.T) { inBubble(t, 3, electionsOverFaults) }
 
-func electionsOverFaults(t *testing.T) {
-	c := encamp(t, 3)
+func electionsOverFaults(t *testing.T, c *cluster) {
+	relays := c.relays()
 	var book witness.Book
 	var elected atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range 3 {
-		store := c.open(c.direct())
+		store := c.open(c.through(relays))
 		id := fmt.Sprint("c", i)
 		e, err := tenure.New(store, "billing", tenure.Config{ID: id, Lease: time.Second, Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
 			if e.Kind == tenure.EventLost && !errors.Is(e.Cause, tenure.ErrExpired) || e.Kind == tenure.EventAlarm {
@@ -114,7 +99,7 @@ func electionsOverFaults(t *testing.T) {
 		})
 	}
 	c.trouble(12)
-	all.Go(func() { c.shake(ctx, nil, func() bool { return true }) })
+	all.Go(func() { c.shake(ctx, relays) })
 	eventually(t, "ten terms", func() bool { return elected.Load() >= 10 })
 	cancel()
 	all.Wait()
@@ -123,43 +108,6 @@ func electionsOverFaults(t *testing.T) {
 	if !v.Safe() || v.Terms < 10 {
 		t.Error(v)
 	}
-}
-
-// TestInABubble holds an election in virtual time. A leader that lost its store steps down, and the
-// next one is elected promptly after the lease.
-func TestInABubble(t *testing.T) {
-	const lease = 15 * time.Second
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		open := func() *kafkalog.Store { return c.open(c.direct()) }
-		lost, kept := open(), open()
-		elect := func(s *kafkalog.Store, id string) *tenure.Term {
-			e, err := tenure.New(s, "billing", tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx := within(t)
-			term, err := e.Campaign(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return term
-		}
-		first := elect(lost, "a")
-		time.Sleep(time.Minute)
-		if err := first.Err(); err != nil {
-			t.Fatalf("after a minute: %v", err)
-		}
-		began := time.Now()
-		_ = lost.Close()
-		second := elect(kept, "b")
-		took := time.Since(began)
-		if first.Err() == nil || second.Token() <= first.Token() || took < lease*2/3-time.Second || took > lease+time.Second {
-			t.Errorf("after %v, first %v, tokens %d and %d", took, first.Err(), first.Token(), second.Token())
-		}
-		t.Log(fmt.Sprint("elected ", took, " after the store was lost"))
-		_ = second.Resign(t.Context())
-		_ = first.Resign(t.Context())
-	})
 }
 
 // TestRequestsPerMinute counts the requests of ten candidates while one of them leads and renews

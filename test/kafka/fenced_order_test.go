@@ -61,12 +61,8 @@ func (l *diary) writers() int {
 	return len(terms)
 }
 
-const (
-	// orderLease is the lease of a leader that is cut off while it writes.
-	orderLease = 2 * time.Second
-	// enoughWriters is the number of terms that must have records in the log.
-	enoughWriters = 3
-)
+// enoughWriters is the number of terms that must have records in the log.
+const enoughWriters = 3
 
 // fencedOrder lets leaders follow one another on a network that delays their requests for longer
 // than they lead. It runs at least this many leaders, and more until enough of them have written.
@@ -75,11 +71,11 @@ func fencedOrder(b scene, leaders int, calm func()) {
 	b.makeTopic(fencedPartitions)
 	seed := rand.Uint64()
 	b.Log("seed", seed)
-	c, l := b.contest(), newDiary()
+	c, l := b.contest(fresh("billing")), newDiary()
 	delay := delays(seed)
 	var work sync.WaitGroup
 	var gates []*gate
-	leader := c.elect("0", orderLease)
+	leader := c.elect("0")
 	for n := 1; ; n++ {
 		now := leader
 		now.delay, now.kills = delay, calm != nil
@@ -90,9 +86,9 @@ func fencedOrder(b scene, leaders int, calm func()) {
 		if n >= leaders && l.writers() >= enoughWriters {
 			break
 		}
-		leader = now.depose(fmt.Sprint(n), orderLease)
+		leader = now.depose(fmt.Sprint(n))
 	}
-	leader.cutOff()
+	leader.CutOff()
 	work.Wait()
 	for _, g := range gates {
 		g.late.Wait()
@@ -100,7 +96,7 @@ func fencedOrder(b scene, leaders int, calm func()) {
 	if calm != nil {
 		calm()
 	}
-	p := c.elect("last", orderLease).open() // decides open transactions
+	p := c.elect("last").open() // decides open transactions
 	b.check(l, enoughWriters)
 	_ = p.Close()
 }
@@ -123,13 +119,13 @@ func delays(seed uint64) func(kmsg.Key) time.Duration {
 // are visible.
 func (n *candidacy) write(l *diary) {
 	var p *fenced.Producer
-	for i := 0; n.term.Err() == nil; i++ {
+	for i := 0; n.Term.Err() == nil; i++ {
 		time.Sleep(time.Millisecond) // otherwise virtual time stands still
 		if p == nil {
-			p, _ = fenced.Open(within(n), n.term, n.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
+			p, _ = fenced.Open(within(n), n.Term, n.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
 			if p != nil {
 				if seen, err := n.tryRead(); err == nil {
-					l.opened(n.term.Token(), seen)
+					l.opened(n.Term.Token(), seen)
 				}
 			}
 			continue

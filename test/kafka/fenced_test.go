@@ -12,7 +12,6 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/fenced"
-	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -51,7 +50,7 @@ func TestFenced(t *testing.T) {
 }
 
 func fencedWrites(_ *testing.T, b scene) {
-	leader := b.contest().elect("a", time.Minute)
+	leader := b.elect("a")
 	p := leader.open()
 	// More than once if a coordinator is not ready yet.
 	opened := leader.sent[kmsg.InitProducerID].Load()
@@ -76,13 +75,13 @@ func fencedWrites(_ *testing.T, b scene) {
 // fencedLateProduce: the old leader checked its lease and was paused before it wrote. The brokers
 // refuse the late write.
 func fencedLateProduce(_ *testing.T, b scene) {
-	old := b.contest().elect("old", shortLease)
+	old := b.elect("old")
 	late := old.open()
 	b.produce(late, "early")
 	old.hold(kmsg.Produce)
 	done := aside(func() error { return late.Produce(within(b), records("late")...) })
 	letter := old.caught()
-	next := old.depose("next", shortLease)
+	next := old.depose("next")
 	p := next.open()
 	b.lost(b.outcomeOf(done))
 	_ = late.Close()
@@ -97,13 +96,13 @@ func fencedLateProduce(_ *testing.T, b scene) {
 // fencedLateCommit is the same with the commit. Opening the next producer has aborted the
 // transaction that it would have committed.
 func fencedLateCommit(_ *testing.T, b scene) {
-	old := b.contest().elect("old", shortLease)
+	old := b.elect("old")
 	late := old.open()
 	b.produce(late, "early")
 	old.hold(kmsg.EndTxn)
 	done := aside(func() error { return late.Produce(within(b), records("late")...) })
 	letter := old.caught()
-	next := old.depose("next", shortLease)
+	next := old.depose("next")
 	p := next.open()
 	b.expect(old.wrote("early"))
 	err := b.outcomeOf(done)
@@ -120,12 +119,12 @@ func fencedLateCommit(_ *testing.T, b scene) {
 // fencedCommitBeforeOpen: a commit may arrive after its leader was deposed, but not after the next
 // producer was opened.
 func fencedCommitBeforeOpen(_ *testing.T, b scene) {
-	old := b.contest().elect("old", shortLease)
+	old := b.elect("old")
 	late := old.open()
 	old.hold(kmsg.EndTxn)
 	done := aside(func() error { return late.Produce(within(b), records("late")...) })
 	letter := old.caught()
-	next := old.depose("next", shortLease)
+	next := old.depose("next")
 	b.lost(b.outcomeOf(done))
 	_ = late.Close()
 	letter.deliver()
@@ -138,14 +137,14 @@ func fencedCommitBeforeOpen(_ *testing.T, b scene) {
 // fencedLateInit: a deposed leader's request for an epoch arrives after the next leader's. The next
 // leader gets another epoch.
 func fencedLateInit(_ *testing.T, b scene) {
-	old := b.contest().elect("old", shortLease)
+	old := b.elect("old")
 	old.hold(kmsg.InitProducerID)
 	done := aside(func() error {
-		_, err := fenced.Open(within(b), old.term, old.options())
+		_, err := fenced.Open(within(b), old.Term, old.options())
 		return err
 	})
 	letter := old.caught()
-	next := old.depose("next", shortLease)
+	next := old.depose("next")
 	p := next.open()
 	b.produce(p, "one")
 	b.lost(b.outcomeOf(done))
@@ -162,14 +161,14 @@ func fencedLateInit(_ *testing.T, b scene) {
 
 // fencedLateInitInTheMidst is the same after the next leader has written but not committed.
 func fencedLateInitInTheMidst(_ *testing.T, b scene) {
-	old := b.contest().elect("old", shortLease)
+	old := b.elect("old")
 	old.hold(kmsg.InitProducerID)
 	done := aside(func() error {
-		_, err := fenced.Open(within(b), old.term, old.options())
+		_, err := fenced.Open(within(b), old.Term, old.options())
 		return err
 	})
 	letter := old.caught()
-	next := old.depose("next", shortLease)
+	next := old.depose("next")
 	p := next.open()
 	b.lost(b.outcomeOf(done))
 	next.hold(kmsg.EndTxn)
@@ -193,26 +192,26 @@ func fencedLateInitInTheMidst(_ *testing.T, b scene) {
 // fencedPausedInOpen: when the answer arrives, the lease of the process has ended, although no
 // timer has rung yet.
 func fencedPausedInOpen(_ *testing.T, b scene) {
-	old := b.contest().elect("old", time.Minute)
+	old := b.elect("old")
 	old.hold(kmsg.InitProducerID)
 	done := aside(func() error {
-		_, err := fenced.Open(within(b), old.term, old.options())
+		_, err := fenced.Open(within(b), old.Term, old.options())
 		return err
 	})
 	letter := old.caught()
-	old.clock.ahead.Store(int64(2 * time.Hour))
+	old.Pause()
 	letter.deliver()
 	b.lost(b.outcomeOf(done))
 }
 
 // fencedPausedBeforeCommit is the same between the last record and the commit, which is not sent.
 func fencedPausedBeforeCommit(_ *testing.T, b scene) {
-	old := b.contest().elect("old", time.Minute)
+	old := b.elect("old")
 	p := old.open()
 	old.hold(kmsg.Produce)
 	done := aside(func() error { return p.Produce(within(b), records("late")...) })
 	letter := old.caught()
-	old.clock.ahead.Store(int64(2 * time.Hour))
+	old.Pause()
 	letter.deliver()
 	err := b.outcomeOf(done)
 	b.lost(err)
@@ -225,7 +224,7 @@ func fencedPausedBeforeCommit(_ *testing.T, b scene) {
 // fencedRivals: two leaders of different elections use one ID. Each stops after some attempts, and
 // returns the reason.
 func fencedRivals(_ *testing.T, b scene) {
-	one, two := b.contest().elect("one", time.Minute), b.contest().elect("two", time.Minute)
+	one, two := b.elect("one"), b.elect("two")
 	id := fenced.WithID(fresh("shared"))
 	first, second := one.open(id), two.open(id)
 	var refused error
@@ -250,7 +249,7 @@ func fencedRivals(_ *testing.T, b scene) {
 // fencedUnknownCommit: the caller does not wait for the answer to a commit. The next call decides
 // the transaction.
 func fencedUnknownCommit(t *testing.T, b scene) {
-	leader := b.contest().elect("a", time.Minute)
+	leader := b.elect("a")
 	p := leader.open()
 	for _, arrives := range []bool{true, false} {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -278,7 +277,7 @@ func fencedUnknownCommit(t *testing.T, b scene) {
 // fencedRefusedAfterApplied: a commit is applied and its answer is lost. Another producer is
 // opened, and the client's second delivery is refused. That is no proof that nothing was committed.
 func fencedRefusedAfterApplied(_ *testing.T, b scene) {
-	one, two := b.contest().elect("one", time.Minute), b.contest().elect("two", time.Minute)
+	one, two := b.elect("one"), b.elect("two")
 	id := fenced.WithID(fresh("shared"))
 	p := one.open(id)
 	one.hold(kmsg.EndTxn)
@@ -301,7 +300,7 @@ func fencedRefusedAfterApplied(_ *testing.T, b scene) {
 
 // fencedAllOrNone: if a record cannot be written, none of the call is, and the next call works.
 func fencedAllOrNone(_ *testing.T, b scene) {
-	p := b.contest().elect("a", time.Minute).open()
+	p := b.elect("a").open()
 	bad := records("good", strings.Repeat("x", 2<<20))
 	err := p.Produce(within(b), bad...)
 	if !errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, fenced.ErrUnknown) || errors.Is(err, fenced.ErrFenced) {
@@ -319,24 +318,24 @@ func fencedAllOrNone(_ *testing.T, b scene) {
 }
 
 func fencedTooLate(_ *testing.T, b scene) {
-	leader := b.contest().elect("a", time.Minute)
-	_, err := fenced.Open(within(b), leader.term, leader.options(), fenced.WithNeed(2*time.Minute))
+	leader := b.elect("a")
+	_, err := fenced.Open(within(b), leader.Term, leader.options(), fenced.WithNeed(time.Hour))
 	if !errors.Is(err, tenure.ErrTooLate) || leader.sent[kmsg.InitProducerID].Load() != 0 {
 		b.Errorf("with less left than is needed: %v", err)
 	}
 	p := leader.open()
-	if err := leader.term.Resign(within(b)); err != nil {
+	if err := leader.Term.Resign(within(b)); err != nil {
 		b.Fatal(err)
 	}
 	b.lost(p.Produce(within(b), records("x")...))
-	_, err = fenced.Open(within(b), leader.term, leader.options())
+	_, err = fenced.Open(within(b), leader.Term, leader.options())
 	b.lost(err)
 	b.expect()
 }
 
 // fencedClose: Close ends a call, aborts its transaction, and does not disturb later calls.
 func fencedClose(_ *testing.T, b scene) {
-	leader := b.contest().elect("a", time.Minute)
+	leader := b.elect("a")
 	p := leader.open()
 	b.produce(p, "one")
 	leader.hold(kmsg.Produce)
@@ -383,7 +382,7 @@ func mayWrite() kfake.ACL {
 // fencedRights needs three users: nobody without rights, half with a right to the transactional ID
 // only, and leader.
 func fencedRights(t *testing.T, b scene, login func(string) kgo.Opt) {
-	term := contest{b, "billing", memory.New()}.elect("a", time.Hour).term
+	term := b.contest("billing").elect("a").Term
 	for user, missing := range map[string]string{
 		"nobody": "Write on the transactional id", "half": "Write on the topic", "leader": "",
 	} {
@@ -405,7 +404,7 @@ func fencedRights(t *testing.T, b scene, login func(string) kgo.Opt) {
 
 func TestFencedOptions(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		term := contest{c.scene(""), "billing", memory.New()}.elect("a", time.Minute).term
+		term := c.scene("").elect("a").Term
 		for says, open := range map[string]func() (*fenced.Producer, error){
 			"transactional id is empty": func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithID("")) },
 			"the need is -1ns":          func() (*fenced.Producer, error) { return fenced.Open(within(t), term, c.direct(), fenced.WithNeed(-1)) },
@@ -428,27 +427,15 @@ func TestFencedOptions(t *testing.T) {
 // leads.
 func TestFencedLeaderStopsRequestingAnEpoch(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		c.scene("written").makeTopic(1)
-		e, err := tenure.New(memory.New(), "billing", tenure.Config{ID: "a", Lease: 10 * time.Second, Clock: c.clock()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		term, err := e.Campaign(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = term.Resign(within(t)) }()
-		p, err := fenced.Open(within(t), term, c.direct(kgo.DefaultProduceTopic("written")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
+		b := c.scene("written")
+		b.makeTopic(1)
+		p := b.elect("a").open()
 		c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.MessageTooLarge, Count: 1})
 		if err := p.Produce(within(t), kgo.StringRecord("x")); !errors.Is(err, kerr.MessageTooLarge) {
 			t.Fatal(err)
 		}
 		asked := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, TopLevel: true, Err: kerr.ProducerFenced, Count: -1})
-		err = p.Produce(within(t), kgo.StringRecord("x"))
+		err := p.Produce(within(t), kgo.StringRecord("x"))
 		if !errors.Is(err, fenced.ErrFenced) || asked.Hits() > 20 {
 			t.Errorf("after %d requests: %v", asked.Hits(), err)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -124,26 +123,23 @@ func (l *ledger) run(t testing.TB, m *candidate, s *kafkalog.Store, cfg tenure.C
 	return r
 }
 
-// run starts a candidate. Its connection to the log is also on its cord.
-func (p party) run(l *ledger, cfg tenure.Config) *runner {
-	p.tb.Helper()
-	m := p.join()
-	if cfg.Clock = p.clock(); cfg.ID == "" {
+// run starts a candidate. Its connection to the log is also over its relays.
+func (s *site) run(l *ledger, cfg tenure.Config) *runner {
+	s.tb.Helper()
+	m := s.join()
+	if cfg.Clock = s.clock(); cfg.ID == "" {
 		cfg.ID = fresh("c")
 	}
-	return l.run(p.tb, m, p.open(p.direct(kgo.Dialer(m.cord.Dial))), cfg)
+	return l.run(s.tb, m, s.open(s.through(m.ways)), cfg)
 }
 
-func (c *camp) run(l *ledger, cfg tenure.Config) *runner { return c.party().run(l, cfg) }
-
 func TestGroupElects(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { groupElects(encamp(t, 1).party(), tenure.Config{}, 3) })
+	inBubble(t, 1, func(_ *testing.T, c *cluster) { groupElects(&c.site, tenure.Config{}, 3) })
 }
 
 // groupElects: the nominee leads, joins change nothing, and a nominee that leaves hands over to the
 // next one.
-func groupElects(p party, cfg tenure.Config, rounds int) {
+func groupElects(p *site, cfg tenure.Config, rounds int) {
 	var l ledger
 	for range 3 {
 		p.run(&l, cfg)
@@ -177,10 +173,8 @@ func groupElects(p party, cfg tenure.Config, rounds int) {
 // one candidate is elected. When the group works again, that leader stays until the nominee asks
 // for its place. With NomineeOnly no candidate is elected.
 func TestGroupStuck(t *testing.T) {
-	t.Parallel()
 	for _, strict := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t, 1)
+		each(t, strict, func(t *testing.T, c *cluster) {
 			stuck := c.Fault(kfake.Fault{
 				Keys: []kmsg.Key{kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat, kmsg.FindCoordinator}, Count: -1, TopLevel: true,
 				Err: kerr.CoordinatorNotAvailable,
@@ -212,11 +206,9 @@ func TestGroupStuck(t *testing.T) {
 }
 
 func TestGroupCoordinatorCut(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 3)
-		groupCoordinatorCut(c.party(), tenure.Config{}, 10, func() string {
-			coordinator := c.CoordinatorFor(c.cfg.Name)
+	inBubble(t, 3, func(t *testing.T, c *cluster) {
+		groupCoordinatorCut(&c.site, tenure.Config{}, 10, func() string {
+			coordinator := c.CoordinatorFor(c.group.Name)
 			if err := c.MoveTopicPartition(topic, 0, (coordinator+1)%3); err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +220,7 @@ func TestGroupCoordinatorCut(t *testing.T) {
 // groupCoordinatorCut: only the leader cannot reach the coordinator, but it reaches the log. Its
 // work is asked to finish before another candidate is nominated. That one is elected after the work
 // has finished. apart returns the coordinator, and makes another broker the leader of the log.
-func groupCoordinatorCut(p party, cfg tenure.Config, rounds int, apart func() (coordinator string)) {
+func groupCoordinatorCut(p *site, cfg tenure.Config, rounds int, apart func() (coordinator string)) {
 	var l ledger
 	for range 3 {
 		p.run(&l, cfg)
@@ -246,7 +238,7 @@ func groupCoordinatorCut(p party, cfg tenure.Config, rounds int, apart func() (c
 		}
 		at = l.last()
 		began := time.Now()
-		at.runner.cord.Cut(func(address string) bool { return address == coordinator })
+		at.runner.ways[coordinator].Blackhole()
 		next := l.next(p.tb, began, at.term)
 		work := l.spells()[len(l.spells())-2]
 		ended := work.end.Sub(began)
@@ -254,7 +246,7 @@ func groupCoordinatorCut(p party, cfg tenure.Config, rounds int, apart func() (c
 			p.tb.Errorf("the work ended after %v by %v, and the next one leads after %v", ended, work.why, next)
 		}
 		ends, took = append(ends, ended), append(took, next)
-		at.runner.cord.Mend()
+		at.runner.ways.Heal()
 		eventually(p.tb, "an ordinary member", func() bool { return at.runner.Err() == nil })
 	}
 	l.check(p.tb)
@@ -264,9 +256,7 @@ func groupCoordinatorCut(p party, cfg tenure.Config, rounds int, apart func() (c
 // TestGroupElectionRequests counts the requests of ten candidates in a minute, those for the log
 // and those for the group.
 func TestGroupElectionRequests(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		var l ledger
 		for id := range 10 {
 			c.run(&l, tenure.Config{ID: fmt.Sprint(id)})
@@ -283,11 +273,12 @@ func TestGroupElectionRequests(t *testing.T) {
 	})
 }
 
-// goneliJoins joins a group as a goNELI process does, and returns when the group has given it the
+// goneliJoins joins the group as a goNELI process does, and returns when the group has given it the
 // partition: then it leads.
-func (s *site) goneliJoins(name, topic string, more ...kgo.Opt) *kgo.Client {
+func (s *site) goneliJoins(more ...kgo.Opt) *kgo.Client {
 	s.tb.Helper()
-	member := s.client(append(more, kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic), kgo.Balancers(kgo.RangeBalancer()))...)
+	more = append(more, kgo.ConsumerGroup(s.group.Name), kgo.ConsumeTopics(s.group.Name+".neli"), kgo.Balancers(kgo.RangeBalancer()))
+	member := s.client(more...)
 	eventually(s.tb, "goNELI is admitted", func() bool { _, generation := member.GroupMetadata(); return generation > 0 })
 	return member
 }
@@ -296,19 +287,19 @@ func (s *site) goneliJoins(name, topic string, more ...kgo.Opt) *kgo.Client {
 // group admits a goNELI process, which knows nothing of the log, and that process leads. The member
 // that comes back does not lead beside it, with any Precedence.
 func TestNeliBesideGoNELI(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
-		w := c.relay()
-		a := begin("a", func(cfg *neli.Config) {
-			cfg.Precedence, cfg.ClientOptions = neli.Duration(time.Second), c.over(w)
+	inBubble(t, 1, func(_ *testing.T, c *cluster) {
+		ways := c.relays()
+		a := c.begin("a", func(cfg *neli.Config) {
+			cfg.Precedence, cfg.ClientOptions = neli.Duration(time.Second), c.through(ways)
 		})
-		a.mustLead(patience)
-		w.Cut()
-		old := c.goneliJoins("group", "topic", kgo.SessionTimeout(15*time.Second))
+		a.mustLead()
+		refuse(ways)
+		old := c.goneliJoins(kgo.SessionTimeout(15 * time.Second))
 		a.idle(10 * time.Millisecond)
-		c.restore(w)
+		c.restore(ways)
 		a.idle(5 * time.Minute)
 		old.Close()
-		a.mustLead(patience)
+		a.mustLead()
 		a.mustClose()
 	})
 }
@@ -317,17 +308,16 @@ func TestNeliBesideGoNELI(t *testing.T) {
 // kind, a candidate that is not nominated claims only as a confirmed member. Otherwise it need not
 // wait.
 func TestGroupBesideGoNELI(t *testing.T) {
-	t.Parallel()
 	for _, beside := range []bool{false, true} {
-		inBubbleToo(t, func(t *testing.T, c *camp) {
-			c.cfg.BesideGoNELI = beside
+		each(t, beside, func(t *testing.T, c *cluster) {
+			c.group.BesideGoNELI = beside
 			var l ledger
 			first := c.run(&l, tenure.Config{ID: "0", Tuning: tenure.Tuning{Precedence: time.Second}})
 			l.next(t, time.Now(), 0)
-			first.cord.Cut(anywhere)
-			_ = c.goneliJoins("billing", "billing.neli", kgo.SessionTimeout(15*time.Second))
+			first.ways.Blackhole()
+			_ = c.goneliJoins(kgo.SessionTimeout(15 * time.Second))
 			at := l.last()
-			first.cord.Mend()
+			first.ways.Heal()
 			time.Sleep(5 * time.Minute)
 			if leads := l.last().term > at.term; leads == beside {
 				t.Errorf("beside goNELI: %v, and it leads: %v", beside, leads)
@@ -344,9 +334,8 @@ func TestGroupBesideGoNELI(t *testing.T) {
 // a confirmed member leads after Precedence. A candidate that gets no answer from the coordinator
 // may not. A leader that is not nominated finishes.
 func TestGroupWithAnAbsentNominee(t *testing.T) {
-	t.Parallel()
-	inBubbleToo(t, func(t *testing.T, c *camp) {
-		c.cfg.BesideGoNELI = true
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		c.group.BesideGoNELI = true
 		idle := c.join() // it is nominated, but no candidate
 		settled(t, []*candidate{idle})
 		var l ledger
@@ -379,10 +368,4 @@ func TestGroupWithAnAbsentNominee(t *testing.T) {
 		t.Log("leads again after", time.Since(began))
 		l.check(t)
 	})
-}
-
-// inBubbleToo is for several groups in one test.
-func inBubbleToo(t *testing.T, test func(t *testing.T, c *camp)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, encamp(t, 1)) })
 }

@@ -12,93 +12,73 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// party is a group of candidates on a cluster of either kind.
-type party struct {
-	*site
-	cfg group.Config
-}
-
-// camp is a party on brokers in this process, in virtual time.
-type camp struct {
-	*cluster
-	cfg group.Config
-}
-
-func encamp(t *testing.T, brokers int, opts ...kfake.Opt) *camp {
-	return &camp{startVirtual(t, brokers, opts...), group.Config{Name: "billing"}}
-}
-
-func (c *camp) party() party { return party{&c.site, c.cfg} }
-
-func (c *camp) join(change ...func(*group.Config)) *candidate { return c.party().join(change...) }
-
 // candidate is one member with its nominations.
 type candidate struct {
 	*group.Group
-	cord *cord
+	ways relay.Set
 
 	mu    sync.Mutex
 	named []time.Time // alternately: the beginning and the end of a nomination
 }
 
-// join joins over its own cord.
-func (p party) join(change ...func(*group.Config)) *candidate {
-	p.tb.Helper()
+// join joins over its own relays.
+func (s *site) join(change ...func(*group.Config)) *candidate {
+	s.tb.Helper()
+	cfg := s.group
 	for _, f := range change {
-		f(&p.cfg)
+		f(&cfg)
 	}
-	m := &candidate{cord: newCord(p.dial)}
-	eventually(p.tb, "it joins", func() bool {
+	m := &candidate{ways: s.relays()}
+	eventually(s.tb, "it joins", func() bool {
 		var err error
-		if m.Group, err = group.Join(within(p.tb), p.direct(kgo.Dialer(m.cord.Dial)), p.cfg); err != nil {
-			p.tb.Log(err)
+		if m.Group, err = group.Join(within(s.tb), s.through(m.ways), cfg); err != nil {
+			s.tb.Log(err)
 		}
 		return err == nil || virtual()
 	})
 	if m.Group == nil {
-		p.tb.FailNow()
+		s.tb.FailNow()
 	}
 	m.Nominate(m.see)
-	p.tb.Cleanup(func() { _ = m.Close() })
+	s.tb.Cleanup(func() { _ = m.Close() })
 	return m
 }
 
-func (p party) joinMany(n int) (all []*candidate) {
+func (s *site) joinMany(n int) (all []*candidate) {
 	for range n {
-		all = append(all, p.join())
+		all = append(all, s.join())
 	}
 	return all
 }
 
 // members waits until the group is stable with this many members.
-func (p party) members(n int, meanwhile ...func()) {
-	p.tb.Helper()
-	client := p.client()
-	req := kmsg.NewPtrDescribeGroupsRequest()
-	req.Groups = []string{p.cfg.Name}
-	eventually(p.tb, fmt.Sprint(n, " members"), func() bool {
+func (s *site) members(n int, meanwhile ...func()) {
+	s.tb.Helper()
+	eventually(s.tb, fmt.Sprint(n, " members"), func() bool {
 		for _, do := range meanwhile {
 			do()
 		}
-		answer, err := req.RequestWith(within(p.tb), client)
-		return err == nil && answer.Groups[0].State == "Stable" && len(answer.Groups[0].Members) == n
+		answer, err := s.admin().DescribeGroups(within(s.tb), s.group.Name)
+		got := answer[s.group.Name]
+		return err == nil && got.State == "Stable" && len(got.Members) == n
 	})
 }
 
 // unmoved waits until the group is stable with this many members, and fails if the nomination has
 // moved.
-func (p party) unmoved(n int, all []*candidate, first *candidate) {
-	p.tb.Helper()
-	p.members(n)
+func (s *site) unmoved(n int, all []*candidate, first *candidate) {
+	s.tb.Helper()
+	s.members(n)
 	pass(time.Minute)
 	if got := nominees(all); len(got) != 1 || got[0] != first || first.changes() != 1 {
-		p.tb.Errorf("%d nominees, and the nomination of the first one changed %d times", len(got), first.changes())
+		s.tb.Errorf("%d nominees, and the nomination of the first one changed %d times", len(got), first.changes())
 	}
 }
 
@@ -159,14 +139,13 @@ func without(all []*candidate, one *candidate) (rest []*candidate) {
 
 // TestGroupJoinsMoveNothing runs on a topic of one partition, and of twelve.
 func TestGroupJoinsMoveNothing(t *testing.T) {
-	t.Parallel()
 	for _, width := range []int32{1, 12} {
-		synctest.Test(t, func(t *testing.T) { groupJoins(encamp(t, 1, kfake.SeedTopics(width, "billing.neli")).party()) })
+		each(t, width, func(_ *testing.T, c *cluster) { groupJoins(&c.site) }, kfake.SeedTopics(width, "billing.neli"))
 	}
 }
 
 // groupJoins: the first member stays the nominee while ten others join and five leave.
-func groupJoins(p party) {
+func groupJoins(p *site) {
 	all := p.joinMany(1)
 	first := settled(p.tb, all)
 	for range 10 {
@@ -183,13 +162,12 @@ func groupJoins(p party) {
 }
 
 func TestGroupLeave(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { groupLeave(encamp(t, 1).party(), 10) })
+	inBubble(t, 1, func(_ *testing.T, c *cluster) { groupLeave(&c.site, 10) })
 }
 
 // groupLeave: a join moves nothing. When the nominee leaves, another one is nominated as soon as
 // all members have noticed, and earlier during a vacancy.
-func groupLeave(p party, rounds int) {
+func groupLeave(p *site, rounds int) {
 	for hurried, limit := range map[bool]time.Duration{false: 3100 * time.Millisecond, true: 100 * time.Millisecond} {
 		all := p.joinMany(3)
 		var took []time.Duration
@@ -233,18 +211,17 @@ func spread(all []time.Duration) string {
 }
 
 func TestGroupCutOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		groupCutOff(encamp(t, 1).party(), 10, 15*time.Second, cuts{"all brokers": anywhere})
+	inBubble(t, 1, func(_ *testing.T, c *cluster) {
+		groupCutOff(&c.site, 10, 15*time.Second, cuts{"all brokers": relay.Set.Blackhole})
 	})
 }
 
-// cuts are parts of the network, by their names.
-type cuts map[string]func(address string) bool
+// cuts are the ways to cut a member off, by what it cannot reach.
+type cuts map[string]func(relay.Set)
 
 // groupCutOff: the nomination of a member that is cut off ends before the next member is nominated.
 // When it is back, it is an ordinary member.
-func groupCutOff(p party, rounds int, session time.Duration, from cuts) {
+func groupCutOff(p *site, rounds int, session time.Duration, from cuts) {
 	all := p.joinMany(3)
 	for what, cut := range from {
 		var ends, names []time.Duration
@@ -258,7 +235,7 @@ func groupCutOff(p party, rounds int, session time.Duration, from cuts) {
 			}
 			ends, names = append(ends, ended), append(names, named)
 			before := first.changes()
-			first.cord.Mend()
+			first.ways.Heal()
 			eventually(p.tb, "an ordinary member", func() bool { return first.Err() == nil })
 			pass(10 * time.Second)
 			if first.changes() != before || first.Err() != nil {
@@ -271,30 +248,26 @@ func groupCutOff(p party, rounds int, session time.Duration, from cuts) {
 
 // cutOff cuts the nominee off, and returns how long after that its nomination ended and the next
 // one began.
-func (p party) cutOff(first *candidate, rest []*candidate, cut func(address string) bool) (ended, named time.Duration) {
-	p.tb.Helper()
+func (s *site) cutOff(first *candidate, rest []*candidate, cut func(relay.Set)) (ended, named time.Duration) {
+	s.tb.Helper()
 	before := first.changes()
 	began := time.Now()
-	first.cord.Cut(cut)
-	next := settled(p.tb, rest)
+	cut(first.ways)
+	next := settled(s.tb, rest)
 	if first.Nominated() {
-		p.tb.Fatal("the next one is named while the first is nominated")
+		s.tb.Fatal("the next one is named while the first is nominated")
 	}
-	eventually(p.tb, "the first one notices it", func() bool { return first.changes() > before })
+	eventually(s.tb, "the first one notices it", func() bool { return first.changes() > before })
 	return first.at(before).Sub(began), next.at(next.changes() - 1).Sub(began)
 }
 
 // TestGroupLateAnswers: a nomination counts from when its requests were sent, not from when they
 // were answered.
 func TestGroupLateAnswers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		m := c.join()
 		settled(t, []*candidate{m})
-		m.cord.mu.Lock()
-		m.cord.lag = 400 * time.Millisecond // twice, for the length and the rest
-		m.cord.mu.Unlock()
+		m.ways.Delay(400 * time.Millisecond)
 		time.Sleep(20 * time.Second)
 		beats := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, Count: -1})
 		if err := beats.Wait(within(t), 1); err != nil {
@@ -302,7 +275,7 @@ func TestGroupLateAnswers(t *testing.T) {
 		}
 		sent := time.Now()
 		time.Sleep(time.Second)
-		m.cord.Cut(anywhere)
+		m.ways.Blackhole()
 		if m.changes() != 1 {
 			t.Fatal("late answers ended the nomination")
 		}
@@ -317,22 +290,20 @@ func TestGroupLateAnswers(t *testing.T) {
 // margin, ends the nomination. An answered heartbeat resumes it, without another nominee in
 // between.
 func TestGroupResume(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
-		c.cfg.SessionTimeout = 2 * time.Minute
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		c.group.SessionTimeout = 2 * time.Minute
 		all := []*candidate{c.join(), c.join()}
 		first := settled(t, all)
 		time.Sleep(5 * time.Minute)
 		began := time.Now()
-		first.cord.Cut(anywhere)
+		first.ways.Blackhole()
 		for first.changes() < 2 {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if took := time.Since(began); first.Nominated() || took > 115*time.Second || first.Err() == nil {
 			t.Errorf("the nomination ended after %v: %v", took, first.Err())
 		}
-		first.cord.Mend()
+		first.ways.Heal()
 		settled(t, all)
 		if first.changes() != 3 || first.Err() != nil {
 			t.Errorf("it is not resumed: %v", first.Err())
@@ -341,7 +312,7 @@ func TestGroupResume(t *testing.T) {
 }
 
 // raw is a client that sends the requests of the test.
-func (c *camp) raw(name string) (*kgo.Client, string) {
+func (c *cluster) raw(name string) (*kgo.Client, string) {
 	client := c.client()
 	answer := ask[*kmsg.JoinGroupResponse](c, client, joinRequest(name, "", 15*time.Second))
 	if err := kerr.ErrorForCode(answer.ErrorCode); !errors.Is(err, kerr.MemberIDRequired) {
@@ -363,7 +334,7 @@ func joinRequest(name, id string, kept time.Duration) *kmsg.JoinGroupRequest {
 	return req
 }
 
-func ask[R kmsg.Response](c *camp, client *kgo.Client, req kmsg.Request) R {
+func ask[R kmsg.Response](c *cluster, client *kgo.Client, req kmsg.Request) R {
 	c.tb.Helper()
 	answer, err := client.Request(within(c.tb), req)
 	if err != nil {
@@ -373,7 +344,7 @@ func ask[R kmsg.Response](c *camp, client *kgo.Client, req kmsg.Request) R {
 }
 
 // holdUp lets a member that was admitted and does not come delay the group, from the next join on.
-func (c *camp) holdUp(kept time.Duration) {
+func (c *cluster) holdUp(kept time.Duration) {
 	client, id := c.raw("billing")
 	ask[*kmsg.JoinGroupResponse](c, client, joinRequest("billing", id, kept))
 }
@@ -381,9 +352,7 @@ func (c *camp) holdUp(kept time.Duration) {
 // TestGroupSlowMember: the group is delayed for much longer than the nominee's session, and the
 // nominee stays.
 func TestGroupSlowMember(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		all := []*candidate{c.join(), c.join()}
 		first := settled(t, all)
 		time.Sleep(20 * time.Second)
@@ -405,10 +374,8 @@ func TestGroupSlowMember(t *testing.T) {
 // TestGroupDeadConnection: the connections over which members wait for the group die silently. The
 // members ask again over others, and miss nothing.
 func TestGroupDeadConnection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
-		c.cfg.SessionTimeout = 30 * time.Second
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		c.group.SessionTimeout = 30 * time.Second
 		all := []*candidate{c.join(), c.join()}
 		first := settled(t, all)
 		time.Sleep(20 * time.Second)
@@ -416,7 +383,7 @@ func TestGroupDeadConnection(t *testing.T) {
 		all = append(all, c.join())
 		time.Sleep(10 * time.Second)
 		for _, m := range all {
-			m.cord.Sever()
+			m.ways.Sever()
 		}
 		time.Sleep(20 * time.Second)
 		if !c.stable() || first.changes() != 1 || len(nominees(all)) != 1 || first.Err() != nil {
@@ -428,10 +395,8 @@ func TestGroupDeadConnection(t *testing.T) {
 // TestGroupPlaceLost: a nominee that learns that it is not a member is no longer nominated, whether
 // or not it can join again.
 func TestGroupPlaceLost(t *testing.T) {
-	t.Parallel()
 	for _, lost := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration} {
-		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t, 1)
+		each(t, lost.Message, func(t *testing.T, c *cluster) {
 			m := c.join()
 			settled(t, []*candidate{m})
 			time.Sleep(20 * time.Second)
@@ -453,9 +418,7 @@ func TestGroupPlaceLost(t *testing.T) {
 // TestGroupNeverShared: a member that should assign the partitions does not. The group is without a
 // nominee for a session at most.
 func TestGroupNeverShared(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		client, id := c.raw("billing")
 		if got := ask[*kmsg.JoinGroupResponse](c, client, joinRequest("billing", id, 20*time.Second)); got.LeaderID != id {
 			t.Fatalf("%s leads, not %s", got.LeaderID, id)
@@ -474,40 +437,33 @@ func TestGroupNeverShared(t *testing.T) {
 }
 
 // stable reports whether the partitions of the group are assigned.
-func (c *camp) stable() bool {
-	client := c.client()
-	req := kmsg.NewPtrDescribeGroupsRequest()
-	req.Groups = []string{c.cfg.Name}
-	return ask[*kmsg.DescribeGroupsResponse](c, client, req).Groups[0].State == "Stable"
+func (s *site) stable() bool {
+	got, err := s.admin().DescribeGroups(within(s.tb), s.group.Name)
+	return err == nil && got[s.group.Name].State == "Stable"
 }
 
 // TestGroupRemoved: an operator removes the nominee from the group. It learns this from a
 // heartbeat, and comes back as an ordinary member.
 func TestGroupRemoved(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		all := []*candidate{c.join(), c.join()}
 		first := settled(t, all)
 		time.Sleep(20 * time.Second)
-		client := c.client()
-		groups := kmsg.NewPtrDescribeGroupsRequest()
-		groups.Groups = []string{"billing"}
 		leave := kmsg.NewPtrLeaveGroupRequest()
-		leave.Group = "billing"
-		for _, m := range ask[*kmsg.DescribeGroupsResponse](c, client, groups).Groups[0].Members {
-			var a kmsg.ConsumerMemberAssignment
-			if err := a.ReadFrom(m.MemberAssignment); err != nil {
-				t.Fatal(err)
-			}
-			if len(a.Topics) > 0 {
+		leave.Group = c.group.Name
+		groups, err := c.admin().DescribeGroups(within(t), leave.Group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range groups[leave.Group].Members {
+			if owns, _ := m.Assigned.AsConsumer(); len(owns.Topics) > 0 {
 				leave.Members = append(leave.Members, kmsg.LeaveGroupRequestMember{MemberID: m.MemberID})
 			}
 		}
 		if len(leave.Members) != 1 {
 			t.Fatalf("%d members own something", len(leave.Members))
 		}
-		ask[*kmsg.LeaveGroupResponse](c, client, leave)
+		ask[*kmsg.LeaveGroupResponse](c, c.client(), leave)
 		time.Sleep(10 * time.Second)
 		if got := nominees(all); len(got) != 1 || got[0] == first || first.changes() != 2 || first.Err() != nil {
 			t.Errorf("%d nominees, the nomination of the first changed %d times: %v", len(got), first.changes(), first.Err())
@@ -522,9 +478,7 @@ func static(name string) func(*group.Config) { return func(cfg *group.Config) { 
 // member with its name is refused. Brokers give a restarted member its place back; kfake assigns
 // the partitions again.
 func TestGroupStatic(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		first := c.join(static("a"))
 		settled(t, []*candidate{first})
 		other := c.join(static("b"))
@@ -548,9 +502,7 @@ func TestGroupStatic(t *testing.T) {
 // TestGroupBlockingSee: a callback that blocks delays neither the group nor the end of its
 // nomination.
 func TestGroupBlockingSee(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		first := c.join()
 		settled(t, []*candidate{first})
 		block := make(chan struct{})
@@ -570,14 +522,12 @@ func TestGroupBlockingSee(t *testing.T) {
 
 // TestGroupAnyTopic: the settings of the topic do not matter, nor does its later deletion.
 func TestGroupAnyTopic(t *testing.T) {
-	t.Parallel()
 	for name, settings := range map[string]map[string]string{
 		"wide":      nil,
 		"short":     {"retention.ms": "1000"},
 		"compacted": {"cleanup.policy": "compact"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			c := encamp(t, 1)
+		each(t, name, func(t *testing.T, c *cluster) {
 			if err := c.CreateTopic(name, 12, settings); err != nil {
 				t.Fatal(err)
 			}
@@ -603,18 +553,12 @@ func TestGroupRefusals(t *testing.T) {
 func groupRefusals(t *testing.T) {
 	see := kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "*", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationDescribe, Allow: true}
 	read := kfake.ACL{Resource: kmsg.ACLResourceTypeGroup, Name: "g", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationRead, Allow: true}
-	secure := encamp(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	secure := startVirtual(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "poor", "poor", see),
 		kfake.User(plainSASL, "reader", "reader", see, read), kfake.SeedTopics(1, "t"))
-	open := encamp(t, 1, kfake.SeedTopics(1, "t"), kfake.GroupMaxSessionTimeout(20*time.Second))
-	wrong := encamp(t, 1, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
-	// kfake itself hangs up.
-	wrong.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
-		wrong.KeepControl()
-		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
-		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
-		return answer, nil, true
-	})
+	open := startVirtual(t, 1, kfake.SeedTopics(1, "t"), kfake.GroupMaxSessionTimeout(20*time.Second))
+	wrong := startVirtual(t, 1, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
+	wrong.refuseLogins()
 	foreign := open.client(kgo.ConsumerGroup("foreign"), kgo.ConsumeTopics("t"), kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(15*time.Second))
 	eventually(t, "an ordinary consumer", func() bool { _, n := foreign.GroupMetadata(); return n > 0 })
 	cases := []struct {
@@ -658,9 +602,7 @@ func groupRefusals(t *testing.T) {
 // TestGroupTwoOnOneTopic: groups with the same topic have one nominee each and do not affect each
 // other.
 func TestGroupTwoOnOneTopic(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		a := c.join(func(cfg *group.Config) { cfg.Name, cfg.Topic = "a", "shared" })
 		b := c.join(func(cfg *group.Config) { cfg.Name, cfg.Topic = "b", "shared" })
 		time.Sleep(time.Minute)
@@ -672,9 +614,7 @@ func TestGroupTwoOnOneTopic(t *testing.T) {
 
 // TestGroupRequests counts the requests of ten members in a minute.
 func TestGroupRequests(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := encamp(t, 1)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		var all []*candidate
 		for range 10 {
 			all = append(all, c.join())

@@ -53,7 +53,7 @@ func TestHungWriteEndsWithItsLeader(t *testing.T) {
 		c.vouch()
 		leader := c.LeaderFor(topic, 0)
 		synctest.Wait() // for the acknowledgments: a write without one would hang, too
-		relays[leader].Blackhole()
+		relays[c.seeds[leader]].Blackhole()
 		ended := make(chan error, len(versions))
 		began := time.Now()
 		for i, v := range versions {
@@ -166,7 +166,7 @@ func TestSilentBroker(t *testing.T) {
 				if name == "readers" {
 					c.vouch()
 				}
-				relays[c.LeaderFor(topic, 0)].Blackhole()
+				relays[c.seeds[c.LeaderFor(topic, 0)]].Blackhole()
 				c.moveOn()
 				prompt(t, 15*time.Second, func() { call(c, s, v) })
 			})
@@ -178,10 +178,10 @@ func TestSilentBroker(t *testing.T) {
 // time. The store still reads from it, and sees a write by a caller with enough time.
 func TestSlowLeader(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		r := c.relay()
-		s := c.open(c.over(r), kafkalog.WithTimeout(time.Minute))
+		ways := c.relays()
+		s := c.open(c.through(ways), kafkalog.WithTimeout(time.Minute))
 		v := create(t, s, "key", "first")
-		r.Delay(200 * time.Millisecond)
+		ways.Delay(200 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		var hasty sync.WaitGroup
 		defer hasty.Wait()
@@ -211,7 +211,7 @@ func TestSilentBeforeThePartitionMoves(t *testing.T) {
 		v := create(t, s, "key", "first")
 		c.vouch()
 		leader := c.LeaderFor(topic, 0)
-		relays[leader].Blackhole()
+		relays[c.seeds[leader]].Blackhole()
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := s.CompareAndSwap(short, "key", v, []byte("lost")); outcome(err) != "unknown" {
@@ -236,9 +236,9 @@ func TestOpenBesideSilentBrokers(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster) {
 		_ = c.open(c.direct()).Close() // this creates the topic
 		relays := c.relays()
-		for i, r := range relays {
+		for i, address := range c.seeds {
 			if int32(i) != c.LeaderFor(topic, 0) {
-				r.Blackhole()
+				relays[address].Blackhole()
 			}
 		}
 		var all sync.WaitGroup

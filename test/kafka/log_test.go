@@ -84,34 +84,6 @@ func fill(t testing.TB, s driver.Store, records int, value []byte) {
 	all.Wait()
 }
 
-// TestRecreatedTopic: records of the old topic do not count, none of its versions fits, and calls
-// return an error.
-func TestRecreatedTopic(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		s := c.open(c.direct())
-		v := create(t, s, "key", "first")
-		if err := c.DeleteTopic(topic); err != nil {
-			t.Fatal(err)
-		}
-		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		if e, err := s.Read(short, "key"); err == nil {
-			t.Errorf("without a topic the cell reads %+v", e)
-		}
-		if _, err := s.CompareAndSwap(short, "key", v, []byte("x")); outcome(err) != "unknown" {
-			t.Errorf("without a topic a swap is %v", err)
-		}
-		if err := c.CreateTopic(topic, 1, nil); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the new topic is read", shows(s, "key", func(e driver.Entry) bool { return e.Absent() }))
-		create(t, s, "key", "new")
-		if _, err := s.CompareAndSwap(within(t), "key", v, []byte("x")); outcome(err) != "conflict" {
-			t.Errorf("a swap from a version of the old topic: %v", err)
-		}
-	})
-}
-
 func TestLeaderOfARecreatedTopic(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		leaderOfARecreatedTopic(&c.site, func() {
@@ -160,10 +132,10 @@ func leaderOfARecreatedTopic(s *site, recreate func()) {
 // notices it.
 func TestTopicRecreatedUnnoticed(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		r := c.relay()
-		old := c.open(c.over(r))
+		ways := c.relays()
+		old := c.open(c.through(ways))
 		create(t, old, "key", "old")
-		r.Hold()
+		ways.Hold()
 		if err := c.DeleteTopic(topic); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +143,7 @@ func TestTopicRecreatedUnnoticed(t *testing.T) {
 		for i := range 20 {
 			create(t, s, fmt.Sprint("other ", i), "x")
 		}
-		r.Release()
+		ways.Release()
 		eventually(t, "the old reader reads the new topic", shows(old, "other 0", func(e driver.Entry) bool { return !e.Absent() }))
 		if e := read(t, old, "key"); !e.Absent() {
 			t.Errorf("the cell of the old topic holds %s still", e.Value)
@@ -260,14 +232,7 @@ func TestLaterRelease(t *testing.T) {
 func TestTopicWithoutID(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		s := c.open(c.direct())
-		e, err := tenure.New(s, "billing", tenure.Config{ID: "a", Lease: time.Second, Clock: c.clock()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		term, err := e.Campaign(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := c.leads(s, "billing", tenure.Config{ID: "a", Lease: time.Second})
 		old, err := kafkalog.Open(within(t), c.direct(kgo.MaxVersions(kversion.V2_7_0())), topic)
 		if err == nil {
 			_ = old.Close()

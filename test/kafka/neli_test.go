@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -55,13 +53,15 @@ func (p *process) expect(events ...neli.Event) {
 	p.diary = nil
 }
 
-// begin starts a process with these brokers.
-func begin(t testing.TB, name string, brokers string, change ...func(*neli.Config)) *process {
-	t.Helper()
-	p := &process{t: t, name: name}
+// begin starts a process of the site's group.
+func (s *site) begin(name string, change ...func(*neli.Config)) *process {
+	s.tb.Helper()
+	p := &process{t: s.tb, name: name}
 	cfg := neli.Config{
-		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": brokers, "heartbeat.interval.ms": 500},
-		LeaderGroupID: "group", LeaderTopic: "topic", Name: name, Scribe: slog.New(slog.DiscardHandler),
+		KafkaConfig:   neli.KafkaConfigMap{"heartbeat.interval.ms": 500},
+		ClientOptions: s.direct(),
+		LeaderGroupID: s.group.Name, Name: name, Scribe: slog.New(slog.DiscardHandler),
+		Configure: func(c *tenure.Config) { c.Clock = s.clock() },
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -69,17 +69,17 @@ func begin(t testing.TB, name string, brokers string, change ...func(*neli.Confi
 	p.connection = cfg.ClientOptions
 	var err error
 	if p.Neli, err = neli.New(cfg, p.barrier); err != nil {
-		t.Fatal(err)
+		s.tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Close() })
+	s.tb.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
 // mustLead pulses until it leads.
-func (p *process) mustLead(within time.Duration) {
+func (p *process) mustLead() {
 	p.t.Helper()
-	if leads, err := p.Pulse(within); !leads || err != nil {
-		p.t.Fatalf("%s does not lead within %v: %v", p.name, within, err)
+	if leads, err := p.Pulse(left()); !leads || err != nil {
+		p.t.Fatalf("%s does not lead in time: %v", p.name, err)
 	}
 }
 
@@ -98,31 +98,14 @@ func (p *process) mustClose() {
 	}
 }
 
-type beginning = func(name string, change ...func(*neli.Config)) *process
-
-// inTheBubble runs processes and brokers in virtual time.
-func inTheBubble(t *testing.T, test func(t *testing.T, c *cluster, begin beginning), opts ...kfake.Opt) {
-	t.Helper()
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		test(t, c, func(name string, change ...func(*neli.Config)) *process {
-			virtual := func(cfg *neli.Config) {
-				delete(cfg.KafkaConfig, "bootstrap.servers")
-				cfg.ClientOptions = c.direct()
-				cfg.Configure = func(c *tenure.Config) { c.Clock = clock.Standard{} }
-			}
-			return begin(t, name, "", append([]func(*neli.Config){virtual}, change...)...)
-		})
-	}, opts...)
-}
-
 func TestNeliTakesTurns(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, _ *cluster, begin beginning) {
-		a := begin("a")
-		a.mustLead(patience)
-		b, c := begin("b"), begin("c")
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		a := c.begin("a")
+		a.mustLead()
+		b, other := c.begin("b"), c.begin("c")
 		for range 3 {
 			b.idle(10 * time.Second)
-			c.idle(10 * time.Second)
+			other.idle(10 * time.Second)
 		}
 		if !a.IsLeader() {
 			t.Fatal("leadership moved when others joined")
@@ -131,7 +114,7 @@ func TestNeliTakesTurns(t *testing.T) {
 		began := time.Now()
 		a.mustClose()
 		a.expect(neli.LeaderAcquired{}, neli.LeaderRevoked{})
-		next := either(b, c)
+		next := either(b, other)
 		took := time.Since(began)
 		t.Log("the next leads ", took, " after the call of Close")
 		if took > 5*time.Second || next.Token() <= first {
@@ -142,7 +125,7 @@ func TestNeliTakesTurns(t *testing.T) {
 		}
 		next.expect(neli.LeaderAcquired{})
 		b.mustClose()
-		c.mustClose()
+		other.mustClose()
 	})
 }
 
@@ -161,11 +144,11 @@ func either(a, b *process) *process {
 
 // TestNeliRequestsPerMinute counts the requests of ten candidates.
 func TestNeliRequestsPerMinute(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		var all []*process
 		slow := func(cfg *neli.Config) { delete(cfg.KafkaConfig, "heartbeat.interval.ms") }
 		for i := range 10 {
-			p := begin(fmt.Sprint(i), slow)
+			p := c.begin(fmt.Sprint(i), slow)
 			if _, err := p.Background(func() { time.Sleep(100 * time.Millisecond) }); err != nil {
 				t.Fatal(err)
 			}
@@ -211,12 +194,6 @@ func (l *lines) output() string {
 	return l.all.String()
 }
 
-// mustLeadInTheEnd pulses until it leads.
-func (p *process) mustLeadInTheEnd() {
-	p.t.Helper()
-	p.mustLead(left())
-}
-
 // follow pulses a process that must not lead, until ok returns true.
 func (p *process) follow(what string, ok func() bool) {
 	p.t.Helper()
@@ -229,9 +206,9 @@ func (p *process) follow(what string, ok func() bool) {
 // TestNeliTrustsOnlyItsOwnRenewals: the leader's own writes are refused. Writes by others to either
 // topic neither keep it leading nor let it lead again.
 func TestNeliTrustsOnlyItsOwnRenewals(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
-		a := begin("a")
-		a.mustLead(patience)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		a := c.begin("a")
+		a.mustLead()
 		first := a.Token()
 		defer chatter(t, a)()
 		refused := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1, When: writes("a")})
@@ -247,7 +224,7 @@ func TestNeliTrustsOnlyItsOwnRenewals(t *testing.T) {
 		}
 		a.expect(neli.LeaderAcquired{}, neli.LeaderFenced{})
 		refused.Remove()
-		a.mustLead(patience)
+		a.mustLead()
 		a.expect(neli.LeaderAcquired{})
 		if a.Token() <= first {
 			t.Errorf("token %d after %d", a.Token(), first)
@@ -282,7 +259,7 @@ func chatter(t *testing.T, p *process) (stop func()) {
 	go func() {
 		defer close(done)
 		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
-			for _, topic := range []string{"topic", "topic.log"} {
+			for _, topic := range []string{"billing.neli", "billing.neli.log"} {
 				if client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("1%a")}).FirstErr() == nil {
 					sent++
 				}
@@ -299,50 +276,64 @@ func chatter(t *testing.T, p *process) (stop func()) {
 	}
 }
 
-// TestNeliCutOff: a leader that reaches no broker stops within HeartbeatTimeout. It is replaced
-// after the session, or after the lease and Precedence. When it reaches them again, it can lead
-// again in another term.
 func TestNeliCutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		precedence *time.Duration
 		most       time.Duration
 	}{"owner alone": {nil, 16 * time.Second}, "precedence": {neli.Duration(time.Second), 6500 * time.Millisecond}} {
 		t.Run(name, func(t *testing.T) {
-			inTheBubble(t, func(t *testing.T, n *cluster, begin beginning) {
-				cutOff(t, n, begin, c.most, func(cfg *neli.Config) { cfg.Precedence = c.precedence })
+			inBubble(t, 1, func(_ *testing.T, n *cluster) {
+				neliCutOff(&n.site, c.most, func(cfg *neli.Config) { cfg.Precedence = c.precedence })
 			})
 		})
 	}
 }
 
-func cutOff(t *testing.T, c *cluster, begin beginning, most time.Duration, with func(*neli.Config)) {
-	w := c.relay()
-	a := begin("a", with, func(cfg *neli.Config) { cfg.ClientOptions = c.over(w) })
-	a.mustLead(patience)
+// neliCutOff: a leader that reaches no broker stops within HeartbeatTimeout. It is replaced after
+// the session, or after the lease and Precedence. When it reaches them again, it can lead again in
+// another term.
+func neliCutOff(s *site, most time.Duration, with func(*neli.Config)) {
+	t, ways := s.tb, s.relays()
+	a := s.begin("a", with, func(cfg *neli.Config) { cfg.ClientOptions = s.through(ways) })
+	a.mustLead()
 	first, term := a.Token(), a.Term()
-	b := begin("b", with)
-	b.idle(10 * time.Second)
-	w.Cut()
+	b := s.begin("b", with)
+	s.joined(2, b)
+	ways.Blackhole()
 	took := replacedBy(t, a, b)
 	t.Log("the next leads ", took, " after the cut")
-	if took > most || term.Context().Err() == nil || b.Token() <= first {
-		t.Errorf("after %v; a's context is alive, or b's token is %d after %d", took, b.Token(), first)
+	second := b.Token() // 0 if the machine stalled for a lease
+	if virtual() && took > most || term.Context().Err() == nil || second != 0 && second <= first {
+		t.Errorf("after %v; a's context is alive, or b's token is %d after %d", took, second, first)
 	}
-	a.idle(time.Minute)
+	a.idle(10 * time.Millisecond)
+	if virtual() {
+		a.idle(time.Minute)
+	}
 	a.expect(neli.LeaderAcquired{}, neli.LeaderFenced{})
-	c.restore(w)
+	ways.Heal()
 	b.mustClose()
-	a.mustLead(patience)
+	a.mustLead()
+	if a.Token() <= max(first, second) {
+		t.Errorf("tokens %d, %d, %d", first, second, a.Token())
+	}
 	a.mustClose()
 }
 
+// joined waits until the group has this many members. It pulses one of them, which would leave
+// otherwise.
+func (s *site) joined(members int, p *process) {
+	s.tb.Helper()
+	s.members(members, func() { p.idle(10 * time.Millisecond) })
+}
+
 // replacedBy pulses b until it leads in place of a, which was just cut off.
-func replacedBy(t *testing.T, a, b *process) (took time.Duration) {
+func replacedBy(t testing.TB, a, b *process) (took time.Duration) {
 	for cut := time.Now(); ; {
 		leads, err := b.Pulse(10 * time.Millisecond)
 		took = time.Since(cut)
 		switch {
-		case err != nil || took > patience:
+		case err != nil || took > left():
 			t.Fatalf("after %v: %v", took, err)
 		case leads && (a.IsLeader() || a.Token() != 0):
 			t.Fatalf("both lead after %v", took)
@@ -358,38 +349,38 @@ func replacedBy(t *testing.T, a, b *process) (took time.Duration) {
 // no process leads, because a goNELI process may lead unseen. After the configuration excludes
 // goNELI, a process leads.
 func TestNeliWithoutACoordinator(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
-		a := begin("a")
-		a.mustLead(patience)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		a := c.begin("a")
+		a.mustLead()
 		keys := []kmsg.Key{kmsg.Heartbeat, kmsg.JoinGroup, kmsg.SyncGroup}
 		gone := c.Fault(kfake.Fault{Keys: keys, Err: kerr.CoordinatorNotAvailable, TopLevel: true, Count: -1})
 		time.Sleep(16 * time.Second)
 		a.idle(time.Minute)
 		a.expect(neli.LeaderAcquired{}, neli.LeaderRevoked{})
 		withPrecedence := func(cfg *neli.Config) { cfg.Precedence = neli.Duration(10 * time.Second) }
-		b := begin("b", withPrecedence)
+		b := c.begin("b", withPrecedence)
 		b.idle(5 * time.Minute)
 		b.mustClose()
-		last := begin("c", withPrecedence, func(cfg *neli.Config) { cfg.WithoutGoNELI = true })
-		last.mustLead(time.Minute)
+		last := c.begin("c", withPrecedence, func(cfg *neli.Config) { cfg.WithoutGoNELI = true })
+		last.mustLead()
 		gone.Remove()
 		last.mustClose()
-		a.mustLead(patience)
+		a.mustLead()
 		a.mustClose()
 	})
 }
 
 func TestNeliWithoutABroker(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
-		w := c.relay()
-		w.Cut()
-		a := begin("a", func(cfg *neli.Config) { cfg.ClientOptions = c.over(w) })
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		ways := c.relays()
+		refuse(ways)
+		a := c.begin("a", func(cfg *neli.Config) { cfg.ClientOptions = c.through(ways) })
 		a.idle(time.Minute)
-		c.restore(w)
-		a.mustLead(patience)
+		c.restore(ways)
+		a.mustLead()
 		a.mustClose()
-		w.Cut()
-		begin("b", func(cfg *neli.Config) { cfg.ClientOptions = c.over(w) }).mustClose()
+		refuse(ways)
+		c.begin("b", func(cfg *neli.Config) { cfg.ClientOptions = c.through(ways) }).mustClose()
 	})
 }
 
@@ -409,36 +400,18 @@ func (p *process) mustFail(within time.Duration) error {
 	return err
 }
 
-func mustOpen(t *testing.T, c *cluster, topic string) *kafkalog.Store {
-	t.Helper()
-	s, err := kafkalog.Open(within(t), c.direct(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestNeliFatal(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
 		// A leader of the same election that another group has nominated.
-		store := mustOpen(t, c, "topic.log")
-		e, err := tenure.New(store, "group", tenure.Config{ID: "x", Metadata: group.Metadata("others"), Clock: clock.Standard{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		term, err := e.Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = begin("b").mustFail(patience)
+		log := c.scene("billing.neli.log")
+		_ = c.leads(log.open(c.direct()), "billing", tenure.Config{ID: "x", Metadata: group.Metadata("others")})
+		err := c.begin("b").mustFail(patience)
 		if t.Log(err); !errors.Is(err, group.ErrOtherGroup) {
 			t.Errorf("two groups: %v", err)
 		}
-		_ = term.Resign(t.Context())
-		_ = store.Close()
 		// A session that the brokers do not grant.
 		defer c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Err: kerr.InvalidSessionTimeout, TopLevel: true, Count: -1}).Remove()
-		err = begin("c", func(cfg *neli.Config) { cfg.LeaderGroupID = "third" }).mustFail(patience)
+		err = c.begin("c", func(cfg *neli.Config) { cfg.LeaderGroupID = "third" }).mustFail(patience)
 		if t.Log(err); !errors.Is(err, kerr.InvalidSessionTimeout) {
 			t.Errorf("%v", err)
 		}
@@ -446,19 +419,20 @@ func TestNeliFatal(t *testing.T) {
 }
 
 func TestNeliWaitsForOldMembers(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
-		if err := c.CreateTopic("topic", 3, nil); err != nil {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		if err := c.CreateTopic("billing.neli", 3, nil); err != nil {
 			t.Fatal(err)
 		}
-		neliWaitsForOldMembers(c.goneliJoins("group", "topic"), begin)
+		neliWaitsForOldMembers(&c.site)
 	})
 }
 
 // neliWaitsForOldMembers: while an ordinary consumer, as goNELI has, is in the group, no process of
 // this package leads, and the log has the reason. When the consumer is gone, one leads.
-func neliWaitsForOldMembers(old *kgo.Client, begin beginning) {
+func neliWaitsForOldMembers(s *site) {
+	old := s.goneliJoins()
 	var log lines
-	a := begin("a", func(cfg *neli.Config) {
+	a := s.begin("a", func(cfg *neli.Config) {
 		cfg.Precedence, cfg.Scribe = neli.Duration(time.Second), slog.New(slog.NewTextHandler(&log, nil))
 	})
 	a.follow("the log has the reason for waiting", func() bool { return strings.Contains(log.String(), "members of another kind") })
@@ -466,17 +440,17 @@ func neliWaitsForOldMembers(old *kgo.Client, begin beginning) {
 		a.idle(time.Minute)
 	}
 	old.Close()
-	a.mustLeadInTheEnd()
+	a.mustLead()
 	a.mustClose()
 }
 
 // TestNeliUnsafeTopic: a compacted log is refused, with the reason.
 func TestNeliUnsafeTopic(t *testing.T) {
-	inTheBubble(t, func(t *testing.T, c *cluster, begin beginning) {
-		if err := c.CreateTopic("topic.log", 1, map[string]string{"cleanup.policy": "compact"}); err != nil {
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		if err := c.CreateTopic("billing.neli.log", 1, map[string]string{"cleanup.policy": "compact"}); err != nil {
 			t.Fatal(err)
 		}
-		err := begin("a").mustFail(patience)
+		err := c.begin("a").mustFail(patience)
 		if t.Log(err); !strings.Contains(err.Error(), "cleanup.policy") {
 			t.Errorf("%v", err)
 		}
@@ -492,9 +466,9 @@ func TestNeliRights(t *testing.T) {
 			rights = append(rights, kfake.ACL{Resource: kind, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: o, Allow: true})
 		}
 	}
-	grant(kmsg.ACLResourceTypeGroup, "group", kmsg.ACLOperationRead)
-	grant(kmsg.ACLResourceTypeTopic, "topic", kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate)
-	grant(kmsg.ACLResourceTypeTopic, "topic.log", kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate)
+	grant(kmsg.ACLResourceTypeGroup, "billing", kmsg.ACLOperationRead)
+	grant(kmsg.ACLResourceTypeTopic, "billing.neli", kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate)
+	grant(kmsg.ACLResourceTypeTopic, "billing.neli.log", kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribe, kmsg.ACLOperationCreate)
 	login := func(user string) func(*neli.Config) {
 		return func(cfg *neli.Config) {
 			for name, value := range map[string]string{
@@ -504,13 +478,13 @@ func TestNeliRights(t *testing.T) {
 			}
 		}
 	}
-	inTheBubble(t, func(t *testing.T, _ *cluster, begin beginning) {
-		err := begin("a", login("stranger")).mustFail(promptly)
+	inBubble(t, 1, func(t *testing.T, c *cluster) {
+		err := c.begin("a", login("stranger")).mustFail(promptly)
 		if t.Log(err); !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("%v", err)
 		}
-		good := begin("a", login("candidate"))
-		good.mustLead(patience)
+		good := c.begin("a", login("candidate"))
+		good.mustLead()
 		good.mustClose()
 	}, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "stranger", "stranger"), kfake.User(plainSASL, "candidate", "candidate", rights...))

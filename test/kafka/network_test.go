@@ -18,7 +18,7 @@ import (
 // has given up and hung up.
 type gate struct {
 	tb   testing.TB
-	dial dialing
+	site site
 	key  atomic.Int32 // of the request to hold; -1 for none
 	sent [256]atomic.Int64
 	held chan *letter // receives held requests
@@ -34,8 +34,8 @@ type letter struct {
 	bytes []byte
 }
 
-func newGate(tb testing.TB, dial dialing) *gate {
-	g := &gate{tb: tb, dial: dial, held: make(chan *letter, 100)}
+func newGate(s site) *gate {
+	g := &gate{tb: s.tb, site: s, held: make(chan *letter, 100)}
 	g.key.Store(-1)
 	return g
 }
@@ -58,7 +58,7 @@ func (g *gate) caught() *letter {
 
 func (g *gate) dialer() kgo.Opt {
 	return kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := g.dial(ctx, network, address)
+		c, err := g.site.dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
@@ -207,124 +207,3 @@ func (c *gated) drain() {
 	_, _ = io.CopyN(io.Discard, c.Conn, int64(binary.BigEndian.Uint32(size[:])))
 	_ = c.Conn.Close()
 }
-
-// cord is the connection of one client to the brokers. It can be cut without a signal to either
-// side.
-type cord struct {
-	dial dialing
-
-	mu        sync.Mutex
-	cut       func(address string) bool
-	lag       time.Duration
-	conns     map[*strand]bool
-	swallowed atomic.Int64 // the number of writes that were swallowed
-}
-
-// strand is one TCP connection of a cord.
-type strand struct {
-	net.Conn
-	cord    *cord
-	address string
-	writes  bool // it has carried a write to the log
-	dead    bool
-}
-
-func newCord(dial dialing) *cord {
-	return &cord{dial: dial, conns: map[*strand]bool{}}
-}
-
-// Dial is for kgo.Dialer.
-func (c *cord) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if c.is(address) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	conn, err := c.dial(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	s := &strand{Conn: conn, cord: c, address: address}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conns[s] = true
-	return s, nil
-}
-
-func (c *cord) is(address string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cut != nil && c.cut(address)
-}
-
-// Cut swallows from now on all bytes to these addresses and from them.
-func (c *cord) Cut(what func(address string) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut = what
-}
-
-// Mend ends the connections that have a gap and lets new ones pass.
-func (c *cord) Mend() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range c.conns {
-		if c.cut != nil && c.cut(s.address) {
-			_ = s.Conn.Close()
-			delete(c.conns, s)
-		}
-	}
-	c.cut = nil
-}
-
-// Sever swallows from now on all bytes on present connections, as a firewall does that forgets
-// them. New connections pass.
-func (c *cord) Sever() { c.sever(func(*strand) bool { return true }) }
-
-// SeverWrites is Sever for connections that have carried writes to the log.
-func (c *cord) SeverWrites() { c.sever(func(s *strand) bool { return s.writes }) }
-
-func (c *cord) sever(which func(*strand) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range c.conns {
-		s.dead = s.dead || which(s)
-	}
-}
-
-// swallows reports whether the connection has a gap.
-func (s *strand) swallows() bool {
-	s.cord.mu.Lock()
-	defer s.cord.mu.Unlock()
-	return s.dead || s.cord.cut != nil && s.cord.cut(s.address)
-}
-
-// Write sends a request, which begins with its length and its kind.
-func (s *strand) Write(b []byte) (int, error) {
-	if len(b) > 6 && kmsg.Key(binary.BigEndian.Uint16(b[4:])) == kmsg.Produce {
-		s.cord.mu.Lock()
-		s.writes = true
-		s.cord.mu.Unlock()
-	}
-	if s.swallows() {
-		s.cord.swallowed.Add(1)
-		return len(b), nil
-	}
-	return s.Conn.Write(b)
-}
-
-func (s *strand) Read(b []byte) (int, error) {
-	for {
-		n, err := s.Conn.Read(b)
-		s.cord.mu.Lock()
-		lag := s.cord.lag
-		s.cord.mu.Unlock()
-		time.Sleep(lag)
-		if err != nil || !s.swallows() {
-			return n, err
-		}
-	}
-}
-
-func anywhere(string) bool { return true }

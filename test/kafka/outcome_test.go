@@ -131,23 +131,23 @@ func (c *cluster) disturb() {
 // in time, and finds its write later.
 func TestLostAnswer(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		r := c.relay()
-		s := c.open(c.over(r))
+		ways := c.relays()
+		s := c.open(c.through(ways))
 		v := create(t, s, "key", "first")
-		r.Mute()
+		ways.Mute()
 		taken := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true, Count: -1})
-		giveUp := c.begin(s, v, "second")
+		giveUp := c.beginWrite(s, v, "second")
 		if err := taken.Wait(within(t), 1); err != nil {
 			t.Fatal(err)
 		}
 		giveUp()
-		r.Heal()
+		ways.Heal()
 		eventually(t, "the write is seen", shows(s, "key", func(e driver.Entry) bool { return string(e.Value) == "second" }))
 	})
 }
 
-// begin writes until its caller gives up, which must leave the outcome unknown.
-func (c *cluster) begin(s driver.Store, v driver.Version, value string) (giveUp func()) {
+// beginWrite writes until its caller gives up, which must leave the outcome unknown.
+func (c *cluster) beginWrite(s driver.Store, v driver.Version, value string) (giveUp func()) {
 	ctx, cancel := context.WithCancel(c.tb.Context())
 	ended := aside(func() error {
 		_, err := s.CompareAndSwap(ctx, "key", v, []byte(value))
@@ -165,9 +165,9 @@ func (c *cluster) begin(s driver.Store, v driver.Version, value string) (giveUp 
 // TestWriteAppliedLate delays a write until another one took its place.
 func TestWriteAppliedLate(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		r := c.relay()
+		ways := c.relays()
 		produced := &sent{key: kmsg.Produce}
-		slow, quick := c.open(c.over(r, kgo.WithHooks(produced))), c.open(c.direct())
+		slow, quick := c.open(c.through(ways, kgo.WithHooks(produced))), c.open(c.direct())
 		v := create(t, slow, "key", "first")
 		stop, err := quick.Watch(t.Context(), "key", func(e driver.Entry) {
 			if string(e.Value) == "late" {
@@ -178,43 +178,18 @@ func TestWriteAppliedLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stop()
-		r.Hold()
+		ways.Hold()
 		onItsWay := produced.another(t)
-		giveUp := c.begin(slow, v, "late")
+		giveUp := c.beginWrite(slow, v, "late")
 		onItsWay()
 		giveUp()
 		v = swap(t, quick, "key", v, "second")
-		r.Release()
+		ways.Release()
 		eventually(t, "the late write has landed", func() bool { return c.PartitionInfo(topic, 0).HighWatermark == 3 })
 		if e := read(t, quick, "key"); e.Version != v {
 			t.Fatalf("the cell holds %s", e.Value)
 		}
 		eventually(t, "the slow one agrees", shows(slow, "key", func(e driver.Entry) bool { return e.Version == v }))
-	})
-}
-
-func TestForeignRecordsAreLeftAlone(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		s := c.open(c.direct())
-		v := create(t, s, "key", "first")
-		c.disturb()
-		other := c.client(kgo.DefaultProduceTopic(topic))
-		for _, r := range []*kgo.Record{
-			{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("2 something else")}}},
-			{Value: []byte("x"), Headers: []kgo.RecordHeader{{Key: "tenure", Value: []byte("1 000000000000 0000000000000001 0 0 - key")}}},
-			{Value: nil, Key: []byte("key")},
-		} {
-			if err := other.ProduceSync(within(t), r).FirstErr(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if e := read(t, s, "key"); e.Version != v {
-			t.Errorf("the cell holds %s", e.Value)
-		}
-		v = swap(t, s, "key", v, "second")
-		if e := read(t, c.open(c.direct()), "key"); e.Version != v {
-			t.Errorf("a new reader sees %s", e.Value)
-		}
 	})
 }
 
@@ -225,7 +200,9 @@ func TestOpenReportsTheReason(t *testing.T) {
 }
 
 func openSaysWhy(t *testing.T) {
-	c := encamp(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	wrong := startVirtual(t, 1, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
+	wrong.refuseLogins()
+	c := startVirtual(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "reader", "reader", may(kmsg.ACLOperationRead)), kfake.User(plainSASL, "nobody", "nobody"))
 	for _, f := range []struct {
 		name, says string
@@ -234,6 +211,7 @@ func openSaysWhy(t *testing.T) {
 		opts       []kafkalog.Option
 	}{
 		{"no broker", "unable to dial", c.direct(kgo.SeedBrokers("127.0.0.1:1")), false, nil},
+		{"wrong password", "SASL_AUTHENTICATION_FAILED", wrong.direct(as("stranger")), true, nil},
 		{"no rights", "TOPIC_AUTHORIZATION_FAILED", c.direct(as("nobody")), true, nil},
 		{"may not create", "grant Create", c.direct(as("reader")), true, nil},
 		{"not to be created", "UNKNOWN_TOPIC_OR_PARTITION", c.direct(as("admin")), false, []kafkalog.Option{kafkalog.WithoutCreate()}},
@@ -258,25 +236,13 @@ func openSaysWhy(t *testing.T) {
 	}
 }
 
-// TestWrongPassword answers as brokers do. kfake itself hangs up.
-func TestWrongPassword(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, wrongPassword)
-}
-
-func wrongPassword(t *testing.T) {
-	c := encamp(t, 1, kfake.EnableSASL(), kfake.Superuser(plainSASL, "admin", "admin"))
+// refuseLogins answers each login as brokers do. kfake itself hangs up.
+func (c *cluster) refuseLogins() {
 	c.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		answer := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
 		return answer, nil, true
-	})
-	prompt(t, promptly, func() {
-		_, err := kafkalog.Open(within(t), c.direct(as("stranger")), topic)
-		if !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") {
-			t.Errorf("says: %v", err)
-		}
 	})
 }
 
@@ -284,12 +250,12 @@ func wrongPassword(t *testing.T) {
 // not read yet.
 func TestVersionFromAFasterClient(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		r := c.relay()
-		slow, quick := c.open(c.over(r)), c.open(c.direct())
+		ways := c.relays()
+		slow, quick := c.open(c.through(ways)), c.open(c.direct())
 		v := create(t, slow, "key", "first")
-		r.Hold()
+		ways.Hold()
 		v = swap(t, quick, "key", v, "second")
-		time.AfterFunc(50*time.Millisecond, r.Release)
+		time.AfterFunc(50*time.Millisecond, ways.Release)
 		v = swap(t, slow, "key", v, "third")
 		if e := read(t, quick, "key"); e.Version != v {
 			t.Errorf("the cell holds %s", e.Value)
@@ -300,11 +266,11 @@ func TestVersionFromAFasterClient(t *testing.T) {
 // TestClose: Close ends waiting calls and later calls.
 func TestClose(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		r := c.relay()
+		ways := c.relays()
 		written, asked := &sent{key: kmsg.Produce}, &sent{key: kmsg.ListOffsets}
-		s := c.open(c.over(r, kgo.WithHooks(written, asked)))
+		s := c.open(c.through(ways, kgo.WithHooks(written, asked)))
 		v := create(t, s, "key", "x")
-		r.Blackhole()
+		ways.Blackhole()
 		writes, asks := written.another(t), asked.another(t)
 		ended := make(chan error, 2)
 		go func() {
@@ -342,8 +308,8 @@ func TestClose(t *testing.T) {
 // begin in that time. When the log is read again, they hear of that.
 func TestWatchesKnowThatTheLogIsNotRead(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		r := c.relay()
-		s := c.open(c.over(r))
+		ways := c.relays()
+		s := c.open(c.through(ways))
 		create(t, s, "key", "first")
 		heard := func() (next func(lost bool)) {
 			seen := make(chan driver.Entry, 100)
@@ -366,11 +332,11 @@ func TestWatchesKnowThatTheLogIsNotRead(t *testing.T) {
 			}
 		}
 		early := heard()
-		r.Blackhole()
+		ways.Blackhole()
 		early(true)
 		late := heard()
 		late(true)
-		r.Heal()
+		ways.Heal()
 		early(false)
 		late(false)
 	})
@@ -380,25 +346,20 @@ func TestWatchesKnowThatTheLogIsNotRead(t *testing.T) {
 // Otherwise later writes would wait behind it until the store's timeout.
 func TestForgottenConnection(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		w := newCord(c.dial)
-		s := c.open(c.direct(kgo.Dialer(w.Dial)), kafkalog.WithTimeout(time.Minute))
+		g := newGate(c.site)
+		s := c.open(c.direct(g.dialer()), kafkalog.WithTimeout(time.Minute))
 		v := create(t, s, "key", "first")
-		w.SeverWrites()
-		ctx, giveUp := context.WithCancel(t.Context())
-		ended := aside(func() error {
-			_, err := s.CompareAndSwap(ctx, "key", v, []byte("lost"))
-			return err
-		})
-		eventually(t, "a write into the void", func() bool { return w.swallowed.Load() > 0 })
+		g.hold(kmsg.Produce)
+		giveUp := c.beginWrite(s, v, "lost")
+		letter := g.caught()
 		giveUp()
-		if err := <-ended; outcome(err) != "unknown" {
-			t.Errorf("a write into the void: %v", err)
-		}
+		letter.abandoned()
 		began := time.Now()
 		c.insist(s, "key", v, patience)
 		if took := time.Since(began); took > 15*time.Second {
 			t.Errorf("the next write takes %v", took)
 		}
+		letter.deliver()
 	})
 }
 
@@ -406,19 +367,19 @@ func TestForgottenConnection(t *testing.T) {
 // Open and Inspect require a topic to accept, with the shortest values and the longest keys.
 func TestCrowdFitsTheTopic(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		r := c.relay()
-		s := c.open(c.over(r), kafkalog.WithTimeout(time.Minute))
+		ways := c.relays()
+		s := c.open(c.through(ways), kafkalog.WithTimeout(time.Minute))
 		c.alter("max.message.bytes", "65536")
 		key := func(i int) string { return fmt.Sprintf("%0249d", i) }
 		v := read(t, s, key(0)).Version
-		r.Hold()
+		ways.Hold()
 		var all sync.WaitGroup
 		errs := make([]error, 500)
 		for i := range errs {
 			all.Go(func() { _, errs[i] = s.CompareAndSwap(within(t), key(i), v, []byte("x")) })
 		}
 		pause(t.Context(), 200*time.Millisecond) // so that most of them wait for the first
-		r.Release()
+		ways.Release()
 		all.Wait()
 		for _, err := range errs {
 			if err != nil && !errors.Is(err, driver.ErrConflict) {

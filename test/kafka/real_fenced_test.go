@@ -69,8 +69,8 @@ func TestRealFencedRestart(t *testing.T) {
 	soak(t)
 	c, b := kafkad.Shared(t), realScene(t)
 	b.makeTopic(fencedPartitions)
-	leader, l := b.contest().elect("a", time.Hour), newDiary()
-	p, err := fenced.Open(within(b), leader.term, leader.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
+	leader, l := b.elect("a"), newDiary()
+	p, err := fenced.Open(within(b), leader.Term, leader.options(kgo.RecordPartitioner(kgo.ManualPartitioner())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +108,11 @@ func TestRealFencedRestart(t *testing.T) {
 func BenchmarkRealFenced(b *testing.B) {
 	s := realScene(b)
 	s.makeTopic(1)
-	leader := s.contest().elect("a", time.Hour)
+	leader := s.elect("a")
 	options := s.direct(kgo.DefaultProduceTopic(s.topic))
 	b.Run("Open", func(b *testing.B) {
 		quantiles(b, func() {
-			p, err := fenced.Open(b.Context(), leader.term, options)
+			p, err := fenced.Open(b.Context(), leader.Term, options)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -173,17 +173,10 @@ func TestRealFencedOrderOverKills(t *testing.T) {
 // txnCoordinator returns the number of the broker that coordinates the election's transactions.
 func (c contest) txnCoordinator() (n int) {
 	c.Helper()
-	client := c.client()
-	defer client.Close()
-	req := kmsg.NewPtrFindCoordinatorRequest()
-	req.CoordinatorType, req.CoordinatorKey, req.CoordinatorKeys = 1, c.name, []string{c.name}
 	wait.Until(c, "a coordinator", func() bool {
-		got, err := req.RequestWith(within(c), client)
-		if err != nil || kerr.ErrorForCode(got.Coordinators[0].ErrorCode) != nil {
-			return false
-		}
-		n = int(got.Coordinators[0].NodeID)
-		return true
+		got := c.admin().FindTxnCoordinators(within(c), c.name)[c.name]
+		n = int(got.NodeID)
+		return got.Err == nil
 	})
 	return n
 }
@@ -217,7 +210,7 @@ func TestRealFencedCoordinatorKilled(t *testing.T) {
 func coordinatorKilled(t *testing.T, key kmsg.Key) {
 	c, b := kafkad.Shared(t), realScene(t)
 	b.makeTopic(1)
-	old := b.contest().elect("old", shortLease)
+	old := b.elect("old")
 	first := old.open()
 	b.produce(first, "early")
 	want := []string{old.wrote("early")}
@@ -233,11 +226,11 @@ func coordinatorKilled(t *testing.T, key kmsg.Key) {
 		if key != kmsg.InitProducerID {
 			return first.Produce(within(b), records("late")...)
 		}
-		_, err := fenced.Open(within(b), old.term, old.options())
+		_, err := fenced.Open(within(b), old.Term, old.options())
 		return err
 	})
 	letter := old.caught()
-	next := old.depose("next", shortLease)
+	next := old.depose("next")
 	letter.lose()
 	time.Sleep(rand.N(30 * time.Millisecond)) // as far as the request gets in that time
 	if err := c.Kill(coordinator); err != nil {
@@ -251,7 +244,7 @@ func coordinatorKilled(t *testing.T, key kmsg.Key) {
 	})
 	wait.Until(t, "the next producer", func() bool {
 		var err error
-		if p, err = fenced.Open(within(t), next.term, next.options()); err != nil {
+		if p, err = fenced.Open(within(t), next.Term, next.options()); err != nil {
 			t.Log(err)
 		}
 		return err == nil

@@ -13,43 +13,35 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // calm is a session, or a lease, that survives a busy machine.
 const calm = time.Minute
 
-// guild is a party on real brokers.
-type guild struct {
-	*brokers
-	cfg group.Config
-}
-
-func startGuild(t testing.TB, session time.Duration) *guild {
+func startGroup(t testing.TB, session time.Duration) *brokers {
 	b := startReal(t)
-	return &guild{b, group.Config{Name: b.topic + ".group", SessionTimeout: session}}
+	b.group.SessionTimeout = session
+	return b
 }
-
-func (g *guild) party() party { return party{&g.site, g.cfg} }
-
-func (g *guild) join(change ...func(*group.Config)) *candidate { return g.party().join(change...) }
 
 // coordinator returns the broker that coordinates the group.
-func (g *guild) coordinator() (n int, address string) {
-	n = g.Coordinator(g.tb, g.cfg.Name)
-	return n, g.Seeds()[n-1]
+func (b *brokers) coordinator() (n int, address string) {
+	n = b.Coordinator(b.tb, b.group.Name)
+	return n, b.Seeds()[n-1]
 }
 
 func TestRealGroupJoins(t *testing.T) {
 	t.Parallel()
-	groupJoins(startGuild(t, calm).party())
+	groupJoins(&startGroup(t, calm).site)
 }
 
 // TestRealGroupLeave measures how long the next nomination takes.
 func TestRealGroupLeave(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	groupLeave(startGuild(t, calm).party(), realRounds(10))
+	groupLeave(&startGroup(t, calm).site, realRounds(10))
 }
 
 // TestRealGroupCutOff: one nominee reaches no broker, another does not reach the coordinator.
@@ -57,11 +49,11 @@ func TestRealGroupCutOff(t *testing.T) {
 	soak(t)
 	t.Parallel()
 	const session = 6 * time.Second
-	g := startGuild(t, session)
+	g := startGroup(t, session)
 	_, coordinator := g.coordinator()
-	groupCutOff(g.party(), realRounds(5), session, cuts{
-		"all brokers":     anywhere,
-		"the coordinator": func(address string) bool { return address == coordinator },
+	groupCutOff(&g.site, realRounds(5), session, cuts{
+		"all brokers":     relay.Set.Blackhole,
+		"the coordinator": func(ways relay.Set) { ways[coordinator].Blackhole() },
 	})
 }
 
@@ -69,19 +61,19 @@ func TestRealGroupCutOff(t *testing.T) {
 // nominee, and one in the end.
 func TestRealGroupCoordinator(t *testing.T) {
 	soak(t)
-	g := startGuild(t, 15*time.Second)
-	all := g.party().joinMany(3)
+	g := startGroup(t, 15*time.Second)
+	all := g.joinMany(3)
 	for _, what := range []string{"killed", "frozen"} {
-		g.party().members(3)
+		g.members(3)
 		first := settled(t, all)
 		before := first.changes()
 		n, _ := g.coordinator()
 		moved := aside(func() error {
-			wait.Until(g.tb, "another coordinator", func() bool { return g.Coordinator(t, g.cfg.Name) != n })
+			wait.Until(g.tb, "another coordinator", func() bool { return g.Coordinator(t, g.group.Name) != n })
 			return nil
 		})
 		if what == "killed" {
-			g.mustKill(n)
+			g.must(g.Kill(n))
 		} else {
 			g.must(g.Pause(n))
 		}
@@ -103,40 +95,18 @@ func TestRealGroupCoordinator(t *testing.T) {
 			}
 		}
 		t.Logf("coordinator %s, session 15s: kept: %v, without a nominee for %v", what, first.changes() == before, none)
-		g.mend()
-	}
-}
-
-func (g *guild) mustKill(n int) {
-	if err := g.Kill(n); err != nil {
-		g.tb.Fatal(err)
-	}
-}
-
-// mend starts and wakes all brokers.
-func (g *guild) mend() {
-	g.tb.Helper()
-	if err := g.Heal(g.context()); err != nil {
-		g.tb.Fatal(err)
+		g.must(g.Heal(g.context()))
 	}
 }
 
 // TestRealGroupRollingRestart: each broker is restarted in turn, and the nominee stays.
 func TestRealGroupRollingRestart(t *testing.T) {
 	soak(t)
-	g := startGuild(t, calm)
-	all := g.party().joinMany(3)
+	g := startGroup(t, calm)
+	all := g.joinMany(3)
 	first := settled(t, all)
-	for n := 1; n <= 3; n++ {
-		if err := g.Stop(n); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Cluster.Start(n); err != nil {
-			t.Fatal(err)
-		}
-		g.mend()
-	}
-	g.party().unmoved(3, all, first)
+	g.Roll(t)
+	g.unmoved(3, all, first)
 }
 
 // TestRealGroupStatic: static members restart in turn and the nomination stays, with any of them as
@@ -144,12 +114,12 @@ func TestRealGroupRollingRestart(t *testing.T) {
 func TestRealGroupStatic(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	g := startGuild(t, 30*time.Second)
+	g := startGroup(t, 30*time.Second)
 	join := func(name string) *candidate { return g.join(static(name)) }
 	first := join("a")
 	settled(t, []*candidate{first})
 	other := join("b")
-	g.party().members(2)
+	g.members(2)
 	for range 3 {
 		_ = first.Close()
 		first = join("a")
@@ -157,7 +127,7 @@ func TestRealGroupStatic(t *testing.T) {
 		_ = other.Close()
 		before := other.changes()
 		other = join("b")
-		g.party().members(2)
+		g.members(2)
 		if before+other.changes() != 0 || !first.Nominated() {
 			t.Error("a restart moved the nomination")
 		}
@@ -173,10 +143,10 @@ func TestRealGroupStatic(t *testing.T) {
 // TestRealGroupMemory measures the memory of a further group in a process.
 func TestRealGroupMemory(t *testing.T) {
 	const groups = 20
-	g := startGuild(t, calm)
-	g.cfg.Topic = g.topic
+	g := startGroup(t, calm)
+	g.group.Topic = g.topic
 	g.CreateTopic(t, g.topic, nil)
-	name := g.cfg.Name
+	name := g.group.Name
 	_ = g.join()
 	used := func() int64 {
 		heap()
@@ -186,7 +156,7 @@ func TestRealGroupMemory(t *testing.T) {
 	}
 	before, goroutines := used(), runtime.NumGoroutine()
 	for i := range groups {
-		g.cfg.Name = fmt.Sprint(name, i)
+		g.group.Name = fmt.Sprint(name, i)
 		m := g.join()
 		wait.Until(t, "a nominee", m.Nominated)
 	}
@@ -199,15 +169,15 @@ func TestRealGroupMemory(t *testing.T) {
 
 // TestRealGroupRights: the list in the package comment is enough, and a missing right is named.
 func TestRealGroupRights(t *testing.T) {
-	g := startGuild(t, calm)
-	g.cfg.Topic = g.topic
+	g := startGroup(t, calm)
+	g.group.Topic = g.topic
 	g.CreateTopic(t, g.topic, nil)
 	t.Cleanup(func() { g.Revoke(t, kafkad.Candidate) })
 	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeTopic, g.topic, kmsg.ACLOperationDescribe)
 	refuse := func(words string) {
 		t.Helper()
 		wait.Until(t, words, func() bool {
-			m, err := group.Join(within(t), g.as(kafkad.Candidate), g.cfg)
+			m, err := group.Join(within(t), g.as(kafkad.Candidate), g.group)
 			if err == nil {
 				_ = m.Close()
 			}
@@ -215,56 +185,34 @@ func TestRealGroupRights(t *testing.T) {
 		})
 	}
 	refuse("grant Read on the group")
-	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeGroup, g.cfg.Name, kmsg.ACLOperationRead)
+	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeGroup, g.group.Name, kmsg.ACLOperationRead)
 	wait.Until(t, "the right has spread", func() bool {
-		m, err := group.Join(within(t), g.as(kafkad.Candidate), g.cfg)
+		m, err := group.Join(within(t), g.as(kafkad.Candidate), g.group)
 		if err == nil {
 			wait.Until(t, "a nominee", m.Nominated)
 			_ = m.Close()
 		}
 		return err == nil
 	})
-	g.cfg.Topic = g.topic + ".none"
-	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeTopic, g.cfg.Topic, kmsg.ACLOperationDescribe)
+	g.group.Topic = g.topic + ".none"
+	g.Allow(t, kafkad.Candidate, kmsg.ACLResourceTypeTopic, g.group.Topic, kmsg.ACLOperationDescribe)
 	refuse("may not create it")
 }
 
 func TestRealGroupElects(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	groupElects(startGuild(t, calm).party(), tenure.Config{Lease: calm}, realRounds(15))
+	groupElects(&startGroup(t, calm).site, tenure.Config{Lease: calm}, realRounds(15))
 }
 
 func TestRealGroupCoordinatorCut(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	g := startGuild(t, 6*time.Second)
-	groupCoordinatorCut(g.party(), tenure.Config{Lease: 6 * time.Second}, realRounds(5), func() string {
+	g := startGroup(t, 6*time.Second)
+	groupCoordinatorCut(&g.site, tenure.Config{Lease: 6 * time.Second}, realRounds(5), func() string {
 		n, coordinator := g.coordinator()
-		g.leadElsewhere(n)
+		g.must(g.Prefer(g.context(), g.topic, n%kafkad.Brokers+1))
+		g.must(g.Restore(g.context(), g.topic))
 		return coordinator
-	})
-}
-
-// leadElsewhere makes another broker the leader of the log.
-func (g *guild) leadElsewhere(n int) {
-	g.tb.Helper()
-	if g.Leader(g.tb, g.topic, 0) != n {
-		return
-	}
-	replicas := []int32{int32(n%3 + 1), int32((n+1)%3 + 1), int32(n)}
-	p := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
-	p.Partition, p.Replicas = 0, replicas
-	at := kmsg.NewAlterPartitionAssignmentsRequestTopic()
-	at.Topic, at.Partitions = g.topic, append(at.Partitions, p)
-	order := kmsg.NewPtrAlterPartitionAssignmentsRequest()
-	order.Topics = append(order.Topics, at)
-	elect := kmsg.NewPtrElectLeadersRequest()
-	elect.Topics = []kmsg.ElectLeadersRequestTopic{{Topic: g.topic, Partitions: []int32{0}}}
-	client := g.client()
-	wait.Until(g.tb, "another leader of the log", func() bool {
-		_, _ = order.RequestWith(g.context(), client)
-		_, _ = elect.RequestWith(g.context(), client)
-		return g.Leader(g.tb, g.topic, 0) != n
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,55 +18,16 @@ import (
 
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/kafkalog/group"
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
-// neliOnReal has its own group, with its topics.
-type neliOnReal struct {
-	*brokers
-	group string
-}
-
-func startNeli(t testing.TB) *neliOnReal {
-	t.Helper()
-	n := &neliOnReal{brokers: startReal(t)}
-	n.group = n.topic
-	n.topic = n.group + ".neli.log"
-	return n
-}
-
-func (n *neliOnReal) begin(name string, change ...func(*neli.Config)) *process {
-	n.tb.Helper()
-	mine := func(cfg *neli.Config) {
-		cfg.LeaderGroupID, cfg.LeaderTopic = n.group, ""
-		delete(cfg.KafkaConfig, "heartbeat.interval.ms")
-	}
-	return begin(n.tb, name, strings.Join(n.Seeds(), ","), append([]func(*neli.Config){mine}, change...)...)
-}
-
 // run starts the command.
-func (n *neliOnReal) run() *neliCommand {
-	n.tb.Helper()
-	return runNeli(n.tb, buildNeli(n.tb), strings.Join(n.Seeds(), ","), n.group, n.group+".neli")
-}
-
-// joined waits until the group has this many members. It pulses one of them, which would leave
-// otherwise.
-func (n *neliOnReal) joined(members int, p *process) {
-	n.tb.Helper()
-	pulse := func() { _, _ = p.Pulse(10 * time.Millisecond) }
-	party{&n.site, group.Config{Name: n.group}}.members(members, pulse)
-}
-
-// got reports whether the process got the event.
-func (p *process) got(e neli.Event) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Contains(p.diary, e.String())
+func (b *brokers) run() *neliCommand {
+	b.tb.Helper()
+	return runNeli(&b.site, build(b.tb, "compat/neli/cmd/neli"))
 }
 
 // TestRealNeliEnds measures how soon the next leader comes after a leader goes.
@@ -79,14 +39,14 @@ func TestRealNeliEnds(t *testing.T) {
 		"by a crash": func(c *neliCommand) { _ = c.cmd.Process.Kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := startNeli(t)
+			n := startReal(t)
 			leader := n.run()
 			first := leader.mustSay()
 			b := n.begin("b")
 			n.joined(2, b)
 			began := time.Now()
 			leave(leader)
-			b.mustLeadInTheEnd()
+			b.mustLead()
 			t.Logf("the next leads %v later", time.Since(began).Round(time.Millisecond))
 			if b.Token() <= first {
 				t.Errorf("tokens %d, then %d", first, b.Token())
@@ -101,7 +61,7 @@ func TestRealNeliEnds(t *testing.T) {
 func TestRealNeliFrozen(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	n := startNeli(t)
+	n := startReal(t)
 	leader := n.run()
 	first := leader.mustSay()
 	b := n.begin("b")
@@ -110,7 +70,7 @@ func TestRealNeliFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader.output()
-	b.mustLeadInTheEnd()
+	b.mustLead()
 	if err := crew.Continue(leader.cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
@@ -130,66 +90,27 @@ func TestRealNeliFrozen(t *testing.T) {
 	leader.end()
 }
 
-// TestRealNeliFenced: a leader that is cut off silently stops within HeartbeatTimeout, before the
-// next one leads. It leads again in another term.
-func TestRealNeliFenced(t *testing.T) {
+func TestRealNeliCutOff(t *testing.T) {
 	soak(t)
 	t.Parallel()
-	n := startNeli(t)
-	connection, relays := n.overRelays()
-	a := n.begin("a", func(cfg *neli.Config) { cfg.ClientOptions = connection })
-	a.mustLeadInTheEnd()
-	first, term := a.Token(), a.Term()
-	b := n.begin("b")
-	n.joined(2, b)
-	for _, r := range relays {
-		r.Blackhole()
-	}
-	cut, fenced := time.Now(), time.Duration(0)
-	// Before the request: an answer may come late.
-	for asked := fenced; a.IsLeader(); asked = time.Since(cut) {
-		if fenced = asked; fenced > neli.DefaultHeartbeatTimeout {
-			t.Fatalf("leads %v after the cut", fenced)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if a.Token() != 0 {
-		t.Errorf("fenced, with token %d", a.Token())
-	}
-	<-term.Context().Done()
-	b.mustLeadInTheEnd()
-	t.Logf("fenced %v after the cut, and the next leads after %v", fenced.Round(time.Millisecond), time.Since(cut).Round(time.Millisecond))
-	for _, r := range relays {
-		r.Heal()
-	}
-	second := b.Token()
-	wait.Until(t, "it gets the event", func() bool {
-		_, err := a.Pulse(10 * time.Millisecond)
-		return a.got(neli.LeaderFenced{}) || err != nil
-	})
-	b.mustClose()
-	a.mustLeadInTheEnd()
-	if second != 0 && (second <= first || a.Token() <= second) {
-		t.Errorf("tokens %d, %d, %d", first, second, a.Token())
-	}
-	a.mustClose()
+	neliCutOff(&startReal(t).site, 0, func(*neli.Config) {})
 }
 
 // TestRealNeliWaitsForOldMembers: members of another kind keep those of this package out of the
 // group until they are gone.
 func TestRealNeliWaitsForOldMembers(t *testing.T) {
 	t.Parallel()
-	n := startNeli(t)
-	n.CreateTopic(t, n.group+".neli", nil)
-	neliWaitsForOldMembers(n.goneliJoins(n.group, n.group+".neli"), n.begin)
+	n := startReal(t)
+	n.CreateTopic(t, n.group.Name+".neli", nil)
+	neliWaitsForOldMembers(&n.site)
 }
 
 // TestRealNeliWrongPassword: a wrong password is a fatal error, reported at once.
 func TestRealNeliWrongPassword(t *testing.T) {
 	t.Parallel()
-	n := startNeli(t)
+	n := startReal(t)
 	err := n.begin("a", func(cfg *neli.Config) {
-		cfg.KafkaConfig = neli.KafkaConfigMap{
+		cfg.ClientOptions, cfg.KafkaConfig = nil, neli.KafkaConfigMap{
 			"bootstrap.servers": strings.Join(n.SASLSeeds(), ","), "security.protocol": "sasl_plaintext",
 			"sasl.mechanism": "PLAIN", "sasl.username": kafkad.Candidate, "sasl.password": "wrong",
 		}
@@ -207,25 +128,37 @@ type neliCommand struct {
 	lines
 }
 
-func buildNeli(t testing.TB) string {
+// build builds a command of this project.
+func build(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "neli")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/tenure-go/tenure/compat/neli/cmd/neli")
-	if out, err := build.CombinedOutput(); err != nil {
+	path := filepath.Join(t.TempDir(), "command")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/tenure-go/tenure/"+name)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return path
 }
 
-func runNeli(t testing.TB, path, brokers, group, topic string) *neliCommand {
-	t.Helper()
-	n := &neliCommand{tb: t, cmd: exec.Command(path, "-kafka", brokers, "-group", group, "-topic", topic)}
-	n.cmd.Stdout, n.cmd.Stderr = n, n
-	if err := n.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.cmd.Process.Kill() })
+func runNeli(s *site, path string) *neliCommand {
+	n := &neliCommand{tb: s.tb}
+	n.cmd = exec.Command(path, "-kafka", strings.Join(s.seeds, ","), "-group", s.group.Name, "-topic", s.group.Name+".neli")
+	n.start()
 	return n
+}
+
+// start starts the process, which ends with the test.
+func (n *neliCommand) start() {
+	n.tb.Helper()
+	n.cmd.Stdout, n.cmd.Stderr = n, n
+	crew.Separate(n.cmd)
+	if err := n.cmd.Start(); err != nil {
+		n.tb.Fatal(err)
+	}
+	n.tb.Cleanup(func() {
+		_ = crew.Continue(n.cmd.Process.Pid)
+		_ = n.cmd.Process.Kill()
+		_ = n.cmd.Wait()
+	})
 }
 
 // mustSay waits until the command leads, and returns the token that it printed.
@@ -262,11 +195,11 @@ func (n *neliCommand) end() {
 func TestNeliCommand(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	n := runNeli(t, buildNeli(t), c.ListenAddrs()[0], "group", "topic")
+	n := runNeli(&c.site, build(t, "compat/neli/cmd/neli"))
 	first := n.mustSay()
-	b := begin(t, "b", c.ListenAddrs()[0])
+	b := c.begin("b")
 	n.end()
-	b.mustLeadInTheEnd()
+	b.mustLead()
 	if b.Token() <= first {
 		t.Errorf("tokens %d, then %d", first, b.Token())
 	}
@@ -276,13 +209,27 @@ func TestNeliCommand(t *testing.T) {
 	}
 }
 
-// These variables make TestRealBesideGoNELI a process of package neli, with the brokers and the
-// group, or the worker of `tenure run`.
+// These variables make a test a process of its own: the brokers, the group and the role.
 const (
-	besideSeeds  = "TENURE_TEST_BESIDE"
-	besideGroup  = "TENURE_TEST_BESIDE_GROUP"
-	besideWorker = "TENURE_TEST_BESIDE_WORKER"
+	roleSeeds = "TENURE_TEST_SEEDS"
+	roleGroup = "TENURE_TEST_GROUP"
+	role      = "TENURE_TEST_ROLE"
 )
+
+// again returns a command that runs this test once more in another role. The arguments come before
+// the path of the test's program.
+func (s *site) again(t *testing.T, as string, args ...string) *neliCommand {
+	args = append(args, os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), roleSeeds+"="+strings.Join(s.seeds, ","), roleGroup+"="+s.group.Name, role+"="+as)
+	return &neliCommand{tb: t, cmd: cmd}
+}
+
+// roleSite is the site of such a process.
+func roleSite(t *testing.T) *site {
+	s := newSite(t, strings.Split(os.Getenv(roleSeeds), ","), "", os.Getenv(roleGroup), nil)
+	return &s
+}
 
 const (
 	// besideSession is the shortest session that brokers allow.
@@ -295,31 +242,26 @@ const (
 // brokers admit a goNELI process in its place, which leads without the log. When the member
 // continues, it must not lead while the goNELI process does.
 func TestRealBesideGoNELI(t *testing.T) {
-	if seeds := os.Getenv(besideSeeds); seeds != "" {
-		beBesideGoNELI(t, seeds, os.Getenv(besideGroup))
+	switch os.Getenv(role) {
+	case "member":
+		beBesideGoNELI(roleSite(t))
 		return
-	}
-	if os.Getenv(besideWorker) != "" {
-		workBesideGoNELI()
-		return
+	case "worker": // of `tenure run`
+		for ; ; time.Sleep(5 * time.Millisecond) {
+			fmt.Println("acts", os.Getenv("TENURE_TOKEN"), machine.Now())
+		}
 	}
 	soak(t)
-	for name, command := range map[string]func(*neliOnReal) *exec.Cmd{
-		"package neli": (*neliOnReal).member, "tenure run": (*neliOnReal).tenureRun,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := startNeli(t)
-			n.stopBesideGoNELI(command(n))
-		})
+	t.Parallel()
+	for _, command := range []func(*brokers, *testing.T) *neliCommand{(*brokers).member, (*brokers).tenureRun} {
+		n := startReal(t)
+		n.stopBesideGoNELI(command(n, t))
 	}
 }
 
 // beBesideGoNELI prints a line each time it may act. It may claim without a nomination.
-func beBesideGoNELI(t *testing.T, seeds, name string) {
-	p := begin(t, "a", seeds, func(cfg *neli.Config) {
-		delete(cfg.KafkaConfig, "heartbeat.interval.ms")
-		cfg.LeaderGroupID, cfg.LeaderTopic = name, ""
+func beBesideGoNELI(s *site) {
+	p := s.begin("a", func(cfg *neli.Config) {
 		cfg.HeartbeatTimeout, cfg.Precedence = neli.Duration(besideSession/3), neli.Duration(time.Second)
 		cfg.Scribe = slog.New(slog.NewTextHandler(os.Stdout, nil))
 	})
@@ -329,90 +271,50 @@ func beBesideGoNELI(t *testing.T, seeds, name string) {
 			fmt.Println("acts", p.Token(), asked)
 		}
 		if _, err := p.Pulse(5 * time.Millisecond); err != nil {
-			t.Fatal(err)
+			s.tb.Fatal(err)
 		}
 	}
 }
 
-// workBesideGoNELI is the command of `tenure run`.
-func workBesideGoNELI() {
-	for ; ; time.Sleep(5 * time.Millisecond) {
-		fmt.Println("acts", os.Getenv("TENURE_TOKEN"), machine.Now())
-	}
+func (b *brokers) member(t *testing.T) *neliCommand { return b.again(t, "member") }
+
+func (b *brokers) tenureRun(t *testing.T) *neliCommand {
+	store := fmt.Sprintf("kafka://%s/%s.neli.log?mode=neli&group=%s&session=%v", strings.Join(b.Seeds(), ","), b.group.Name, b.group.Name, besideSession)
+	return b.again(t, "worker", build(t, "cmd/tenure"), "run", "--store", store, "--create", "--election", "billing", "--id", "a",
+		"--lease", (besideSession / 3).String(), "--")
 }
 
-func (n *neliOnReal) member() *exec.Cmd {
-	return n.again(os.Args[:1], besideSeeds+"="+strings.Join(n.Seeds(), ","), besideGroup+"="+n.group)
-}
-
-func (n *neliOnReal) tenureRun() *exec.Cmd {
-	n.tb.Helper()
-	path := filepath.Join(n.tb.TempDir(), "tenure")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/tenure-go/tenure/cmd/tenure")
-	if out, err := build.CombinedOutput(); err != nil {
-		n.tb.Fatalf("%v: %s", err, out)
-	}
-	store := fmt.Sprintf("kafka://%s/%s?mode=neli&group=%s&session=%v", strings.Join(n.Seeds(), ","), n.topic, n.group, besideSession)
-	return n.again([]string{path, "run", "--store", store, "--create", "--election", "billing", "--id", "a",
-		"--lease", (besideSession / 3).String(), "--", os.Args[0]}, besideWorker+"=true")
-}
-
-// again returns a command that runs this test once more in another role.
-func (n *neliOnReal) again(args []string, env ...string) *exec.Cmd {
-	cmd := exec.Command(args[0], append(args[1:], "-test.run=^TestRealBesideGoNELI$")...)
-	cmd.Env = append(os.Environ(), env...)
-	return cmd
-}
-
-func (n *neliOnReal) stopBesideGoNELI(cmd *exec.Cmd) {
-	n.tb.Helper()
-	p := &actor{neliCommand{tb: n.tb, cmd: cmd}}
+func (b *brokers) stopBesideGoNELI(p *neliCommand) {
+	b.tb.Helper()
 	p.start()
 	first := p.acts(0)
-	n.must(crew.Freeze(cmd.Process.Pid))
-	old := n.goneliJoins(n.group, n.group+".neli")
+	b.must(crew.Freeze(p.cmd.Process.Pid))
+	old := b.goneliJoins()
 	began := machine.Now()
-	n.must(crew.Continue(cmd.Process.Pid))
+	b.must(crew.Continue(p.cmd.Process.Pid))
 	time.Sleep(goneliLeads)
 	ended := machine.Now()
 	old.Close()
 	switch a := p.acts(began); {
 	case a.at < ended:
-		n.tb.Errorf("it acts with token %d %v after goNELI began to lead, and %v before goNELI ends", a.token,
+		b.tb.Errorf("it acts with token %d %v after goNELI began to lead, and %v before goNELI ends", a.token,
 			time.Duration(a.at-began), time.Duration(ended-a.at))
 	case a.token <= first.token:
-		n.tb.Errorf("token %d after %d", a.token, first.token)
+		b.tb.Errorf("token %d after %d", a.token, first.token)
 	}
 }
 
-// actor is a process that prints when it may act.
-type actor struct{ neliCommand }
-
-// act is one such line.
+// act is a line of a process that prints when it may act.
 type act struct {
 	token uint64
 	at    int64
 }
 
-func (p *actor) start() {
-	p.tb.Helper()
-	p.cmd.Stdout, p.cmd.Stderr = p, p
-	crew.Separate(p.cmd)
-	if err := p.cmd.Start(); err != nil {
-		p.tb.Fatal(err)
-	}
-	p.tb.Cleanup(func() {
-		_ = p.cmd.Process.Signal(syscall.SIGCONT)
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-	})
-}
-
 // acts waits for the first act after a time, and returns it.
-func (p *actor) acts(after int64) (found act) {
-	p.tb.Helper()
-	wait.Until(p.tb, "it acts", func() bool {
-		for line := range strings.Lines(p.String()) {
+func (n *neliCommand) acts(after int64) (found act) {
+	n.tb.Helper()
+	wait.Until(n.tb, "it acts", func() bool {
+		for line := range strings.Lines(n.String()) {
 			var a act
 			if n, _ := fmt.Sscanf(line, "acts %d %d\n", &a.token, &a.at); n == 2 && a.at > after {
 				found = a

@@ -12,7 +12,6 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -50,7 +49,8 @@ type brokers struct {
 func startReal(t testing.TB) *brokers {
 	t.Helper()
 	c := kafkad.Shared(t)
-	return &brokers{c, site{t, c.Seeds(), fresh("elections"), loopback}}
+	topic := fresh("elections")
+	return &brokers{c, newSite(t, c.Seeds(), topic, topic+".group", nil)}
 }
 
 func (b *brokers) must(err error) {
@@ -84,17 +84,5 @@ func (b *brokers) as(user string) []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(b.SASLSeeds()...), as(user)}
 }
 
-// overRelays connects to each broker over its own relay.
-func (b *brokers) overRelays() ([]kgo.Opt, []*relay.Relay) {
-	b.tb.Helper()
-	var all []*relay.Relay
-	for _, address := range b.seeds {
-		r, err := relay.New("tcp://" + address)
-		if err != nil {
-			b.tb.Fatal(err)
-		}
-		b.tb.Cleanup(r.Close)
-		all = append(all, r)
-	}
-	return b.through(all), all
-}
+// usual is the default timeout of the store. Tests with faults use it.
+var usual = kafkalog.WithTimeout(2 * time.Second)

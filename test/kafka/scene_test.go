@@ -6,26 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/kafkalog/fenced"
-	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/internal/record"
-	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/tenure-go/tenure/internal/test/deposed"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
-
-// The next leader waits for the end of shortLease. It is the same for all members of an election,
-// and shorter than clients wait for a delayed answer. Outside bubbles leases are longer, on clocks
-// that tests put forward.
-const shortLease = 4 * time.Second
 
 // scene is a cluster with its own topic to write to.
 type scene struct {
@@ -40,17 +28,15 @@ func sceneInBubble(t *testing.T, test func(*testing.T, scene)) {
 }
 
 // scene writes to a topic of this cluster.
-func (s *site) scene(topic string) scene { return scene{s.tb, site{s.tb, s.seeds, topic, s.dial}} }
+func (s *site) scene(topic string) scene {
+	same := *s
+	same.topic = topic
+	return scene{s.tb, same}
+}
 
 func (b scene) makeTopic(partitions int32) {
 	b.Helper()
-	client := b.client()
-	defer client.Close()
-	req := kmsg.NewPtrCreateTopicsRequest()
-	made := kmsg.NewCreateTopicsRequestTopic()
-	made.Topic, made.NumPartitions, made.ReplicationFactor = b.topic, partitions, -1
-	req.Topics = append(req.Topics, made)
-	if _, err := req.RequestWith(within(b), client); err != nil {
+	if _, err := b.admin().CreateTopic(within(b), partitions, -1, nil, b.topic); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -58,108 +44,39 @@ func (b scene) makeTopic(partitions int32) {
 // contest is an election with a leader that can be cut off, and a next leader.
 type contest struct {
 	scene
-	name  string
-	store *memory.Store
+	name     string
+	election *deposed.Election
 }
 
-// candidacy is a candidate with its own access to the store, its clock, and its network to the
-// brokers.
+// candidacy is a leader with its network to the brokers.
 type candidacy struct {
 	contest
 	*gate
-	store faults.Store
-	clock *leap
-	hand  *handClock // nil in virtual time
-	term  *tenure.Term
+	*deposed.Leader
 }
 
-// leap is a clock that a pause of the process moves. Its timers ring late.
-type leap struct {
-	clock.Clock
-	ahead atomic.Int64
-}
-
-func (l *leap) Now() clock.Reading {
-	r, d := l.Clock.Now(), time.Duration(l.ahead.Load())
-	r.Mono, r.Raw, r.Boot = r.Mono+d, r.Raw+d, r.Boot+d
-	return r
-}
-
-func (b scene) contest() contest { return contest{b, fresh("billing"), memory.New()} }
+func (b scene) contest(name string) contest { return contest{b, name, deposed.NewElection(b, name)} }
 
 // elect returns once the candidate leads. An earlier leader must have stopped leading.
-func (c contest) elect(id string, lease time.Duration) *candidacy {
+func (c contest) elect(id string) *candidacy {
 	c.Helper()
-	n := &candidacy{contest: c, gate: newGate(c.TB, c.site.dial), store: faults.New(c.store, 0, faults.Plan{})}
-	n.clock = &leap{Clock: clock.Standard{}}
-	if !virtual() {
-		n.hand = newHandClock()
-		n.clock.Clock, lease = n.hand, max(lease, time.Minute)
-	}
-	e, err := tenure.New(n.store, c.name, tenure.Config{ID: id, Lease: lease, Clock: n.clock})
-	if err != nil {
-		c.Fatal(err)
-	}
-	campaign := func() { n.term, err = e.Campaign(within(c)) }
-	if n.hand == nil {
-		campaign()
-	} else {
-		n.hand.during(campaign)
-	}
-	if err != nil {
-		c.Fatal(err)
-	}
-	c.Cleanup(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		if n.hand != nil {
-			cancel() // its clock stops here
-		}
-		_ = n.term.Resign(ctx)
-	})
-	return n
+	return &candidacy{c, newGate(c.site), c.election.Elect(id)}
+}
+
+// elect lets a candidate lead a new election.
+func (b scene) elect(id string) *candidacy {
+	b.Helper()
+	return b.contest(fresh("billing")).elect(id)
 }
 
 // depose cuts a leader off and returns when another one leads.
-func (n *candidacy) depose(id string, lease time.Duration) *candidacy {
+func (n *candidacy) depose(id string) *candidacy {
 	n.Helper()
-	n.cutOff()
-	next := n.elect(id, lease)
-	if err := n.term.Err(); !errors.Is(err, tenure.ErrLost) {
-		n.Fatalf("two lead: %v", err)
-	}
-	return next
-}
-
-// cutOff ends a term: in virtual time when its lease is over, otherwise at once.
-func (n *candidacy) cutOff() {
-	n.Helper()
-	n.store.Partition()
-	if n.hand != nil {
-		n.hand.forward(2 * time.Hour)
-		n.release()
-	}
-}
-
-// release saves the next leader the wait for the end of the lease, which does not affect the
-// brokers' decision.
-func (c contest) release() {
-	c.Helper()
-	e := read(c, c.store, c.name)
-	r, err := record.Decode(e.Value)
-	if err != nil {
-		c.Fatal(err)
-	}
-	r.Released, r.Nonce, r.LastUpdated = true, fresh("nonce"), time.Time{}
-	value, err := record.Encode(r)
-	if err != nil {
-		c.Fatal(err)
-	}
-	swap(c, c.store, c.name, e.Version, string(value))
+	return &candidacy{n.contest, newGate(n.site), n.Depose(id)}
 }
 
 // wrote returns a record of this leader as readers see it.
-func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.term.Token(), value) }
+func (n *candidacy) wrote(value string) string { return fmt.Sprintf("%d:%s", n.Term.Token(), value) }
 
 func (n *candidacy) options(more ...kgo.Opt) []kgo.Opt {
 	return n.direct(append([]kgo.Opt{n.dialer(), kgo.DefaultProduceTopic(n.topic)}, more...)...)
@@ -167,7 +84,7 @@ func (n *candidacy) options(more ...kgo.Opt) []kgo.Opt {
 
 func (n *candidacy) open(opts ...fenced.Option) *fenced.Producer {
 	n.Helper()
-	p, err := fenced.Open(within(n), n.term, n.options(), opts...)
+	p, err := fenced.Open(within(n), n.Term, n.options(), opts...)
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -220,58 +137,36 @@ func (b scene) committed() []string {
 // up to the end.
 func (b scene) settle() {
 	b.Helper()
-	eventually(b, "transactions stay open", func() bool { return b.end(0, 0) == b.end(0, 1) })
+	eventually(b, "transactions stay open", func() bool {
+		return b.end(0, (*kadm.Client).ListEndOffsets) == b.end(0, (*kadm.Client).ListCommittedOffsets)
+	})
 }
 
 // decided waits until the coordinator has finished the election's last transaction. Until then it
 // gives no epoch, although readers already see the end of the transaction.
 func (c contest) decided() {
 	c.Helper()
-	client := c.client()
-	defer client.Close()
-	req := kmsg.NewPtrDescribeTransactionsRequest()
-	req.TransactionalIDs = []string{c.name}
 	eventually(c, "the transaction stays undecided", func() bool {
-		got, err := req.RequestWith(within(c), client)
-		if err != nil || len(got.TransactionStates) != 1 {
-			return false
-		}
-		state := got.TransactionStates[0].State
+		got, _ := c.admin().DescribeTransactions(within(c), c.name)
+		state := got[c.name].State
 		return state == "Empty" || strings.HasPrefix(state, "Complete") // the former is kfake's
 	})
 }
 
-// end returns where the partition ends for readers of an isolation level.
-func (b scene) end(partition int32, isolation int8) (end int64) {
+// end waits for the end of a partition.
+func (b scene) end(partition int32, by offsets) (end int64) {
 	b.Helper()
 	eventually(b, "the end of the partition", func() bool {
 		var err error
-		end, err = b.tryEnd(within(b), partition, isolation)
+		end, err = b.offset(within(b), partition, by)
 		return err == nil
 	})
 	return end
 }
 
-func (b scene) tryEnd(ctx context.Context, partition int32, isolation int8) (int64, error) {
-	b.Helper()
-	client := b.client()
-	defer client.Close()
-	p := kmsg.NewListOffsetsRequestTopicPartition()
-	p.Partition, p.Timestamp = partition, -1
-	t := kmsg.NewListOffsetsRequestTopic()
-	t.Topic, t.Partitions = b.topic, append(t.Partitions, p)
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.IsolationLevel, req.Topics = isolation, append(req.Topics, t)
-	got, err := req.RequestWith(ctx, client)
-	if err != nil {
-		return 0, err
-	}
-	return got.Topics[0].Partitions[0].Offset, kerr.ErrorForCode(got.Topics[0].Partitions[0].ErrorCode)
-}
-
 func (b scene) read(partition int32, isolation kgo.IsolationLevel) []string {
 	b.Helper()
-	seen, err := b.readUpTo(within(b), partition, b.end(partition, 0), isolation)
+	seen, err := b.readUpTo(within(b), partition, b.end(partition, (*kadm.Client).ListEndOffsets), isolation)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -280,11 +175,11 @@ func (b scene) read(partition int32, isolation kgo.IsolationLevel) []string {
 
 // tryRead reads the committed records in partition 0, while the term lasts.
 func (n *candidacy) tryRead() ([]string, error) {
-	end, err := n.tryEnd(n.term.Context(), 0, 0)
+	end, err := n.offset(n.Term.Context(), 0, (*kadm.Client).ListEndOffsets)
 	if err != nil {
 		return nil, err
 	}
-	return n.readUpTo(n.term.Context(), 0, end, kgo.ReadCommitted())
+	return n.readUpTo(n.Term.Context(), 0, end, kgo.ReadCommitted())
 }
 
 func (b scene) readUpTo(ctx context.Context, partition int32, end int64, isolation kgo.IsolationLevel) (seen []string, err error) {
@@ -324,84 +219,5 @@ func (b scene) lost(err error) {
 	b.Helper()
 	if !errors.Is(err, tenure.ErrLost) {
 		b.Errorf("a deposed leader gets the error %v", err)
-	}
-}
-
-// handClock moves only when it is put forward. So a stall of the machine costs no member a lease.
-type handClock struct {
-	mu     sync.Mutex
-	now    time.Duration
-	timers map[*handTimer]bool
-}
-
-type handTimer struct {
-	at   time.Duration
-	ring func()
-}
-
-func newHandClock() *handClock {
-	return &handClock{now: time.Hour, timers: map[*handTimer]bool{}}
-}
-
-// Now implements clock.Clock.
-func (h *handClock) Now() clock.Reading {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := clock.Reading{Wall: time.Unix(0, 0).Add(h.now)}
-	r.Mono, r.Raw, r.Boot = h.now, h.now, h.now
-	return r
-}
-
-// AfterFunc implements clock.Clock.
-func (h *handClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := &handTimer{h.now + d, f}
-	h.timers[t] = true
-	h.ring()
-	return func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		waits := h.timers[t]
-		delete(h.timers, t)
-		return waits
-	}
-}
-
-// Drift implements clock.Clock.
-func (*handClock) Drift() float64 { return 0.01 }
-
-// forward lets time pass.
-func (h *handClock) forward(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.now += d
-	h.ring()
-}
-
-// ring must be called with the lock held.
-func (h *handClock) ring() {
-	for t := range h.timers {
-		if t.at <= h.now {
-			delete(h.timers, t)
-			go t.ring()
-		}
-	}
-}
-
-// during lets time pass until the call has returned.
-func (h *handClock) during(call func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		call()
-	}()
-	for {
-		select {
-		case <-done:
-			return
-		case <-time.After(time.Millisecond):
-			h.forward(time.Millisecond)
-		}
 	}
 }

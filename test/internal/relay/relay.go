@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/test/ports"
@@ -49,6 +50,7 @@ type Relay struct {
 type link struct {
 	client, server net.Conn
 	gone           chan struct{} // closed with both
+	severed        atomic.Bool
 }
 
 // New starts a relay to the server of a URL.
@@ -119,7 +121,7 @@ func (r *Relay) accept(l net.Listener) {
 			_ = client.Close()
 			continue
 		}
-		r.join(&link{client, server, make(chan struct{})}, l)
+		r.join(&link{client: client, server: server, gone: make(chan struct{})}, l)
 	}
 }
 
@@ -162,7 +164,7 @@ func (r *Relay) pass(k *link, to io.WriteCloser, from io.ReadCloser, answers boo
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			if passes, late := r.lets(answers); passes {
+			if passes, late := r.lets(answers); passes && !k.severed.Load() {
 				q.put(buf[:n], late)
 			}
 		}
@@ -264,6 +266,16 @@ func (r *Relay) Delay(by time.Duration) { r.set(passing, by) }
 // Release ends a Hold or a Delay.
 func (r *Relay) Release() { r.set(passing, 0) }
 
+// Sever swallows from now on all bytes on the present connections, as a firewall does that forgets
+// them. New connections pass.
+func (r *Relay) Sever() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.links {
+		k.severed.Store(true)
+	}
+}
+
 // Heal lets everything pass again, on new connections: swallowed bytes left a gap in the old ones.
 func (r *Relay) Heal() {
 	r.mu.Lock()
@@ -358,7 +370,8 @@ func (all Set) Cut(lossy bool) (end func()) {
 	return func() { all.each(heal) }
 }
 
-// Blackhole does to each relay what it does to one. So do Mute, Hold, Release and Heal.
+// Blackhole does to each relay what it does to one. So do Mute, Hold, Delay, Release, Sever and
+// Heal.
 func (all Set) Blackhole() { all.each((*Relay).Blackhole) }
 
 // Mute is described at Blackhole.
@@ -366,6 +379,12 @@ func (all Set) Mute() { all.each((*Relay).Mute) }
 
 // Hold is described at Blackhole.
 func (all Set) Hold() { all.each((*Relay).Hold) }
+
+// Delay is described at Blackhole.
+func (all Set) Delay(by time.Duration) { all.each(func(r *Relay) { r.Delay(by) }) }
+
+// Sever is described at Blackhole.
+func (all Set) Sever() { all.each((*Relay).Sever) }
 
 // Release is described at Blackhole.
 func (all Set) Release() { all.each((*Relay).Release) }
