@@ -329,7 +329,7 @@ func (s *site) alter(setting, value string) {
 	}
 }
 
-// offset returns where a partition of the topic begins or ends, as one of kadm's functions tells it.
+// offset returns where a partition of the topic begins or ends: by is one of kadm's functions.
 func (s *site) offset(ctx context.Context, partition int32, by offsets) (int64, error) {
 	got, err := by(s.admin(), ctx, s.topic)
 	at, _ := got.Lookup(s.topic, partition)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -64,7 +65,8 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // TestElectionsOverFaults has three candidates while every twelfth request fails, the partition
-// moves, and connections hang and break. Leaders leave gracefully. No two may lead at once, and no term may end before its time.
+// moves, and connections hang and break. Leaders leave gracefully. No two may lead at once, and no
+// term may end before its time.
 func TestElectionsOverFaults(t *testing.T) { inBubble(t, 3, electionsOverFaults) }
 
 func electionsOverFaults(t *testing.T, c *cluster) {
@@ -110,55 +112,74 @@ func electionsOverFaults(t *testing.T, c *cluster) {
 	}
 }
 
-// TestRequestsPerMinute counts the requests of ten candidates while one of them leads and renews
-// every second, and those of an idle store.
+// TestRequestsPerMinute counts the requests of all members while one of them leads and renews.
 func TestRequestsPerMinute(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		var all []func()
-		count := func(what string) map[string]int {
-			kinds := []kmsg.Key{kmsg.Produce, kmsg.Fetch, kmsg.ListOffsets, kmsg.Metadata}
-			got := map[string]int{}
-			var handles []*kfake.FaultHandle
-			for _, kind := range kinds {
-				handles = append(handles, c.Fault(kfake.Fault{Keys: []kmsg.Key{kind}, Observe: true, Count: -1}))
+	for _, x := range []struct {
+		name  string
+		begin func(c *cluster, n int)
+		n     int
+		most  map[kmsg.Key]int
+		total int
+	}{
+		{"an idle store", func(c *cluster, _ int) { c.open(c.direct()) }, 1, map[kmsg.Key]int{kmsg.Fetch: 13}, 13},
+		{
+			"candidates, lease 3s", (*cluster).contend, 10,
+			map[kmsg.Key]int{kmsg.Produce: 62, kmsg.Fetch: 12 * 60, kmsg.ListOffsets: 70}, 900,
+		},
+		{"members of a group", func(c *cluster, n int) { c.joinMany(n) }, 10, nil, 205},
+		{"candidates of a group, lease 15s", func(c *cluster, n int) {
+			for range n {
+				c.run(new(ledger), tenure.Config{})
+			}
+		}, 10, nil, 500},
+		{"programs for goNELI", (*cluster).pulse, 10, nil, 1334},
+	} {
+		each(t, x.name, func(t *testing.T, c *cluster) {
+			x.begin(c, x.n)
+			time.Sleep(time.Minute)
+			total, of := c.Fault(kfake.Fault{Observe: true, Count: -1}), map[kmsg.Key]*kfake.FaultHandle{}
+			for key := range x.most {
+				of[key] = c.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Observe: true, Count: -1})
 			}
 			time.Sleep(time.Minute)
-			for i, h := range handles {
-				got[kinds[i].Name()] = h.Hits()
-				h.Remove()
+			t.Logf("%d: %d requests a minute", x.n, total.Hits())
+			if total.Hits() > x.total || total.Hits() < 10 {
+				t.Errorf("%d requests; at most %d may be", total.Hits(), x.total)
 			}
-			t.Log(what, got)
-			return got
-		}
-		idle := c.open(c.direct())
-		if got := count("one store, idle"); got["Fetch"] > 13 || got["Produce"]+got["ListOffsets"] > 0 {
-			t.Errorf("an idle store asks too much: %v", got)
-		}
-		_ = idle.Close()
-		for i := range 10 {
-			s := c.open(c.direct())
-			e, err := tenure.New(s, "billing", tenure.Config{ID: fmt.Sprint(i), Lease: 3 * time.Second, Clock: clock.Standard{}})
-			if err != nil {
-				t.Fatal(err)
+			for key, most := range x.most {
+				if n := of[key].Hits(); n > most {
+					t.Errorf("%d requests %s; at most %d may be", n, key.Name(), most)
+				}
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
-					<-ctx.Done()
-					return nil
-				})
-			}()
-			all = append(all, func() { cancel(); <-done })
+		})
+	}
+}
+
+// contend starts candidates.
+func (c *cluster) contend(n int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	c.tb.Cleanup(func() { cancel(); all.Wait() })
+	for i := range n {
+		e, err := tenure.New(c.open(c.direct()), "billing", tenure.Config{ID: fmt.Sprint(i), Lease: 3 * time.Second, Clock: c.clock()})
+		if err != nil {
+			c.tb.Fatal(err)
 		}
-		time.Sleep(10 * time.Second)
-		got := count("ten candidates")
-		if got["Produce"] > 62 || got["Fetch"] > 12*60 || got["ListOffsets"] > 70 {
-			t.Errorf("ten candidates ask too much: %v", got)
+		all.Go(func() {
+			_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
+				<-ctx.Done()
+				return nil
+			})
+		})
+	}
+}
+
+// pulse starts programs that were written for goNELI.
+func (c *cluster) pulse(n int) {
+	for i := range n {
+		p := c.begin(fmt.Sprint(i), func(cfg *neli.Config) { delete(cfg.KafkaConfig, "heartbeat.interval.ms") })
+		if _, err := p.Background(func() { time.Sleep(100 * time.Millisecond) }); err != nil {
+			c.tb.Fatal(err)
 		}
-		for _, leave := range all {
-			leave()
-		}
-	})
+	}
 }
