@@ -96,7 +96,7 @@ func fencedOrder(b scene, leaders int, calm func()) {
 	if calm != nil {
 		calm()
 	}
-	p := c.elect("last").open() // decides open transactions
+	p := leader.depose("last").open() // decides open transactions
 	b.check(l, enoughWriters)
 	_ = p.Close()
 }
