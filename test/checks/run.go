@@ -21,6 +21,7 @@ type result struct {
 	step
 	outcome string // passed, failed, or why it did not finish
 	took    time.Duration
+	busy    time.Duration // the processor time of its commands
 	log     string // the file with its output
 	replay  string // the command in its output that reproduces the failure
 	late    string // what it waited for, if only its time was over
@@ -72,58 +73,64 @@ func (r *runner) one(ctx context.Context, s step) result {
 	}
 	r.say("started %s\n", s.name)
 	start := time.Now()
-	outcome, err := r.outcome(ctx, s, res.log)
-	res.outcome, res.took = outcome, time.Since(start)
+	outcome, busy, err := r.outcome(ctx, s, res.log)
+	res.outcome, res.busy, res.took = outcome, busy, time.Since(start)
 	output, _ := os.ReadFile(res.log)
 	res.replay = replay(output)
 	if res.outcome != passed && ctx.Err() == nil {
 		res.late = outOfTime(output, err)
 	}
 	if res.outcome == passed {
-		r.say("passed  %s in %s\n%s", s.name, short(res.took), output)
+		r.say("passed  %s in %s, with %s of processor time\n%s", s.name, short(res.took), short(res.busy), output)
 	} else {
 		r.say("FAILED  %s after %s: %s; its output follows at the end\n", s.name, short(res.took), res.outcome)
 	}
 	return res
 }
 
-// outcome runs the commands of a step until one fails, with their output in a file. The error is
-// that of the command, or that the time of the step is over.
-func (r *runner) outcome(ctx context.Context, s step, log string) (string, error) {
+// outcome runs the commands of a step until one fails, with their output in a file. It also returns
+// their processor time. The error is that of the command, or that the time of the step is over.
+func (r *runner) outcome(ctx context.Context, s step, log string) (said string, busy time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
 	if err != nil {
-		return err.Error(), err
+		return err.Error(), 0, err
 	}
 	defer func() { _ = f.Close() }()
 	for _, command := range s.commands {
 		fmt.Fprintln(f, "$", command)
-		switch err := bash(ctx, command, f); {
+		took, err := bash(ctx, command, f)
+		busy += took
+		switch {
 		case ctx.Err() == context.DeadlineExceeded:
-			return fmt.Sprintf("not finished within %v", r.limit), ctx.Err()
+			return fmt.Sprintf("not finished within %v", r.limit), busy, ctx.Err()
 		case ctx.Err() != nil:
-			return "interrupted", ctx.Err()
+			return "interrupted", busy, ctx.Err()
 		case err != nil:
-			return err.Error(), err
+			return err.Error(), busy, err
 		}
 	}
-	return passed, nil
+	return passed, busy, nil
 }
 
-// bash runs a command in a process group of its own, and kills what remains of the group.
-func bash(ctx context.Context, command string, out *os.File) error {
+// bash runs a command in a process group of its own, and kills what remains of the group. It
+// returns the processor time of all its processes that have ended in order.
+func bash(ctx context.Context, command string, out *os.File) (busy time.Duration, err error) {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
-	err := cmd.Run()
+	err = cmd.Run()
 	if cmd.Process != nil {
 		// servers that a failed command left behind
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
-	return err
+	if ended := cmd.ProcessState; ended != nil {
+		busy = ended.UserTime() + ended.SystemTime()
+	}
+	return busy, err
 }
 
 func (r *runner) say(format string, args ...any) {
