@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -380,11 +381,11 @@ func TestWaitsAreExplained(t *testing.T) {
 	} {
 		all[what] = func(s *scene) {
 			s.put("%s", c.value)
-			texts := append(c.texts, "level=WARN")
+			level := []string{"level=WARN"}
 			if c.lease > 0 {
-				texts = append(c.texts, "level=INFO", until(c.lease))
+				level = []string{"level=INFO", until(c.lease)}
 			}
-			s.logsWaits([][]string{texts}, c.change...)
+			s.logsWaits([][]string{slices.Concat(c.texts, level)}, c.change...)
 		}
 	}
 	all.play(t, watched)

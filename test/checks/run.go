@@ -22,10 +22,10 @@ type result struct {
 	outcome string // passed, failed, or why it did not finish
 	took    time.Duration
 	busy    time.Duration // the processor time of its commands
-	log     string // the file with its output
-	replay  string // the command in its output that reproduces the failure
-	late    string // what it waited for, if only its time was over
-	first   string // what its first run waited for, if this is the second
+	log     string        // the file with its output
+	replay  string        // the command in its output that reproduces the failure
+	late    string        // what it waited for, if only its time was over
+	first   string        // what its first run waited for, if this is the second
 }
 
 const passed = "passed"

@@ -83,6 +83,3 @@ func (b *brokers) create(s *kafkalog.Store, key, value string) (v driver.Version
 func (b *brokers) as(user string) []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(b.SASLSeeds()...), as(user)}
 }
-
-// usual is the default timeout of the store. Tests with faults use it.
-var usual = kafkalog.WithTimeout(2 * time.Second)
