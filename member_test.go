@@ -57,6 +57,7 @@ func TestAnswersOfCandidates(t *testing.T) {
 			}
 			for left, p := range []*process{b, a} {
 				_ = p.end()
+				synctest.Wait() // the announcement is withdrawn
 				if all := s.present(); len(all) != 1-left {
 					s.Errorf("after %s has left: %+v", p.ID(), all)
 				}
@@ -139,6 +140,7 @@ func TestFailedAnnouncementDisturbsNothing(t *testing.T) {
 			for i := range 3 {
 				one := g.new(fmt.Sprint("other", i)).start(holdOn)
 				one.leads(2 * lease)
+				synctest.Wait() // it is announced
 				one.stop()
 			}
 			time.Sleep(lease)
