@@ -298,7 +298,7 @@ func TestDemoFails(t *testing.T) {
 			"error: --store kafka://***@", "/elections?timeout=20s: ", "TOPIC_AUTHORIZATION_FAILED", "\nhint: grant it with kafka-acls.sh",
 		}},
 		"object storage without the right to write": {objects(func(o *servers.Objects) { o.ReadOnly = true }), "", true, []string{
-			"error: --store s3://bucket/p?endpoint=", "s3:PutObject on arn:aws:s3:::bucket/p/*", "\nhint: grant it",
+			"error: --store s3://bucket/p?endpoint=", "s3:PutObject on arn:aws:s3:::bucket/p/*", "\nhint: docs/object-storage.md has a policy",
 		}},
 		"conditions are ignored": {objects(careless), "", true, []string{
 			"error: candidate ", "the store is unfit for elections: If-None-Match: ", "use a server, or a release of it",
