@@ -125,7 +125,7 @@ var (
 	releasedEarly = &flaw{"released-early", "the wait for the command's end: the lease is released when it is asked to finish",
 		[]overlay.Edit{{File: wrapTour, Old: "			r.ask(g, context.Cause(ctx))\n", New: "			r.ask(g, context.Cause(ctx))\n			return\n"}}, overlaps}
 	noKill = &flaw{"no-kill", "SIGKILL: the command is asked to end and nothing more", []overlay.Edit{noTimer, noAbandon,
-		{File: guardProcess, Old: "	if left <= 0 || p.killing {", New: "	if p.killing {"}}, overlaps}
+		{File: guardProcess, Old: "	if left <= 0 || p.killing {", New: "	if left <= 0 && !p.killing {\n		return\n	}\n	if p.killing {"}}, overlaps}
 	commandAlone = &flaw{"command-alone", "the end of what the command has started: signals go to the command alone, and its end is the end", []overlay.Edit{
 		noTripwire,
 		{File: guardJob, Old: "		_ = unix.Kill(-j.pid, s)\n	}", New: "		_ = unix.Kill(j.pid, s)\n	}"},
