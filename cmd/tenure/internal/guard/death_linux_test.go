@@ -250,8 +250,8 @@ func TestDescendantsAreAskedToEndWhenTheLeaseIsOver(t *testing.T) {
 	})
 }
 
-// Other work of a busy machine must not delay the guard. The command keeps the priority of the
-// candidate.
+// Other work of a busy machine must not delay the guard. The command has the nice value that the
+// guard has when it starts the command.
 func TestGuardIsUrgent(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		runtime.LockOSThread()         // the guard inherits its priority
@@ -260,23 +260,43 @@ func TestGuardIsUrgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newCandidate(t)
-		r := c.run(obedient, long, long)
-		threads, err := os.ReadDir("/proc/" + strconv.Itoa(c.guard.PID()) + "/task")
-		if err != nil {
-			t.Fatal(err)
+		for _, tid := range threadsOf(t, c.guard.PID()) {
+			if err := unix.Setpriority(unix.PRIO_PROCESS, tid, 10); err != nil { // by an operator
+				t.Fatal(err)
+			}
 		}
-		for _, thread := range threads {
-			tid, _ := strconv.Atoi(thread.Name())
+		r := c.run(obedient, long, long)
+		for _, tid := range threadsOf(t, c.guard.PID()) {
 			if a, err := unix.SchedGetAttr(tid, 0); err != nil || (a.Policy == unix.SCHED_RR) != allowed {
 				t.Errorf("thread %d of the guard: %+v %v, allowed: %t", tid, a, err, allowed)
 			}
 		}
-		if a, err := unix.SchedGetAttr(c.pid(), 0); err != nil || a.Policy != unix.SCHED_NORMAL || a.Nice != 5 {
+		if a, err := unix.SchedGetAttr(c.pid(), 0); err != nil || a.Policy != unix.SCHED_NORMAL || a.Nice != 10 {
 			t.Errorf("the command: %+v %v", a, err)
 		}
 		c.guard.Kill()
 		c.ends(r, killed)
 	})
+}
+
+func threadsOf(t *testing.T, pid int) (all []int) {
+	t.Helper()
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		tid, _ := strconv.Atoi(thread.Name())
+		all = append(all, tid)
+	}
+	return all
+}
+
+// Another process never becomes urgent, even if /proc shows its number as that of a thread.
+func TestThreadsOfOthersAreNotOwned(t *testing.T) {
+	if !owns(unix.Gettid()) || owns(os.Getppid()) {
+		t.Errorf("it owns its thread: %t, and its parent: %t", owns(unix.Gettid()), owns(os.Getppid()))
+	}
 }
 
 func TestGuardHasAName(t *testing.T) {

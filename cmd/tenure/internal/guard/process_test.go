@@ -348,6 +348,15 @@ func TestDeadlines(t *testing.T) {
 			w.send(order{Left: &left{n, 500 * ms, stopIn}})
 			w.ends(forced, "600ms: asked to end", "1.2s: command is killed")
 		},
+		"an answer to an earlier request does not extend the lease": func(w *world) {
+			deaf(w)
+			w.send(order{Renewed: true})
+			first := w.question()
+			w.send(order{Renewed: true})
+			w.question()
+			w.send(order{Left: &left{first, time.Hour, stopIn}})
+			w.ends(forced, "500ms: asked to end", "1.1s: command is killed")
+		},
 		"a candidate that was stopped finds that its term is over, and does not extend the lease": func(w *world) {
 			deaf(w)
 			time.Sleep(1000 * ms)

@@ -22,12 +22,16 @@ func becomeUrgent() {
 		threads, _ := os.ReadDir("/proc/self/task")
 		for _, thread := range threads {
 			tid, _ := strconv.Atoi(thread.Name())
-			if setUrgent(tid) == nil {
+			if owns(tid) && setUrgent(tid) == nil {
 				usual = before
 			}
 		}
 	}
 }
+
+// owns reports whether a thread is one of this process. Where /proc shows another PID namespace, its
+// numbers are those of other processes.
+func owns(tid int) bool { return unix.Tgkill(os.Getpid(), tid, 0) == nil }
 
 // setUrgent gives a thread the lowest real-time priority; 0 is the calling thread. Several such
 // threads take turns.
@@ -41,7 +45,12 @@ func asUsual(start func() error) error {
 	if usual == nil {
 		return start()
 	}
-	if err := unix.SchedSetAttr(0, usual, 0); err != nil {
+	now := *usual
+	// An operator may have changed the nice value. To lower it again needs a right.
+	if p, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
+		now.Nice = int32(20 - p) // as the system call encodes it
+	}
+	if err := unix.SchedSetAttr(0, &now, 0); err != nil {
 		return os.NewSyscallError("sched_setattr", err)
 	}
 	defer func() { _ = setUrgent(0) }()
