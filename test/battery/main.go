@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and play nothing")
 	f.StringVar(&o.row, "row", "", "play the rows that this regular expression matches as a whole")
-	f.StringVar(&o.store, "store", "nats", "hold the elections on one of "+strings.Join(stores(), ", ")+"; sqlite has no server and no network")
+	f.StringVar(&o.store, "store", "nats", "hold the elections on one of "+strings.Join(stores(), ", "))
 	f.IntVar(&o.runs, "runs", 1, "play each row so often")
 	f.IntVar(&o.side, "side", 0, "play so many side by side where nothing is measured that this would spoil (default 4, with -quick 8)")
 	f.DurationVar(&o.lease, "lease", 2*time.Second, "the lease of the candidates")
@@ -119,10 +119,14 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 // kind is the kind of server that the candidates use.
 func (o options) kind() rig.Kind { return rigs.Kind(o.store) }
 
-// stores returns the values of the flag -store.
+// stores returns the values of the flag -store, for its help.
 func stores() (names []string) {
 	for _, r := range rigs.All() {
-		if r.Kind.URL != nil {
+		switch {
+		case r.Kind.URL == nil:
+		case r.Kind.Files:
+			names = append(names, r.Name+" (no server, no network)")
+		default:
 			names = append(names, r.Name)
 		}
 	}

@@ -57,7 +57,7 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 	if s.Bucket == "" {
 		s.Bucket = usualBucket
 	}
-	usage := "bucket, topic or table on a running server, or a file of SQLite: " + stores.Forms() + store
+	usage := stores.Containers() + " that holds the elections: " + stores.Forms() + store
 	if s.Several {
 		f.StringArrayVar(&s.stores, FlagStore, nil, usage+"; may be given more than once")
 	} else {
@@ -69,7 +69,7 @@ func (s *StoreFlags) Define(f *pflag.FlagSet) {
 		"file with properties of Kafka's clients (TLS, users), such as Kafka's own tools take with --command-config")
 	f.DurationVar(&s.Timeout, flagTimeout, timeout, "how long to wait for servers that cannot be reached; 0: not at all")
 	if s.Creates {
-		f.BoolVar(&s.Create, "create", false, "make the bucket, topic or table if it is missing")
+		f.BoolVar(&s.Create, "create", false, "make the "+stores.Containers()+" if it is missing")
 	}
 	Group(f, GroupStore)
 }

@@ -66,6 +66,17 @@ func Forms() string {
 	return listed(", or ", schemes(func(s kind.Scheme) string { return s.Form })...)
 }
 
+// Containers names for help texts what holds elections: bucket, topic or table.
+func Containers() string {
+	var all []string
+	for _, k := range kinds {
+		if !slices.Contains(all, k.Container) {
+			all = append(all, k.Container)
+		}
+	}
+	return listed(" or ", all...)
+}
+
 func example(s kind.Scheme) string { return s.Example }
 
 func schemes(of func(kind.Scheme) string) (all []string) {

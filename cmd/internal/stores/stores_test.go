@@ -449,8 +449,18 @@ func TestHelp(t *testing.T) {
 			t.Errorf("the help about %s is not where it should be", k.Key)
 		}
 	}
-	if forms := stores.Forms(); !strings.HasPrefix(forms, "nats://") || !strings.HasSuffix(forms, ", or sqlite:FILE") {
-		t.Errorf("the forms are %s", forms)
+	var forms []string
+	for _, k := range stores.Kinds() {
+		for _, s := range k.Schemes {
+			forms = append(forms, s.Form)
+		}
+		if n := strings.Count(stores.Containers(), k.Container); k.Container == "" || n != 1 {
+			t.Errorf("%s has container %q, which is %d times in %s", k.Key, k.Container, n, stores.Containers())
+		}
+	}
+	last := len(forms) - 1
+	if want := strings.Join(forms[:last], ", ") + ", or " + forms[last]; stores.Forms() != want {
+		t.Errorf("the forms are %s, want %s", stores.Forms(), want)
 	}
 }
 

@@ -69,6 +69,7 @@ var parameters = []kind.Parameter{
 func Kind() *kind.Kind {
 	return &kind.Kind{
 		Key:        "kafka",
+		Container:  "topic",
 		Schemes:    []kind.Scheme{{Name: "kafka", Form: "kafka://HOST,.../TOPIC", Example: example}},
 		Refused:    map[string]error{"kafka-embedded": refuseEmbedded("give kafka-embedded: to tenure-demo, with parameters behind a ? at most")},
 		About:      "Kafka, --store kafka://[USER:PASSWORD@]HOST[:PORT],.../TOPIC[?...], takes these parameters",

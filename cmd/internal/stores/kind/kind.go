@@ -19,6 +19,8 @@ type Kind struct {
 	Key string
 	// Schemes are those of its URLs.
 	Schemes []Scheme
+	// Container is the word for what holds elections, for help texts: bucket, topic or table.
+	Container string
 	// Refused explains why other programs' schemes are not taken.
 	Refused map[string]error
 	// About begins the help text and ends before the parameters. Notes follow the parameters.

@@ -43,7 +43,8 @@ const (
 // Kind describes this kind of store.
 func Kind() *kind.Kind {
 	return &kind.Kind{
-		Key: "nats",
+		Key:       "nats",
+		Container: "bucket",
 		Schemes: []kind.Scheme{
 			{Name: "nats", Form: "nats://[USER:PASSWORD@]HOST/BUCKET", Example: examples},
 			{Name: "tls", Form: "tls://...", Example: exampleTLS},

@@ -42,7 +42,8 @@ type Place struct {
 // Kind describes this kind of store.
 func Kind() *kind.Kind {
 	return &kind.Kind{
-		Key: "sql",
+		Key:       "sql",
+		Container: "table",
 		Schemes: []kind.Scheme{
 			{Name: "postgres", Aliases: []string{"postgresql"}, Form: "postgres://USER@HOST/DATABASE", Example: examplePostgres},
 			{Name: "mysql", Aliases: []string{"mariadb"}, Form: "mysql://...", Example: exampleMySQL},

@@ -27,6 +27,14 @@ import (
 // Sound returns the kinds of servers on which elections can be held.
 func Sound() []Kind { return []Kind{Versity, Versity2, MinIO} }
 
+// Rigs returns those of all sound servers.
+func Rigs() (all []rig.Rig) {
+	for _, k := range Sound() {
+		all = append(all, Rig(k))
+	}
+	return all
+}
+
 // writers is the number of clients that contend for an object.
 const writers = 16
 
