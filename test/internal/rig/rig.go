@@ -1,6 +1,6 @@
 // Package rig defines how tests run the servers of a store, so that a test which holds for every
-// store is written once. Package test/stores has these tests. Each server's package has its rigs, and
-// package rigs lists them.
+// store is written once. Package test/stores has these tests. Each server's package has its rigs,
+// and package rigs lists them.
 package rig
 
 import (

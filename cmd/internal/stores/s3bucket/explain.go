@@ -52,7 +52,8 @@ func (s *Place) Explain(err error) *fault.Error {
 		return fault.New(bucketNames, "the server does not accept the name of bucket %s", s.Bucket)
 	case slices.Contains(regionCodes, code), 300 <= status && status < 400:
 		return fault.New(anotherRegion, "%w", err)
-	case code == "AccessDenied", code == "" && errors.Is(err, driver.ErrDenied): // from another process, as text
+	// without a code it is the text of another process
+	case code == "AccessDenied", code == "" && errors.Is(err, driver.ErrDenied):
 		return fault.New("docs/object-storage.md has a policy that is enough for a candidate", "%w", err)
 	case status == http.StatusNotFound: // the driver knows how S3 says that an object is missing
 		return fault.New("endpoint= must be the address of the S3 API, not of a console or another web server; give one such as "+example, "%w", err)

@@ -29,8 +29,8 @@ func becomeUrgent() {
 	}
 }
 
-// owns reports whether a thread is one of this process. Where /proc shows another PID namespace, its
-// numbers are those of other processes.
+// owns reports whether a thread is one of this process. Where /proc shows another PID namespace,
+// its numbers are those of other processes.
 func owns(tid int) bool { return unix.Tgkill(os.Getpid(), tid, 0) == nil }
 
 // setUrgent gives a thread the lowest real-time priority; 0 is the calling thread. Several such
