@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,6 +95,14 @@ func (w *wrapped) stopWithoutGuard() {
 		w.Fatal(err)
 	}
 	w.Signal(syscall.SIGSTOP)
+	wait.Until(w.T, "all its threads are stopped", func() bool {
+		all, err := filepath.Glob("/proc/" + strconv.Itoa(w.Cmd.Process.Pid) + "/task/*/status")
+		running := slices.ContainsFunc(all, func(thread string) bool {
+			text, _ := os.ReadFile(thread)
+			return !strings.Contains(string(text), "State:\tT")
+		})
+		return err == nil && len(all) > 0 && !running
+	})
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 		w.Fatal(err)
 	}
