@@ -58,9 +58,13 @@ func (s *Set) Put(w *Watch) {
 	s.keys[w.key] = append(s.keys[w.key], w)
 }
 
-// Remove removes a watch, if it is in the set, and reports whether its key has none left.
+// Remove removes a watch, if it is in the set, and reports whether it was the last one of its key.
 func (s *Set) Remove(w *Watch) (last bool) {
-	rest := slices.DeleteFunc(slices.Clone(s.keys[w.key]), func(other *Watch) bool { return other == w })
+	of := s.keys[w.key]
+	rest := slices.DeleteFunc(slices.Clone(of), func(other *Watch) bool { return other == w })
+	if len(rest) == len(of) {
+		return false
+	}
 	if len(rest) > 0 {
 		s.keys[w.key] = rest
 		return false

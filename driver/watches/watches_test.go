@@ -37,7 +37,7 @@ func TestSet(t *testing.T) {
 	if !slices.Equal(seen, []string{"b x"}) {
 		t.Errorf("seen %q by watches that were taken before: a is stopped, d came later", seen)
 	}
-	if set.Remove(b) || !set.Remove(d) || !set.Empty() || !set.Remove(d) {
+	if set.Remove(b) || !set.Remove(d) || !set.Empty() || set.Remove(d) {
 		t.Errorf("left: %q", set.Keys())
 	}
 	e := add("k", "e")

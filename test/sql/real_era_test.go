@@ -87,27 +87,31 @@ func insist[T any](t *testing.T, call func(context.Context) (T, error)) T {
 	}
 }
 
-// copies are ways to replace the database of a store by a copy, which may lack the latest write.
-// Some can bring the original back.
-var copies = map[string]func(t *testing.T) (s *sqlstore.Store, replace func(first driver.Version) (next, former func() *sqlstore.Store)){
+// replacement replaces the database of a store by a copy, which may lack the latest write. It
+// returns the last state of the original. Some can bring the original back.
+type replacement func(before driver.Entry) (last driver.Entry, next, former func() *sqlstore.Store)
+
+var copies = map[string]func(t *testing.T) (*sqlstore.Store, replacement){
 	"a promoted standby":            promoted,
 	"a replica that takes over":     takenOver,
 	"a database that is made again": madeAgain,
 }
 
-func promoted(t *testing.T) (*sqlstore.Store, func(driver.Version) (next, former func() *sqlstore.Store)) {
+func promoted(t *testing.T) (*sqlstore.Store, replacement) {
 	p := newPair(t)
 	s := p.store()
-	return s, func(first driver.Version) (next, former func() *sqlstore.Store) {
+	return s, func(before driver.Entry) (last driver.Entry, next, former func() *sqlstore.Store) {
 		p.separate(s, "k")
-		_, err := s.CompareAndSwap(t.Context(), "k", first, []byte("lost"))
+		_, err := s.CompareAndSwap(t.Context(), "k", before.Version, []byte("lost"))
+		must(t, err)
+		last, err = s.Read(t.Context(), "k")
 		must(t, err)
 		p.failOver()
-		return func() *sqlstore.Store { return s }, nil
+		return last, func() *sqlstore.Store { return s }, nil
 	}
 }
 
-func takenOver(t *testing.T) (*sqlstore.Store, func(driver.Version) (next, former func() *sqlstore.Store)) {
+func takenOver(t *testing.T) (*sqlstore.Store, replacement) {
 	primary := sqld.StartMariaDB(t, "--server-id=1", "--log-bin", "--gtid-strict-mode")
 	replica := sqld.StartMariaDB(t, "--server-id=2", "--log-bin", "--gtid-strict-mode")
 	host, port, err := net.SplitHostPort(primary.Address())
@@ -124,7 +128,7 @@ func takenOver(t *testing.T) (*sqlstore.Store, func(driver.Version) (next, forme
 	on := func(m *sqld.MariaDB) func() *sqlstore.Store {
 		return func() *sqlstore.Store { return over(t, m.Open(t, "root", "app"), sqlstore.MySQL()) }
 	}
-	return s, func(driver.Version) (next, former func() *sqlstore.Store) {
+	return s, func(before driver.Entry) (last driver.Entry, next, former func() *sqlstore.Store) {
 		wait.Until(t, "the replica has the row", func() bool {
 			var n int
 			_ = follower.QueryRow("SELECT count(*) FROM app.tenure").Scan(&n)
@@ -133,21 +137,21 @@ func takenOver(t *testing.T) (*sqlstore.Store, func(driver.Version) (next, forme
 		inspect(t, "with a replica", s, map[string]driver.Severity{"rpl_semi_sync_master_enabled": driver.Advice})
 		must(t, primary.Kill())
 		run(t, follower, "STOP SLAVE", "RESET SLAVE ALL")
-		return on(replica), func() *sqlstore.Store {
+		return before, on(replica), func() *sqlstore.Store {
 			must(t, primary.Start())
 			return on(primary)()
 		}
 	}
 }
 
-func madeAgain(t *testing.T) (*sqlstore.Store, func(driver.Version) (next, former func() *sqlstore.Store)) {
+func madeAgain(t *testing.T) (*sqlstore.Store, replacement) {
 	p := sqld.StartPostgres(t)
 	admin := p.Open(t, "postgres", "postgres")
 	run(t, admin, "CREATE DATABASE app")
-	return open(t, p.Open(t, "postgres", "app"), sqlstore.Postgres()), func(driver.Version) (next, former func() *sqlstore.Store) {
+	return open(t, p.Open(t, "postgres", "app"), sqlstore.Postgres()), func(before driver.Entry) (last driver.Entry, next, former func() *sqlstore.Store) {
 		const alone = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = 'app'"
 		run(t, admin, alone, "CREATE DATABASE copy TEMPLATE app", "DROP DATABASE app WITH (FORCE)", "CREATE DATABASE app TEMPLATE copy")
-		return func() *sqlstore.Store { return over(t, p.Open(t, "postgres", "app"), sqlstore.Postgres()) }, nil
+		return before, func() *sqlstore.Store { return over(t, p.Open(t, "postgres", "app"), sqlstore.Postgres()) }, nil
 	}
 }
 
@@ -163,21 +167,24 @@ func TestCopyIsAnotherEra(t *testing.T) {
 			must(t, err)
 			before, err := s.Read(ctx, "k")
 			must(t, err)
-			next, former := replace(first)
+			last, next, former := replace(before)
 			s = next()
 			after := insist(t, func(ctx context.Context) (driver.Entry, error) { return s.Read(ctx, "k") })
 			if string(after.Value) != "first" || !after.Unproven || after.Era == before.Era || before.Unproven {
 				t.Errorf("before %+v, after %+v: want the first value, unproven, in another era", before, after)
 			}
-			for _, prev := range []driver.Version{first, ""} {
+			if after.Floor <= last.Floor {
+				t.Errorf("floor %d after %d: the token of a lost claim may recur", after.Floor, last.Floor)
+			}
+			for _, prev := range []driver.Version{first, last.Version, ""} {
 				if _, err := s.CompareAndSwap(ctx, "k", prev, []byte("late")); !errors.Is(err, driver.ErrConflict) {
 					t.Errorf("a write from version %q of the former era: got %v, want a conflict", prev, err)
 				}
 			}
 			v, err := s.CompareAndSwap(ctx, "k", after.Version, []byte("next"))
 			must(t, err)
-			if e, err := s.Read(ctx, "k"); err != nil || e.Version != v || e.Unproven || e.Floor <= before.Floor {
-				t.Errorf("got %+v, %v: want version %q, proven, with a floor above %d", e, err, v, before.Floor)
+			if e, err := s.Read(ctx, "k"); err != nil || e.Version != v || e.Unproven || e.Floor <= last.Floor {
+				t.Errorf("got %+v, %v: want version %q, proven, with a floor above %d", e, err, v, last.Floor)
 			}
 			if former == nil {
 				return
