@@ -19,8 +19,13 @@ import (
 )
 
 // again is the time between two rounds of SIGKILL: a process may have started another one during
-// the search for descendants.
-const again = 5 * time.Millisecond
+// the search for descendants. Each end of a process begins a round at once. While none ends, the
+// guard waits at least perSearch times as long as it searched: a process may be in a state in which
+// the kernel does not kill it, and the guard runs before all other programs.
+const (
+	again     = 5 * time.Millisecond
+	perSearch = 20
+)
 
 // unhurried is the limit of a search that nothing waits for.
 const unhurried = time.Hour
@@ -303,9 +308,11 @@ func (p *enforcer) kill() {
 	p.killing = true
 	p.job.kill()
 	p.kernel.arm(p.clock.Now(), again, 0)
+	began := time.Now()
 	p.job.search(unhurried)
+	took := time.Since(began)
 	p.job.kill()
-	p.timer.Reset(again)
+	p.timer.Reset(max(again, perSearch*took))
 }
 
 // killIn returns the time until SIGKILL for the running command or its leftovers.

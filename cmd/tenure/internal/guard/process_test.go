@@ -44,6 +44,7 @@ type member struct {
 	alive  time.Duration // it ends by itself after this time; 0: never
 	deaf   bool          // SIGTERM does not end it
 	stray  bool          // it is outside of the group
+	stuck  bool          // SIGKILL does not end it
 	finish time.Duration // the time that it needs after SIGTERM, unless it is deaf
 	asked  bool
 	ended  bool
@@ -267,12 +268,12 @@ func (w *world) kill() {
 		w.Errorf("killed at %v, and the kernel kills the guard at %v", w.now(), w.timer)
 	}
 	for _, m := range w.members {
-		if !m.ended && (!m.stray || w.found) {
+		if !m.ended && !m.stuck && (!m.stray || w.found) {
 			m.ended = true
 			w.note(m.name + " is killed")
+			w.childEnds()
 		}
 	}
-	w.childEnds()
 }
 
 // ending lets a member end by itself.
@@ -372,6 +373,16 @@ func TestDeadlines(t *testing.T) {
 		},
 		"what a search has found is killed with the command": search(500*ms, "1.1s: stray is killed"),
 		"a search that takes longer delays only its own end": search(700*ms, "1.8s: stray is killed"),
+		"what cannot be killed takes little of the guard's time": func(w *world) {
+			w.searching = 60 * ms
+			stuck := &member{name: "command", deaf: true, stuck: true}
+			w.run(500*ms, stopIn, stuck)
+			time.Sleep(3000 * ms)
+			w.mu.Lock()
+			stuck.stuck = false
+			w.mu.Unlock()
+			w.ends(forced, "500ms: asked to end", "3.62s: command is killed")
+		},
 		"what a command leaves behind has the same time to end as the command": func(w *world) {
 			w.run(time.Minute, stopIn, &member{name: "command", alive: 200 * ms}, &member{name: "left", deaf: true})
 			w.ends(own, "200ms: command ends", "200ms: asked to end", "800ms: left is killed")
