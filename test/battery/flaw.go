@@ -85,6 +85,7 @@ const (
 	guardLease   = "internal/guard/process.go"
 	guardJob     = "internal/guard/job.go"
 	guardLines   = "internal/guard/backstop_linux.go"
+	guardKiller  = "internal/guard/killer_linux.go"
 	guardSweep   = "internal/guard/client.go"
 	wrapTour     = "internal/wrap/commandrun.go"
 	wrapToken    = "internal/wrap/commandrun.go"
@@ -101,6 +102,7 @@ var (
 		New: "	p.orders, p.orphaned, p.pending = nil, true, nil"}
 	noTimer = overlay.Edit{File: guardLines, Old: "	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at)), Interval: unix.NsecToTimespec(int64(interval))}",
 		New: "	spec := unix.ItimerSpec{}\n	_, _ = at, interval"}
+	noKiller   = overlay.Edit{File: guardKiller, Old: "	if d == nil || t == nil {", New: "	if true {"}
 	noParent   = overlay.Edit{File: guardLines, Old: "{ attr.Pdeathsig = unix.SIGKILL }", New: "{}"}
 	noTripwire = overlay.Edit{File: guardLines, Old: "	fd := uintptr(b.trip)\n", New: "	if group > 0 {\n		return nil\n	}\n	fd := uintptr(b.trip)\n"}
 	noSweep    = overlay.Edit{File: wrapTour, Old: "	r.sweep()\n", New: ""}
@@ -111,11 +113,11 @@ var (
 // The flaws, each with the function that detects it in the rows that name it.
 var (
 	noGuard = &flaw{"no-guard", "the guard: no process stops the command when tenure dies or is stopped, nor does the kernel when both do",
-		[]overlay.Edit{noDeadline, noBereavement, noTimer, noParent, noTripwire}, overlaps}
+		[]overlay.Edit{noDeadline, noKiller, noBereavement, noTimer, noParent, noTripwire}, overlaps}
 	noKernelTimer = &flaw{"no-kernel-timer", "the kernel's timers, which continue a guard that is stopped, and kill it", []overlay.Edit{noTimer}, overlaps}
 	noLastLines   = &flaw{"no-last-lines", "the death of the command when its guard dies: by its parent-death signal, by the tripwire, and by tenure",
 		[]overlay.Edit{noParent, noTripwire, noSweep}, overlaps}
-	deadlineIgnored = &flaw{"deadline-ignored", "the deadline: the command runs on when the lease is lost", []overlay.Edit{noDeadline, noTimer, noAbandon}, overlaps}
+	deadlineIgnored = &flaw{"deadline-ignored", "the deadline: the command runs on when the lease is lost", []overlay.Edit{noDeadline, noKiller, noTimer, noAbandon}, overlaps}
 	noTimeToStop    = &flaw{"no-time-to-stop", "the part of the lease that is kept for the command to stop in", []overlay.Edit{
 		{File: runFlags, Old: "StopWithin: r.stopWithin, ", New: ""},
 		{File: wrapTour, Old: "r.term.Remaining, r.w.StopWithin", New: "r.term.Remaining, 500*time.Millisecond"},
@@ -124,10 +126,10 @@ var (
 		[]overlay.Edit{noAbandon, {File: guardLease, Old: "	if a.Question != l.question || a.Left <= 0 && l.known && l.over(l.asked) <= 0 {", New: "	if a.Question != l.question {"}}, overlaps}
 	releasedEarly = &flaw{"released-early", "the wait for the command's end: the lease is released when it is asked to finish",
 		[]overlay.Edit{{File: wrapTour, Old: "			r.ask(g, context.Cause(ctx))\n", New: "			r.ask(g, context.Cause(ctx))\n			return\n"}}, overlaps}
-	noKill = &flaw{"no-kill", "SIGKILL: the command is asked to end and nothing more", []overlay.Edit{noTimer, noAbandon,
+	noKill = &flaw{"no-kill", "SIGKILL: the command is asked to end and nothing more", []overlay.Edit{noKiller, noTimer, noAbandon,
 		{File: guardProcess, Old: "	if left <= 0 || p.killing {", New: "	if left <= 0 && !p.killing {\n		return\n	}\n	if p.killing {"}}, overlaps}
 	commandAlone = &flaw{"command-alone", "the end of what the command has started: signals go to the command alone, and its end is the end", []overlay.Edit{
-		noTripwire,
+		noKiller, noTripwire,
 		{File: guardJob, Old: "		_ = unix.Kill(-j.pid, s)\n	}", New: "		_ = unix.Kill(j.pid, s)\n	}"},
 		{File: guardJob, Old: "	j.found = all\n", New: ""},
 		{File: guardJob, Old: "		case pid == 0:\n			return end, false\n		case status.Stopped", New: "		case pid == 0:\n			return end, end != nil\n		case status.Stopped"}}, overlaps}

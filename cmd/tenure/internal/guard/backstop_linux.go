@@ -22,8 +22,9 @@ type backstop struct {
 	// They send this process SIGCONT and SIGKILL.
 	wakes, kills int32
 	// the end of the tripwire that sends the signal; each command inherits it, which keeps it open
-	trip int
-	mode mode
+	trip   int
+	mode   mode
+	killer *killer
 }
 
 // sigevent has the kernel's layout, on machines of 64 and 32 bits.
@@ -43,7 +44,7 @@ func newBackstop(m mode, held, tied int) (*backstop, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the child subreaper (PR_SET_CHILD_SUBREAPER): %w", err)
 	}
-	b := &backstop{mode: m}
+	b := &backstop{mode: m, killer: newKiller()}
 	if err := errors.Join(newTimer(unix.SIGCONT, &b.wakes), newTimer(unix.SIGKILL, &b.kills)); err != nil {
 		return nil, err
 	}
@@ -98,9 +99,11 @@ func (b *backstop) tie(group int) error {
 }
 
 // arm makes the kernel continue the guard before its next step is due, and then again and again,
-// but not so often that this costs time. It makes the kernel kill the guard later. Both times count
-// from the reading. With 0 for kill, the kernel does not kill it.
-func (b *backstop) arm(now clock.Reading, next, kill time.Duration) {
+// but not so often that this costs time. It makes the killer act when SIGKILL is due, and the
+// kernel kill the guard later. All times count from the reading. With 0 for due or kill, that does
+// not happen.
+func (b *backstop) arm(now clock.Reading, next, due, kill time.Duration) {
+	b.killer.at(now, due)
 	_ = set(b.wakes, now.Boot+next-next/4, max(next/4, again))
 	if kill > 0 {
 		kill += now.Boot
@@ -110,6 +113,8 @@ func (b *backstop) arm(now clock.Reading, next, kill time.Duration) {
 
 // disarm stops the timers and the tripwire, after the command and its descendants have ended.
 func (b *backstop) disarm() {
+	b.killer.at(clock.Reading{}, 0)
+	b.killer.aim(nil)
 	_ = set(b.wakes, 0, 0)
 	_ = set(b.kills, 0, 0)
 	_, _ = unix.FcntlInt(uintptr(b.trip), unix.F_SETOWN, 0)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -171,7 +172,7 @@ func TestStoppedGuardIsContinuedByTheKernel(t *testing.T) {
 func TestHangingGuardIsKilledByTheKernel(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
 		c.run(deafParent, 600*ms, 800*ms)
-		threads := c.hang()
+		threads := c.hang("")
 		c.journal.AwaitEnd(t, "")
 		c.lasted(600*ms + 800*ms - Reserve(800*ms))
 		for _, thread := range threads {
@@ -182,15 +183,16 @@ func TestHangingGuardIsKilledByTheKernel(t *testing.T) {
 	})
 }
 
-// hang makes this thread the debugger of the guard, and stops it. It returns the guard's threads
-// without the first.
-func (c *candidate) hang() (threads []int) {
+// hang makes this thread the debugger of the guard, and stops its threads, except those with one
+// name. It returns them without the first.
+func (c *candidate) hang(except string) (threads []int) {
 	c.Helper()
 	runtime.LockOSThread()
-	entries, err := os.ReadDir("/proc/" + strconv.Itoa(c.guard.PID()) + "/task")
-	for _, e := range entries {
-		thread, _ := strconv.Atoi(e.Name())
-		err = errors.Join(err, unix.PtraceSeize(thread), unix.PtraceInterrupt(thread))
+	for thread, name := range c.threads() {
+		if name == except {
+			continue
+		}
+		err := errors.Join(unix.PtraceSeize(thread), unix.PtraceInterrupt(thread))
 		if _, failed := unix.Wait4(thread, nil, unix.WALL, nil); err != nil || failed != nil {
 			c.Fatal(err, failed)
 		}
@@ -199,6 +201,22 @@ func (c *candidate) hang() (threads []int) {
 		}
 	}
 	return threads
+}
+
+// threads returns the names of the guard's threads.
+func (c *candidate) threads() map[int]string {
+	c.Helper()
+	all := map[int]string{}
+	files, err := filepath.Glob("/proc/" + strconv.Itoa(c.guard.PID()) + "/task/*/comm")
+	for _, file := range files {
+		name, _ := os.ReadFile(file)
+		thread, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		all[thread] = strings.TrimSpace(string(name))
+	}
+	if err != nil || len(all) == 0 {
+		c.Fatal("the guard has no threads")
+	}
+	return all
 }
 
 // When both are stopped, the guard also ends processes outside of the group. If the kernel killed a
@@ -253,28 +271,25 @@ func TestDescendantsAreAskedToEndWhenTheLeaseIsOver(t *testing.T) {
 	})
 }
 
-// Other work of a busy machine must not delay the guard. The command has the nice value that the
-// guard has when it starts the command.
-func TestGuardIsUrgent(t *testing.T) {
+// Other work of a busy machine must not delay SIGKILL. The command keeps the priority of the
+// candidate.
+func TestKillerIsUrgent(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
-		runtime.LockOSThread()         // the guard inherits its priority
-		allowed := setUrgent(0) == nil // in many containers it is not
+		runtime.LockOSThread() // the guard inherits its priority
+		urgent := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
+		allowed := unix.SchedSetAttr(0, urgent, 0) == nil // in many containers it is not
 		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: 5}, 0); err != nil {
 			t.Fatal(err)
 		}
 		c := newCandidate(t)
-		for _, tid := range threadsOf(t, c.guard.PID()) {
-			if err := unix.Setpriority(unix.PRIO_PROCESS, tid, 10); err != nil { // by an operator
-				t.Fatal(err)
-			}
-		}
 		r := c.run(obedient, long, long)
-		for _, tid := range threadsOf(t, c.guard.PID()) {
-			if a, err := unix.SchedGetAttr(tid, 0); err != nil || (a.Policy == unix.SCHED_RR) != allowed {
-				t.Errorf("thread %d of the guard: %+v %v, allowed: %t", tid, a, err, allowed)
+		for thread, name := range c.threads() {
+			a, err := unix.SchedGetAttr(thread, 0)
+			if want := allowed && name == killerName; err != nil || (a.Policy == unix.SCHED_RR) != want {
+				t.Errorf("thread %d of the guard, %s: %+v %v, allowed: %t", thread, name, a, err, allowed)
 			}
 		}
-		if a, err := unix.SchedGetAttr(c.pid(), 0); err != nil || a.Policy != unix.SCHED_NORMAL || a.Nice != 10 {
+		if a, err := unix.SchedGetAttr(c.pid(), 0); err != nil || a.Policy != unix.SCHED_NORMAL || a.Nice != 5 {
 			t.Errorf("the command: %+v %v", a, err)
 		}
 		c.guard.Kill()
@@ -282,24 +297,24 @@ func TestGuardIsUrgent(t *testing.T) {
 	})
 }
 
-func threadsOf(t *testing.T, pid int) (all []int) {
-	t.Helper()
-	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, thread := range threads {
-		tid, _ := strconv.Atoi(thread.Name())
-		all = append(all, tid)
-	}
-	return all
-}
-
-// Another process never becomes urgent, even if /proc shows its number as that of a thread.
-func TestThreadsOfOthersAreNotOwned(t *testing.T) {
-	if !owns(unix.Gettid()) || owns(os.Getppid()) {
-		t.Errorf("it owns its thread: %t, and its parent: %t", owns(unix.Gettid()), owns(os.Getppid()))
-	}
+// The killer acts at the deadline if the guard does not, also against processes outside of the
+// group, which the kernel does not kill with the guard.
+func TestKillerActsForTheGuard(t *testing.T) {
+	const stop = 4 * time.Second
+	withCandidate(t, func(t *testing.T, c *candidate) {
+		c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
+			{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
+		}}, 600*ms, stop)
+		c.journal.Await(t, "other", "SIGTERM")
+		threads := c.hang(killerName)
+		c.journal.AwaitEnd(t, "")
+		c.lasted(600*ms + stop - Reserve(stop))
+		for _, thread := range threads {
+			_, _ = unix.Wait4(thread, nil, unix.WALL, nil)
+		}
+		c.guardDies()
+		Sweep(c.pid(), nil)
+	})
 }
 
 func TestGuardHasAName(t *testing.T) {

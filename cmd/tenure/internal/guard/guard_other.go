@@ -16,7 +16,7 @@ import (
 const FindsOrphans = false
 
 // backstop is empty: the kernel holds no timer and no tripwire here.
-type backstop struct{}
+type backstop struct{ killer *killer }
 
 func newBackstop(m mode, _, _ int) (*backstop, error) {
 	if m != plain {
@@ -25,10 +25,10 @@ func newBackstop(m mode, _, _ int) (*backstop, error) {
 	return &backstop{}, nil
 }
 
-func (b *backstop) bind(*syscall.SysProcAttr)                       {}
-func (b *backstop) tie(int) error                                   { return nil }
-func (b *backstop) arm(clock.Reading, time.Duration, time.Duration) {}
-func (b *backstop) disarm()                                         {}
+func (b *backstop) bind(*syscall.SysProcAttr)                                      {}
+func (b *backstop) tie(int) error                                                  { return nil }
+func (b *backstop) arm(clock.Reading, time.Duration, time.Duration, time.Duration) {}
+func (b *backstop) disarm()                                                        {}
 
 // found is a process that a search has found: none here.
 type found struct{ pid int }
@@ -58,10 +58,10 @@ func (b *backstop) beginContained(*Command) (work, error) { return nil, nil }
 
 func beInit() error { return errAlone }
 
-// becomeUrgent does nothing here.
-func becomeUrgent() {}
+// killer does nothing here.
+type killer struct{}
 
-func asUsual(start func() error) error { return start() }
+func (*killer) aim(*job) {}
 
 // giveBackPages does nothing here.
 func giveBackPages() {}

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"errors"
+	"iter"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,6 +18,7 @@ type job struct {
 	pid    int // also of its process group
 	reaped bool
 	found  []found // the descendants that the last search has found
+	killer *killer // knows them, too
 }
 
 // begin starts a command. It returns nil and an error if the command could not be started. The
@@ -32,17 +34,16 @@ func (b *backstop) begin(c *Command) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &job{pid: pid}, b.tie(pid)
+	j := &job{pid: pid, killer: b.killer}
+	j.killer.aim(j)
+	return j, b.tie(pid)
 }
 
 // execute starts the command with the standard files of this process.
 func (c *Command) execute(attr *syscall.SysProcAttr) (pid int, err error) {
 	path := string(c.Path)
-	err = asUsual(func() (err error) {
-		pid, err = syscall.ForkExec(path, inText(c.Args), &syscall.ProcAttr{
-			Env: inText(c.Env), Files: []uintptr{0, 1, 2}, Sys: attr,
-		})
-		return err
+	pid, err = syscall.ForkExec(path, inText(c.Args), &syscall.ProcAttr{
+		Env: inText(c.Env), Files: []uintptr{0, 1, 2}, Sys: attr,
 	})
 	if err != nil {
 		return 0, &os.PathError{Op: "execute", Path: path, Err: err}
@@ -83,14 +84,23 @@ func (j *job) search(within time.Duration) {
 		all = append(all, j.found...)
 	}
 	j.found = all
+	j.killer.aim(j)
 }
 
-// signalFound signals the descendants that have been found, without those that signalGroup reaches.
-func (j *job) signalFound(s syscall.Signal) {
-	for _, f := range j.found {
-		if group, err := unix.Getpgid(f.pid); j.reaped || err == nil && group != j.pid {
-			f.signal(s)
+// outside yields the descendants that have been found, without those that signalGroup reaches.
+func (j *job) outside() iter.Seq[found] {
+	return func(yield func(found) bool) {
+		for _, f := range j.found {
+			if group, err := unix.Getpgid(f.pid); (j.reaped || err == nil && group != j.pid) && !yield(f) {
+				return
+			}
 		}
+	}
+}
+
+func (j *job) signalFound(s syscall.Signal) {
+	for f := range j.outside() {
+		f.signal(s)
 	}
 }
 
@@ -128,6 +138,7 @@ func (j *job) collect() (end *Ending, empty bool) {
 			j.wake(pid, status)
 		case pid == j.pid:
 			j.reaped, end = true, ending(status)
+			j.killer.aim(j)
 		}
 	}
 }

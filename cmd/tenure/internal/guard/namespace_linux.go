@@ -117,12 +117,9 @@ func (n *namespace) startInit() error {
 		return err
 	}
 	defer func() { _ = said.Close() }()
-	err = asUsual(func() (err error) {
-		n.init, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], os.Args[1], initArg}, &syscall.ProcAttr{
-			Env: os.Environ(), Files: []uintptr{0, 1, 2, initUsed: used.Fd(), initSays: says.Fd()},
-			Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
-		})
-		return err
+	n.init, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], os.Args[1], initArg}, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2, initUsed: used.Fd(), initSays: says.Fd()},
+		Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
 	})
 	_ = says.Close()
 	if err != nil {
@@ -170,7 +167,7 @@ func (b *backstop) beginContained(c *Command) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &contained{space: n}
+	j := &contained{job: job{killer: b.killer}, space: n}
 	err = n.do(func() (err error) {
 		j.pid, err = c.execute(&syscall.SysProcAttr{Setpgid: true})
 		return err
@@ -179,6 +176,7 @@ func (b *backstop) beginContained(c *Command) (work, error) {
 		n.discard()
 		return nil, err
 	}
+	j.killer.aim(&j.job)
 	return j, b.tie(j.pid)
 }
 

@@ -97,6 +97,16 @@ func (f found) signal(s unix.Signal) {
 	}
 }
 
+// open returns a pidfd of the process. Until it is closed, no other process has its number.
+func (f found) open() (fd int, err error) {
+	fd, err = unix.PidfdOpen(f.pid, 0)
+	if err == nil && lookAt(f.pid).start != f.start {
+		_ = unix.Close(fd)
+		return 0, unix.ESRCH
+	}
+	return fd, err
+}
+
 // others are the children that this process had before it executed tenure, such as when the entry
 // point of a container runs "helper & exec tenure run ...". They are not orphans.
 var others map[int]bool

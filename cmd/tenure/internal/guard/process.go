@@ -113,7 +113,7 @@ type enforcer struct {
 // kernel holds the calls of the system: backstop.
 type kernel interface {
 	begin(c *Command) (work, error)
-	arm(now clock.Reading, next, kill time.Duration)
+	arm(now clock.Reading, next, due, kill time.Duration)
 	disarm()
 }
 
@@ -265,7 +265,7 @@ func (p *enforcer) arm(now clock.Reading, next time.Duration) {
 	if after > far {
 		after -= after / slewed
 	}
-	p.kernel.arm(now, next, after)
+	p.kernel.arm(now, next, p.killIn(now), after)
 }
 
 // often is the time between two looks at the clock, on systems where timers may stand still while
@@ -306,7 +306,7 @@ func (p *enforcer) act() {
 func (p *enforcer) kill() {
 	p.killing = true
 	p.job.kill()
-	p.kernel.arm(p.clock.Now(), again, 0)
+	p.kernel.arm(p.clock.Now(), again, 0, 0)
 	began := time.Now()
 	p.job.search(unhurried)
 	took := time.Since(began)
@@ -360,7 +360,7 @@ func (p *enforcer) collect() {
 	}
 	end, empty := p.job.collect()
 	if end != nil {
-		end.Forced = p.asked || p.killing
+		end.Forced = p.asked || p.killing || p.killIn(p.clock.Now()) <= 0 // the killer may have been first
 		_ = p.reports.send(report{Ended: end})
 	}
 	switch {

@@ -190,12 +190,15 @@ func (w *world) begin(*Command) (work, error) {
 // arm checks that the kernel's timer leaves half of the reserve for killing, unless the guard runs
 // when the lease is over. The timer must be due in time even on a slewed clock. The guard is
 // continued before it is killed.
-func (w *world) arm(now clock.Reading, next, kill time.Duration) {
+func (w *world) arm(now clock.Reading, next, due, kill time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if kill == 0 {
 		w.timer = 0
 		return
+	}
+	if at := now.Wall.Sub(w.began) + due; due <= 0 || at > w.limit-Reserve(stopIn) {
+		w.Errorf("at %v the killer is set to %v, and another candidate may lead at %v", w.now(), at, w.limit)
 	}
 	w.timer = now.Wall.Sub(w.began) + kill
 	latest := w.limit
