@@ -73,7 +73,7 @@ func TestUnitStopsTenureAlone(t *testing.T) {
 		// processes behind.
 		"KillMode":        "mixed",
 		"OOMPolicy":       "continue", // the other processes end the term
-		"LimitRTPRIO":     "1",        // the guard is urgent
+		"LimitRTPRIO":     "1",        // the guard kills in time
 		"NoNewPrivileges": "yes",      // the parent-death signal lasts
 		"Restart":         "always",
 	} {

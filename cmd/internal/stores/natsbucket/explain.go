@@ -112,15 +112,19 @@ func (n *Place) Explain(err error) *fault.Error {
 	return f
 }
 
-// insufficientResources is a code of the server that the client library does not name.
-const insufficientResources jetstream.ErrorCode = 10023
+// Codes of the server that the client library does not name. A write to a full bucket fails with
+// storeFailed.
+const (
+	insufficientResources jetstream.ErrorCode = 10023
+	storeFailed           jetstream.ErrorCode = 10077
+)
 
 // settled reports whether the server has understood the request and refuses it. All other errors
 // are faults of the server or on the way to it, and may pass.
 func settled(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return api.Code < http.StatusInternalServerError
+		return api.Code < http.StatusInternalServerError || api.ErrorCode == storeFailed
 	}
 	return errors.Is(err, jetstream.ErrBadBucket) || errors.Is(err, jetstream.ErrInvalidBucketName)
 }

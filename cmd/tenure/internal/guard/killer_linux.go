@@ -17,7 +17,8 @@ import (
 //
 // The thread does nothing else. A thread that reaps a process, or looks at /proc, may wait in the
 // kernel without sleeping, for a thread that gets no turn before one with this priority. It takes
-// no lock, since the guard may wait for its turn while it holds one.
+// no lock, since the guard may wait for its turn while it holds one. For the same reason there must
+// be more of what Go calls processors than other threads use at a time.
 type killer struct {
 	timer    int // a timerfd
 	deadline atomic.Pointer[deadline]
@@ -36,6 +37,9 @@ type targets struct {
 	found []int // pidfds of processes outside of the group
 }
 
+// spareProcessors is more than the number of threads of the guard that run at a time.
+const spareProcessors = 8
+
 // mostFound bounds the number of open files. The guard itself kills any number of processes.
 const mostFound = 256
 
@@ -50,6 +54,7 @@ func newKiller() *killer {
 	if err != nil {
 		return nil
 	}
+	runtime.GOMAXPROCS(runtime.NumCPU() + spareProcessors)
 	k := &killer{timer: timer}
 	go k.run()
 	return k
