@@ -188,7 +188,7 @@ func unwatchable(r *remote) *remote {
 	return r
 }
 
-// tight is a lease of which a slow link leaves too little.
+// tight is a lease that is too short for a slow link.
 func tight(lease time.Duration) set {
 	return func(c *tenure.Config) { c.Lease, c.StopWithin, c.Tuning.Drift = lease, 400*time.Millisecond, 0.01 }
 }

@@ -113,7 +113,7 @@ func (s *stage) follower() (u usage) {
 }
 
 // copyFile lets the system copy. If this process wrote all of the file at once, the system would
-// keep it in large pages, each of which counts as used in whole.
+// keep the file in large pages. A large page counts as used as a whole.
 func copyFile(to, from string) error {
 	in, err := os.Open(from)
 	if err != nil {

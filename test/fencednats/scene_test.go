@@ -116,7 +116,8 @@ func (s *scene) elect(id string, js jetstream.JetStream) *candidacy {
 	return s.candidacy(s.election.Elect(id), js)
 }
 
-// supplant returns when another candidate leads, of which this one does not know.
+// supplant makes another candidate the leader. It returns when that candidate leads and this one
+// still does not know.
 func (n *candidacy) supplant(id string, js jetstream.JetStream) *candidacy {
 	return n.candidacy(n.Supplant(id), js)
 }

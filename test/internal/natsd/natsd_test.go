@@ -26,7 +26,7 @@ func occupy(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestTakenPorts: a cluster of which a port is taken tries others.
+// TestTakenPorts: if one of its ports is taken, a cluster tries other ports.
 func TestTakenPorts(t *testing.T) {
 	taken := occupy(t)
 	for name, which := range map[string]int{"for clients": 0, "for routes": 2*Members - 1} {

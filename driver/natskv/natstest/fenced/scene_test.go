@@ -91,7 +91,8 @@ type candidacy struct {
 // elect returns once the candidate leads. An earlier leader must have stopped leading.
 func (s *scene) elect(id string) *candidacy { return s.candidacy(s.election.Elect(id)) }
 
-// supplant returns when another candidate leads, of which this one does not know.
+// supplant makes another candidate the leader. It returns when that candidate leads and this one
+// still does not know.
 func (n *candidacy) supplant(id string) *candidacy { return n.candidacy(n.Supplant(id)) }
 
 func (s *scene) candidacy(l *deposed.Leader) *candidacy { return &candidacy{s, l, l.Term} }
