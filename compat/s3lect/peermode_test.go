@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -188,6 +189,44 @@ func TestHealthServerServesTheLockfile(t *testing.T) {
 	}
 	if err := a.server.Start(t.Context()); err == nil {
 		t.Error("started twice")
+	}
+}
+
+// TestElectorOnAServerThatIgnoresConditions: the elector makes its store from the environment. The
+// store only writes its probe, and the elector does not lead.
+func TestElectorOnAServerThatIgnoresConditions(t *testing.T) {
+	puts := make(chan string, 1000)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPut {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte("<Error><Code>NoSuchKey</Code></Error>"))
+			return
+		}
+		w.Header().Set("ETag", `"49f68a5c8493ec2c0bf489821c21fc3b"`)
+		puts <- r.URL.Path
+	}))
+	defer server.Close()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_S3": server.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret",
+	} {
+		t.Setenv(name, value)
+	}
+	opts := options(nil, "a")
+	opts.Storage, opts.Configure, opts.Config.LockfilePath = nil, nil, "s3://bucket/leader/my-group.json"
+	e := mustElector(t, opts)
+	mustStart(t, e)
+	for range 4 { // more than one try
+		select {
+		case path := <-puts:
+			if path != "/bucket/leader/.tenure-probe-conditions" {
+				t.Fatalf("%s is written", path)
+			}
+		case <-wait.Context(t).Done():
+			t.Fatal("it tries no longer")
+		}
+	}
+	if e.IsLeader() {
+		t.Error("it leads")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -118,12 +119,12 @@ func TestVersionsOfAbsences(t *testing.T) {
 }
 
 // TestVanishedRequest: a stream without a leader never answers a request that it has not answered
-// in time. There is time for more tries.
+// in time. There is time for more tries. With a context that has ended, no request is sent.
 func TestVanishedRequest(t *testing.T) {
-	for what, call := range map[string]func(t *testing.T, s *Store) error{
-		"read": func(t *testing.T, s *Store) error { _, err := s.Read(wait.Context(t), testKey); return err },
-		"write": func(t *testing.T, s *Store) error {
-			_, err := s.CompareAndSwap(wait.Context(t), testKey, "1", []byte("v"))
+	for what, call := range map[string]func(ctx context.Context, s *Store) error{
+		"read": func(ctx context.Context, s *Store) error { _, err := s.Read(ctx, testKey); return err },
+		"write": func(ctx context.Context, s *Store) error {
+			_, err := s.CompareAndSwap(ctx, testKey, "1", []byte("v"))
 			return err
 		},
 	} {
@@ -131,12 +132,21 @@ func TestVanishedRequest(t *testing.T) {
 	}
 }
 
-func vanishedRequest(t *testing.T, call func(t *testing.T, s *Store) error) {
-	_, s := silent(t)
+func vanishedRequest(t *testing.T, call func(ctx context.Context, s *Store) error) {
+	asked, s := silent(t)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	err := call(ended, s)
+	if synctest.Wait(); !errors.Is(err, context.Canceled) || len(asked) > 0 {
+		t.Errorf("with a context that has ended: %v, and %d requests were sent", err, len(asked))
+	}
 	start := time.Now()
-	err := call(t, s)
+	err = call(wait.Context(t), s)
 	if d := time.Since(start); !errors.Is(err, connection.ErrUnanswered) || outcomeOf(err) != open || d > 3*time.Second {
 		t.Errorf("%v after %v; want an error that leaves it open, in time", err, d)
+	}
+	if text := err.Error(); !strings.Contains(text, testKey) || !strings.Contains(text, "bucket B") {
+		t.Errorf("%v; want the key and the bucket", err)
 	}
 }
 

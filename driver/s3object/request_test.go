@@ -199,19 +199,25 @@ func TestClockSkewIsCorrected(t *testing.T) {
 }
 
 // TestHangingServer: the server hangs at one of three points: before the answer, in its header, or
-// in its body.
+// in its body. If the context has ended before the call, no request is sent.
 func TestHangingServer(t *testing.T) {
-	for name, begin := range map[string]string{
-		"before": "", "header": "HTTP/1.1 200 OK\r\nETag: \"x\"\r\n",
-		"body": "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 10\r\n\r\nabc",
+	const limit = 50 * time.Millisecond
+	for name, c := range map[string]struct {
+		begin string
+		limit time.Duration
+	}{
+		"before the call": {"", 0},
+		"before":          {"", limit},
+		"header":          {"HTTP/1.1 200 OK\r\nETag: \"x\"\r\n", limit},
+		"body":            {"HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 10\r\n\r\nabc", limit},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { hang(t, name, begin) })
+			synctest.Test(t, func(t *testing.T) { hang(t, name, c.begin, c.limit) })
 		})
 	}
 }
 
-func hang(t *testing.T, name, begin string) {
+func hang(t *testing.T, name, begin string, limit time.Duration) {
 	s := startStub(t, hanging(t, begin))
 	store := s.open(t)
 	for what, call := range map[string]func(context.Context) error{
@@ -222,17 +228,20 @@ func hang(t *testing.T, name, begin string) {
 		if name == "body" && what != "read" {
 			continue // a write ends with the header of its answer
 		}
-		limit := 50 * time.Millisecond
 		began := time.Now()
 		err := call(bounded(t, limit))
 		if !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != open {
 			t.Errorf("%s: %v", what, err)
 		}
+		most := limit
 		if what == "inspect" {
-			limit += cleaning
+			most += cleaning
 		}
-		if took := time.Since(began); took > limit {
+		if took := time.Since(began); took > most {
 			t.Errorf("%s takes %v", what, took)
+		}
+		if n := s.count(""); (n == 0) != (limit == 0) {
+			t.Errorf("%s: %d requests were sent", what, n)
 		}
 	}
 }

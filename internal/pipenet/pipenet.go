@@ -1,5 +1,6 @@
-// Package pipenet is a network within the process, for tests. Its connections are pipes, so servers
-// and clients on it work in the bubbles of testing/synctest, where sockets would stop the clock.
+// Package pipenet is a network within the process, for tests. Its connections are pipes with small
+// buffers, so servers and clients on it work in the bubbles of testing/synctest, where sockets
+// would stop the clock.
 package pipenet
 
 import (
@@ -65,7 +66,7 @@ func (n *Network) DialContext(ctx context.Context, _, at string) (net.Conn, erro
 	if l == nil {
 		return nil, refused
 	}
-	here, there := net.Pipe()
+	here, there := pipe()
 	select {
 	case l.waiting <- there:
 		return here, nil

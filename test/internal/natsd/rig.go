@@ -266,21 +266,29 @@ func (s *site) Faults() []rig.Fault {
 		},
 	}
 	for _, f := range Falls() {
+		fall := func(pick func(leader *Server) *Server) func(testing.TB, *randv2.Rand) func() {
+			return func(t testing.TB, _ *randv2.Rand) func() {
+				leader, err := c.Leader(wait.Context(t), s.stream())
+				rig.Must(t, err)
+				one := pick(leader)
+				rig.Must(t, f.Fall(c, one))
+				s.down = one
+				return func() {
+					rig.Must(t, f.Rise(c, one))
+					whole(t)
+					s.down = nil
+				}
+			}
+		}
 		all = append(all, rig.Fault{
 			Name: "leader " + f.Name, Why: "what was acknowledged is on one more server, and what was not may come to light later",
 			Before: time.Second, Lasts: 13 * time.Second, Least: 18 * time.Second, Unknowns: 4,
 			Rules: f.rules(), Quick: f.Name == "killed", Serves: true,
-			Fall: func(t testing.TB, _ *randv2.Rand) func() {
-				leader, err := c.Leader(wait.Context(t), s.stream())
-				rig.Must(t, err)
-				rig.Must(t, f.Fall(c, leader))
-				s.down = leader
-				return func() {
-					rig.Must(t, f.Rise(c, leader))
-					whole(t)
-					s.down = nil
-				}
-			},
+			Fall: fall(func(leader *Server) *Server { return leader }),
+		}, rig.Fault{
+			Name: "follower " + f.Name, Why: "the leader of the stream and one more server store each write",
+			Before: time.Second, Lasts: 13 * time.Second, Least: 18 * time.Second, Rules: f.rules(),
+			Fall: fall(func(leader *Server) *Server { return c.Others(leader)[0] }),
 		})
 	}
 	return all
