@@ -14,8 +14,8 @@
 //	a reserve before StopWithin ends  SIGKILL
 //	a little later                    the kernel kills the guard
 //
-// On a busy machine the guard may wait for a processor. So on Linux a thread of it sends SIGKILL too,
-// which has real-time priority if the system allows that: the killer.
+// On a busy machine the guard may wait for a processor. So on Linux one of its threads also sends
+// SIGKILL at the deadline. This killer has real-time priority if the system allows that.
 //
 // The last line is for a guard that does not act. On Linux it keeps two timers in the kernel. One
 // continues a guard that is stopped, before each step. The other sends SIGKILL to a guard that has

@@ -298,14 +298,13 @@ func TestKillerIsUrgent(t *testing.T) {
 }
 
 // The killer acts at the deadline if the guard does not, also against processes outside of the
-// group, which the kernel does not kill with the guard.
+// group, which the kernel does not kill with the guard. It knows them since the last renewal.
 func TestKillerActsForTheGuard(t *testing.T) {
 	const stop = 4 * time.Second
 	withCandidate(t, func(t *testing.T, c *candidate) {
 		c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
 			{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
 		}}, 600*ms, stop)
-		c.journal.Await(t, "other", "SIGTERM")
 		threads := c.hang(killerName)
 		c.journal.AwaitEnd(t, "")
 		c.lasted(600*ms + stop - Reserve(stop))

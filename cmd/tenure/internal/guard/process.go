@@ -108,6 +108,9 @@ type enforcer struct {
 	killing  bool
 	// leftovers is the deadline for descendants of a command that has ended; else nil.
 	leftovers *lease
+
+	surveyed   time.Time // the end of the last survey
+	surveyTook time.Duration
 }
 
 // kernel holds the calls of the system: backstop.
@@ -190,6 +193,7 @@ func (p *enforcer) obey(o order) {
 		p.ask()
 	case o.Left != nil:
 		p.lease.answer(*o.Left)
+		p.survey()
 		p.start()
 	// the command waits for its start, and would be ended at once: it is not started
 	case p.pending != nil && (o.Kill || o.Signal != nil && o.Signal.All):
@@ -205,6 +209,18 @@ func (p *enforcer) obey(o order) {
 // ask asks the candidate for the remaining time, which counts from before this question.
 func (p *enforcer) ask() {
 	_ = p.reports.send(report{Question: p.lease.ask(p.clock.Now())})
+}
+
+// survey searches for the descendants of the command after a renewal, so that the killer knows them
+// before the deadline. It takes a hundredth of the time at most.
+func (p *enforcer) survey() {
+	over := p.lease.over(p.clock.Now())
+	if p.job == nil || over <= 0 || time.Since(p.surveyed) < 100*p.surveyTook {
+		return
+	}
+	began := time.Now()
+	p.job.search(over / 4)
+	p.surveyed, p.surveyTook = time.Now(), time.Since(began)
 }
 
 // candidateGone asks the command to end, since the lease will not be renewed any more. The command
@@ -360,7 +376,8 @@ func (p *enforcer) collect() {
 	}
 	end, empty := p.job.collect()
 	if end != nil {
-		end.Forced = p.asked || p.killing || p.killIn(p.clock.Now()) <= 0 // the killer may have been first
+		// the killer may have been first
+		end.Forced = p.asked || p.killing || p.killIn(p.clock.Now()) <= 0
 		_ = p.reports.send(report{Ended: end})
 	}
 	switch {
