@@ -287,7 +287,7 @@ func (s *session) finish(t *Term) (more bool, err error) {
 	if s.runner.hasFinished(t) {
 		return s.resignAndEnd(t, nil)
 	}
-	return s.afterWork(t, s.call(t.Context(), t, s.handler.Stop))
+	return s.afterWork(t, s.call(t.LeaseContext(), t, s.handler.Stop))
 }
 
 // afterWork decides how to go on when the work has stopped. The state of the lease decides, not the

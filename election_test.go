@@ -40,7 +40,7 @@ func TestCampaign(t *testing.T) {
 			s.holds(term)
 			_, err := e.Campaign(s.Context())
 			s.is("a second Campaign", err, tenure.ErrTermOpen)
-			if got, ok := tenure.FromContext(term.Context()); got != term || !ok {
+			if got, ok := tenure.FromContext(term.LeaseContext()); got != term || !ok {
 				s.Error("the term is not in its own context")
 			}
 			s.resign(term)

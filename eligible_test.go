@@ -37,7 +37,7 @@ func TestEligibility(t *testing.T) {
 			e := s.new("a")
 			term := e.campaign()
 			e.SetEligible(false)
-			within(s.T, atOnce, term.Soft().Done(), "end of the soft context")
+			within(s.T, atOnce, term.Context().Done(), "end of the soft context")
 			e.state(tenure.StateLeaving)
 			s.is("Err", term.Err(), nil)
 			s.resign(term)

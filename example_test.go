@@ -165,7 +165,7 @@ func ExampleTerm_Context() {
 		stop()
 		<-soft.Done()
 		fmt.Println("asked to finish:", context.Cause(soft))
-		save(term.Context())
+		save(term.LeaseContext())
 		return nil
 	})
 	// Output:
@@ -235,7 +235,7 @@ func ExampleElection_Run_drain() {
 				for soft.Err() == nil {
 					select {
 					case n := <-jobs:
-						work(term.Context(), n)
+						work(term.LeaseContext(), n)
 					case <-soft.Done():
 					}
 				}

@@ -220,7 +220,7 @@ func TestLeave(t *testing.T) {
 			})
 			term := a.leads()
 			f.Partition()
-			<-term.Context().Done()
+			<-term.LeaseContext().Done()
 			f.Heal()
 			g.Leave(a.Election)
 			synctest.Wait()

@@ -204,7 +204,7 @@ func TestOffers(t *testing.T) {
 			o.by["operator"].handOver("c")
 			o.by["c"].leads(2 * lease) // it reads once in a lease
 			o.asked(o.term, tenure.ErrHandOver)
-			if why := context.Cause(o.term.Soft()); !strings.Contains(why.Error(), "operator") {
+			if why := context.Cause(o.term.Context()); !strings.Contains(why.Error(), "operator") {
 				o.Errorf("a left because of %v", why)
 			}
 		}),

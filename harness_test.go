@@ -126,15 +126,15 @@ func (s *scene) is(what string, err, want error) {
 // asked waits until the work of a term is asked to finish, and checks why.
 func (s *scene) asked(term *tenure.Term, want error) {
 	s.Helper()
-	within(s.T, time.Minute, term.Soft().Done(), "request to finish")
-	s.is("the cause of the soft context", context.Cause(term.Soft()), want)
+	within(s.T, time.Minute, term.Context().Done(), "request to finish")
+	s.is("the cause of the soft context", context.Cause(term.Context()), want)
 }
 
 // ended waits at most some time until a term is over, and checks why.
 func (s *scene) ended(term *tenure.Term, most time.Duration, want error) {
 	s.Helper()
-	within(s.T, most, term.Context().Done(), "end of the term")
-	s.is("the cause of the hard context", context.Cause(term.Context()), want)
+	within(s.T, most, term.LeaseContext().Done(), "end of the term")
+	s.is("the cause of the hard context", context.Cause(term.LeaseContext()), want)
 	s.is("Err", term.Err(), want)
 	s.is("Err", term.Err(), tenure.ErrLost)
 }
@@ -142,8 +142,8 @@ func (s *scene) ended(term *tenure.Term, most time.Duration, want error) {
 // holds fails the test unless a term goes on, and its work is not asked to finish.
 func (s *scene) holds(term *tenure.Term) {
 	s.Helper()
-	if term.Err() != nil || term.Soft().Err() != nil {
-		s.Errorf("term %d is over: %v; the soft context: %v", term.Token(), term.Err(), context.Cause(term.Soft()))
+	if term.Err() != nil || term.Context().Err() != nil {
+		s.Errorf("term %d is over: %v; the soft context: %v", term.Token(), term.Err(), context.Cause(term.Context()))
 	}
 }
 

@@ -199,7 +199,7 @@ func (t *Term) lostCause(now error) error {
 // FinishWithin of being asked. Its context.Cause wraps ErrLost and the reason. Like the soft
 // context it carries the values of the context of Run, Join or Campaign, but not the end and the
 // deadline of that context.
-func (t *Term) Context() context.Context {
+func (t *Term) LeaseContext() context.Context {
 	if t == nil {
 		return ended()
 	}
@@ -217,7 +217,7 @@ func (t *Term) Context() context.Context {
 
 // Soft returns the soft context, which Run passes to lead. It ends when the work should finish. Use
 // it after Campaign. The end of Campaign's context does not end it.
-func (t *Term) Soft() context.Context {
+func (t *Term) Context() context.Context {
 	if t == nil {
 		return ended()
 	}
@@ -239,7 +239,7 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	hard := t.Context()
+	hard := t.LeaseContext()
 	defer context.AfterFunc(hard, func() { cancel(context.Cause(hard)) })()
 	return fn(ctx)
 }

@@ -23,8 +23,8 @@ func TestNilTermIsOver(t *testing.T) {
 		"Err":     term.Err(),
 		"Do":      term.Do(t.Context(), 0, func(context.Context) error { called = true; return nil }),
 		"Resign":  term.Resign(t.Context()),
-		"Context": context.Cause(term.Context()),
-		"Soft":    context.Cause(term.Soft()),
+		"Context": context.Cause(term.LeaseContext()),
+		"Soft":    context.Cause(term.Context()),
 	} {
 		if !errors.Is(err, tenure.ErrLost) {
 			t.Errorf("%s: %v", method, err)
@@ -134,7 +134,7 @@ func TestRenewedSignalsTheEnd(t *testing.T) {
 			a := far.new("a", finishWithin(9*time.Second)).start(func(ctx context.Context, term *tenure.Term) error {
 				<-ctx.Done()
 				if name == "overdue" {
-					<-term.Context().Done()
+					<-term.LeaseContext().Done()
 				}
 				return nil
 			})
@@ -158,7 +158,7 @@ func TestRenewedSignalsTheEnd(t *testing.T) {
 // ended.
 func watchEnd(term *tenure.Term) (ended chan struct{}, over chan time.Time) {
 	ended, over = make(chan struct{}), make(chan time.Time, 1)
-	context.AfterFunc(term.Context(), func() { over <- time.Now() })
+	context.AfterFunc(term.LeaseContext(), func() { over <- time.Now() })
 	go func() {
 		defer close(ended)
 		for renewed := term.Renewed(); term.Err() == nil; renewed = term.Renewed() {

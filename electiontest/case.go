@@ -75,7 +75,7 @@ func requestIsHeard(c *contest) {
 	if err := b.HandOver(c.ctx, "b"); err != nil {
 		c.Fatalf("the request: %v", err)
 	}
-	if cause := c.ended(term.Soft(), "the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
+	if cause := c.ended(term.Context(), "the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
 		c.Errorf("the soft context ended with %v", cause)
 	}
 	if err := term.Err(); err != nil {
@@ -116,7 +116,7 @@ func removalEndsTerm(c *contest) {
 	term := c.elect(a)
 	for _, remove := range removals {
 		remove()
-		cause := c.ended(term.Context(), "the term of a removed record")
+		cause := c.ended(term.LeaseContext(), "the term of a removed record")
 		if !errors.Is(cause, tenure.ErrLost) || errors.Is(cause, tenure.ErrExpired) {
 			c.Errorf("the term ended with %v", cause)
 		}

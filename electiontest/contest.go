@@ -68,7 +68,7 @@ func (c *contest) begins(term *tenure.Term) {
 		}
 	}
 	c.open[term] = true
-	context.AfterFunc(term.Context(), func() { c.lapses(term) })
+	context.AfterFunc(term.LeaseContext(), func() { c.lapses(term) })
 }
 
 // breach reports that safety is broken.

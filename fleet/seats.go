@@ -213,7 +213,7 @@ func (s *seats) hold(ctx context.Context, n int, term *tenure.Term) {
 	s.onOwnSeat(n)
 	select {
 	case <-ctx.Done():
-	case <-term.Soft().Done(): // lost, or another member has asked for it
+	case <-term.Context().Done(): // lost, or another member has asked for it
 	}
 	s.onOwnSeat(none)
 	_ = term.Resign(context.WithoutCancel(ctx)) // Resign bounds its own time

@@ -277,7 +277,7 @@ func leaderWithoutStoreAnswers404(t *testing.T, on wires) {
 	if code := status(t, on, m.address); code != http.StatusOK && leader.term.Err() == nil {
 		t.Errorf("its lease is valid, and it answers %d", code)
 	}
-	<-leader.term.Context().Done()
+	<-leader.term.LeaseContext().Done()
 	answers(t, on, m, http.StatusNotFound) // ledger_test.go checks the time
 	m.cells.Heal()
 	answers(t, on, m, http.StatusOK)

@@ -333,7 +333,7 @@ func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Partition()
-		<-term.Context().Done()
+		<-term.LeaseContext().Done()
 		if s.leads() {
 			t.Error("Path answers 200 while the term is over by the election's own account")
 		}

@@ -126,7 +126,7 @@ func (r *rival) lead() {
 		return // the stage closes
 	}
 	select {
-	case <-term.Soft().Done():
+	case <-term.Context().Done():
 	case <-r.ctx.Done():
 	}
 	r.mu.Lock()

@@ -89,7 +89,7 @@ func (s *service) lead(ctx context.Context, term *tenure.Term) error {
 	s.asked <- context.Cause(ctx)
 	select {
 	case <-s.finish:
-	case <-term.Context().Done():
+	case <-term.LeaseContext().Done():
 	}
 	s.ended <- term.Err()
 	return nil
@@ -181,8 +181,8 @@ func TestStage(t *testing.T) {
 			if cause := receive(s.T, one.asked, "end of the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
 				s.Errorf("asked because %v", cause)
 			}
-			if err := term.Err(); err != nil || term.Context().Err() != nil {
-				s.Errorf("while the work finishes: %v, %v", err, term.Context().Err())
+			if err := term.Err(); err != nil || term.LeaseContext().Err() != nil {
+				s.Errorf("while the work finishes: %v, %v", err, term.LeaseContext().Err())
 			}
 			s.leads("node-1", term.Token()-1)
 			one.free()
@@ -208,7 +208,7 @@ func TestStage(t *testing.T) {
 				term := s.elect("node-1", one)
 				s.Fence()
 				for what, err := range map[string]error{
-					"Err": term.Err(), "soft": context.Cause(term.Soft()), "hard": context.Cause(term.Context()),
+					"Err": term.Err(), "soft": context.Cause(term.Context()), "hard": context.Cause(term.LeaseContext()),
 				} {
 					if !errors.Is(err, tenure.ErrExpired) {
 						s.Errorf("round %d: %s is %v", round, what, err)
@@ -326,8 +326,8 @@ func TestStageAtRest(t *testing.T) {
 			s.Cut("node-1")
 			s.Heal("node-1")
 			select {
-			case <-term.Context().Done():
-				s.Errorf("the term ended: %v", context.Cause(term.Context()))
+			case <-term.LeaseContext().Done():
+				s.Errorf("the term ended: %v", context.Cause(term.LeaseContext()))
 			case <-time.After(time.Minute):
 			}
 		},

@@ -88,7 +88,7 @@ func (a *attendance) serve(t *tenure.Term) bool {
 			a.onCampaign(LeaderState)
 		}
 		select {
-		case <-t.Soft().Done():
+		case <-t.Context().Done():
 			return true
 		case <-renewed:
 		}

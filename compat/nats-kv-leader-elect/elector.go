@@ -152,7 +152,7 @@ func (e *Elector) Stop() {
 func (e *Elector) IsLeader() bool { return leads(e.Term()) }
 
 func leads(t *tenure.Term) bool {
-	return t != nil && t.Soft().Err() == nil && t.Err() == nil
+	return t != nil && t.Context().Err() == nil && t.Err() == nil
 }
 
 // State returns LeaderState if IsLeader is true, UnknownState if Start does not run, and otherwise

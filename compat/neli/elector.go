@@ -103,7 +103,7 @@ type holding struct {
 }
 
 // asked reports whether the term is over, or the process was asked to stop leading.
-func (h *holding) asked() bool { return h.term.Soft().Err() != nil || h.term.Err() != nil }
+func (h *holding) asked() bool { return h.term.Context().Err() != nil || h.term.Err() != nil }
 
 func start(cfg Config, props properties, g ground, barrier Barrier) *elector {
 	n := &elector{
@@ -136,7 +136,7 @@ func (n *elector) IsLeader() bool {
 // ready reports whether work may begin.
 func (n *elector) ready() bool {
 	t := n.holds(leading)
-	return t != nil && t.Soft().Err() == nil && t.Err() == nil
+	return t != nil && t.Context().Err() == nil && t.Err() == nil
 }
 
 func (n *elector) Term() *tenure.Term {
@@ -174,7 +174,7 @@ func (s *session) lead(ctx context.Context, t *tenure.Term) error {
 	s.term = t
 	n.change(func() { n.held = h })
 	<-ctx.Done()
-	defer context.AfterFunc(t.Context(), n.wake)()
+	defer context.AfterFunc(t.LeaseContext(), n.wake)()
 	if n.dropUnreported(h) {
 		return nil
 	}

@@ -153,7 +153,7 @@ func TestFencedByTheClock(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if took := time.Since(began); took < DefaultHeartbeatTimeout/2 || a.Token() != 0 || term.Context().Err() == nil {
+		if took := time.Since(began); took < DefaultHeartbeatTimeout/2 || a.Token() != 0 || term.LeaseContext().Err() == nil {
 			t.Errorf("fenced after %v, with token %d", took, a.Token())
 		}
 		a.expect(LeaderAcquired{})

@@ -58,7 +58,7 @@ func (e *S3Elector) IsLeader() bool {
 }
 
 func leads(t *tenure.Term) bool {
-	return t != nil && t.Soft().Err() == nil && t.Err() == nil
+	return t != nil && t.Context().Err() == nil && t.Err() == nil
 }
 
 // LeaderID returns the ServerID of the leader as far as this process knows; empty while there is no

@@ -36,7 +36,7 @@ func (w *worker) lead(ctx context.Context, term *tenure.Term) error {
 	defer tick.Stop()
 	for failures := 0; ctx.Err() == nil; {
 		// The context of the term stays open while the program shuts down, so the job can finish.
-		if err := job(term.Context()); err == nil {
+		if err := job(term.LeaseContext()); err == nil {
 			failures = 0
 		} else if failures++; failures == maxFailures {
 			return fmt.Errorf("%w: %d jobs failed in a row: %w", tenure.ErrDecline, failures, err)

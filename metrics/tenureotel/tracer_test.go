@@ -163,21 +163,21 @@ func TestSpans(t *testing.T) {
 		}, codes.Unset, []string{"tenure.leaving shutdown", "tenure.trouble no-answer", "tenure.released unconfirmed"}},
 		{"expired", slowly, func(s *stage, term *tenure.Term) {
 			s.faults.Partition()
-			<-term.Soft().Done()
+			<-term.Context().Done()
 			s.open(1) // the work goes on
 			time.Sleep(3 * time.Second)
 			s.open(0)
 		}, codes.Error, []string{"tenure.trouble no-answer", "tenure.lost expired"}},
 		{"deposed", slowly, func(s *stage, term *tenure.Term) {
 			s.store.Put("job", s.laterRecord())
-			<-term.Soft().Done()
+			<-term.Context().Done()
 			s.open(1)
 			time.Sleep(3 * time.Second)
 		}, codes.Error, []string{"tenure.lost deposed"}},
 		// If this process does not campaign again, no event shows when the work has stopped.
 		{"lost without an end", slowly, func(s *stage, term *tenure.Term) {
 			s.store.Delete("job")
-			<-term.Soft().Done()
+			<-term.Context().Done()
 			s.stop()
 			s.store.Put("job", []byte("something else"))
 			<-s.done
@@ -187,7 +187,7 @@ func TestSpans(t *testing.T) {
 		}, codes.Error, []string{"tenure.alarm deleted", "tenure.lost deleted", "tenure.alarm foreign"}},
 		{"overdue", lasting(12 * time.Second), func(s *stage, term *tenure.Term) {
 			s.stop()
-			<-term.Context().Done()
+			<-term.LeaseContext().Done()
 			s.open(1)
 			<-s.done
 		}, codes.Error, []string{"tenure.leaving shutdown", "tenure.overdue overdue", "tenure.lost overdue", "tenure.released "}},

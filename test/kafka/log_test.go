@@ -112,8 +112,8 @@ func leaderOfARecreatedTopic(s *site, recreate func()) {
 	began := time.Now()
 	recreate()
 	select {
-	case <-old.Context().Done():
-		t.Logf("the leader steps down after %v: %v", time.Since(began), context.Cause(old.Context()))
+	case <-old.LeaseContext().Done():
+		t.Logf("the leader steps down after %v: %v", time.Since(began), context.Cause(old.LeaseContext()))
 	case <-within(t).Done():
 		t.Fatal("the leader leads on without its topic")
 	}

@@ -303,7 +303,7 @@ func neliCutOff(s *site, most time.Duration, with func(*neli.Config)) {
 	took := replacedBy(t, a, b)
 	t.Log("the next leads ", took, " after the cut")
 	second := b.Token() // 0 if the machine stalled for a lease
-	if virtual() && took > most || term.Context().Err() == nil || second != 0 && second <= first {
+	if virtual() && took > most || term.LeaseContext().Err() == nil || second != 0 && second <= first {
 		t.Errorf("after %v; a's context is alive, or b's token is %d after %d", took, second, first)
 	}
 	a.idle(10 * time.Millisecond)

@@ -175,11 +175,11 @@ func (b scene) read(partition int32, isolation kgo.IsolationLevel) []string {
 
 // tryRead reads the committed records in partition 0, while the term lasts.
 func (n *candidacy) tryRead() ([]string, error) {
-	end, err := n.offset(n.Term.Context(), 0, (*kadm.Client).ListEndOffsets)
+	end, err := n.offset(n.Term.LeaseContext(), 0, (*kadm.Client).ListEndOffsets)
 	if err != nil {
 		return nil, err
 	}
-	return n.readUpTo(n.Term.Context(), 0, end, kgo.ReadCommitted())
+	return n.readUpTo(n.Term.LeaseContext(), 0, end, kgo.ReadCommitted())
 }
 
 func (b scene) readUpTo(ctx context.Context, partition int32, end int64, isolation kgo.IsolationLevel) (seen []string, err error) {

@@ -48,7 +48,7 @@ func TestRecurringVersion(t *testing.T) {
 					f := newField(t, 3*time.Second)
 					f.recreate(bucket.add)
 					// By now another member leads, but not too early.
-					<-attack.play(f, own, bucket.add).Context().Done()
+					<-attack.play(f, own, bucket.add).LeaseContext().Done()
 				})
 			}
 		}

@@ -112,7 +112,7 @@ func TestRealForgottenTransactionEndsTheTerm(t *testing.T) {
 	old := <-joins(t, ctx, over(t, db, sqlstore.Postgres()), tenure.Config{ID: "a", Lease: lease}).leads
 	run(t, db, "BEGIN")
 	next := joins(t, ctx, over(t, p.Open(t, "postgres", "postgres"), sqlstore.Postgres()), tenure.Config{ID: "b", Lease: lease})
-	<-old.Context().Done()
+	<-old.LeaseContext().Done()
 	must(t, db.Close())
 	if <-next.leads; old.Err() == nil {
 		t.Error("two leaders")

@@ -52,7 +52,7 @@ func (r *commandRun) follow(ctx context.Context) {
 	r.w.work(g)
 	defer r.w.work(nil)
 	defer reclaim()
-	soft, hard, renewed, atOnce := ctx.Done(), r.term.Context().Done(), r.term.Renewed(), r.w.atOnce
+	soft, hard, renewed, atOnce := ctx.Done(), r.term.LeaseContext().Done(), r.term.Renewed(), r.w.atOnce
 	for {
 		select {
 		case e, ok := <-r.run.Events:
