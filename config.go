@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/metrics"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // MaxLease is the longest lease that the protocol allows: one hour.
@@ -30,12 +30,11 @@ var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not c
 //	Address       none                    256 bytes
 //	Metadata      none                    1 KiB of keys and values in all
 //	Priority      0                       -1,000,000 to 1,000,000
-//	Nominator     none
-//	NomineeOnly   false                   needs a Nominator
+//	Nomination    none                    see package nomination
 //	Lease         15 s                    whole ms; 1 ms to 1 h, or the store's narrower limits
-//	StopWithin    none                    part of the lease, see Margin
-//	FinishWithin  10 s                    1 ms to 24 h; None is 1 ms
-//	Clock         clock.System{}
+//	StopWithin    none                    part of the lease, see timing.Margin
+//	FinishWithin  10 s                    1 ms to 24 h; negative: 1 ms
+//	Clock         clock.Default()
 //	Logger        discards
 //	OnEvent       none
 //	Metrics       none
@@ -62,20 +61,15 @@ type Config struct {
 	// campaigned for two leases without a failed store call. Priority does not order candidates
 	// while nobody leads.
 	Priority int
-	// Nominator decides whether this candidate is the nominee, which has precedence. A leader that
-	// stops being the nominee is asked to finish, with ErrNominationLost. A nominee that sees
-	// another leader asks it to hand over, as a candidate of higher Priority would. Priority must
-	// be 0 with a Nominator. The guarantee of one leader does not depend on the Nominator. If it is
-	// nil, there is no nominee.
-	Nominator driver.Nominator
-	// NomineeOnly lets this candidate claim only while it is the nominee, however long nobody
-	// leads.
-	NomineeOnly bool
+	// Nomination lets a system outside of the election decide which candidate has precedence, in
+	// place of Priority. The guarantee of one leader does not depend on it. The zero value nominates
+	// none. See package nomination.
+	Nomination nomination.Config
 
 	// Lease is how long a leader may be silent, by another candidate's clock, before that candidate
 	// takes over.
 	Lease time.Duration
-	// StopWithin is how long the work may take to stop after the hard context ended. It is taken
+	// StopWithin is how long the work may take to stop after Term.LeaseContext ended. It is taken
 	// from the lease: the term ends earlier by this time, and no other candidate leads until the
 	// time has passed.
 	StopWithin time.Duration
@@ -84,8 +78,7 @@ type Config struct {
 	// ErrOverdue.
 	FinishWithin time.Duration
 
-	// Clock is the source of time. In tests in virtual time (testing/synctest) set it to
-	// clock.Standard{}.
+	// Clock is the source of time. The default also serves tests in virtual time (testing/synctest).
 	Clock clock.Clock
 	// Logger logs each kind of event (see OnEvent about dropped ones): alarm, overdue and failed as
 	// errors, trouble, lost and waits without an end as warnings, the others as information. The
@@ -111,73 +104,25 @@ type Config struct {
 	Tuning Tuning
 }
 
-// Margin returns the part of a lease that its holder does not use. Because of it the term ends, on
-// the holder's own clock, before any other candidate can have waited for the whole lease. It is the
-// sum of StopWithin, Tuning.TimerLateness, and Lease * 2r/(1+r), where r is Tuning.Drift. The last
-// part allows for clocks that run at different rates. For unset fields Margin uses the defaults.
-// Use it only with a Config that New accepts.
-func (c Config) Margin() time.Duration {
-	c = c.withDefaults()
-	return protocol.Margin(c.Lease, c.Tuning.Drift, c.Tuning.TimerLateness, c.StopWithin)
-}
-
-// WorstFailover returns the longest time from a leader's last renewal until another candidate
-// claims leadership, if the leader dies and the store answers at once. If the store itself pushes
-// each change, the result is the lease. Otherwise, and always with a store of package peer, a nil
-// store or Tuning.NoWatch, the longest time between two reads is added:
-//
-//	pushed:  Lease
-//	polled:  Lease + min(1.1 * Tuning.PollStable, Lease)
-//
-// The result is by the clock of the member that claims. In true time it is longer:
-//
-//   - That clock may run slower: divide the result by 1 - Drift.
-//   - A time daemon that slews that clock adds at most 9 % of the divided result.
-//   - The store takes time to answer: add twice its latency, and the lateness of timers.
-//   - Where there is a Nominator and no nominee claims, add Precedence.
-//
-// If the store is polled, a failover takes half a PollStable less on average, and with many
-// candidates the first of them claims far sooner. For unset fields WorstFailover uses the defaults.
-// Use it only with a Config that New accepts and that all members have.
-//
-// After a release there is no lease to wait for. A successor claims at once if changes are pushed,
-// and otherwise after its next read, which comes within min(1.1 * Tuning.PollStable, Lease).
-func (c Config) WorstFailover(store driver.Store) time.Duration {
-	c = c.withDefaults()
-	if driver.AbilitiesOf(store).Pushes() && !c.Tuning.NoWatch {
-		return c.Lease
-	}
-	gap := max(c.Tuning.PollStable, c.Tuning.Poll)
-	return c.Lease + min(gap+gap/10, c.Lease)
-}
-
-// None means zero where the zero value of a field selects a default: in Tuning.Precedence,
-// Tuning.Drift and Tuning.TimerLateness. In Config.FinishWithin it means 1 ms.
-const None = -1
-
 // Tuning holds the settings of a Config that few programs need. Measure before you change them: the
 // defaults follow Config.Lease, so a shorter lease alone makes everything faster. The zero value of
-// each field selects its default:
+// each field selects its default, and a negative value of Drift or TimerLateness means none:
 //
 //	field          default                      limits
-//	Renew          Lease / 3                    1 ms to Lease - Margin - 2 ms
-//	Precedence     Lease                        at most 1 h; may be None
-//	Grace          none                         less than Lease - Margin
+//	Renew          Lease / 3                    1 ms to Lease - margin - 2 ms, see timing.Margin
+//	Grace          none                         less than Lease - margin
 //	Splay          none                         at most 1 h
 //	Poll           Renew                        1 ms to 1 h
 //	PollStable     Lease, or Poll if longer     Poll to 1 h
 //	NoWatch        false
 //	Retry          0, 100 ms, 1 s               at most 10, each from 0 to Renew
 //	Backoff        Lease * 2^(n-1), at most 10 * Lease
-//	Drift          the clock's: 0.01 on Linux,  below 0.5; may be None
+//	Drift          the clock's: 0.01 on Linux,  below 0.5
 //	               0.1 elsewhere
-//	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease, see Margin; may be None
+//	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease
 type Tuning struct {
 	// Renew is the time from the send of one renewal to that of the next.
 	Renew time.Duration
-	// Precedence is the extra time that any other candidate waits for a nominee to claim. It has no
-	// effect without a Nominator.
-	Precedence time.Duration
 	// Grace is how long a new leader holds the lease before its work starts.
 	Grace time.Duration
 	// Splay is the maximum random delay before the first claim. It spreads processes that start
@@ -190,7 +135,7 @@ type Tuning struct {
 	Poll time.Duration
 	// PollStable is the same while a leader is seen to renew. Values longer than Lease act like
 	// Lease: the store is always read when the lease of a silent leader would be over.
-	// Config.WorstFailover shows how it lengthens a failover.
+	// Package timing says how it lengthens a failover.
 	PollStable time.Duration
 	// NoWatch makes the election follow by reads alone, even if the store can push changes.
 	NoWatch bool
@@ -214,17 +159,20 @@ type Tuning struct {
 	TimerLateness time.Duration
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults returns the settings with the default of each unset field. The result shares nothing
+// with c that either of them may change.
+func (c Config) WithDefaults() Config {
 	if c.ID == "" {
 		c.ID = defaultID()
 	}
 	if c.Clock == nil {
-		c.Clock = clock.System{}
+		c.Clock = clock.Default()
 	}
 	orDefault(&c.Lease, record.DefaultLease)
 	orDefault(&c.StopWithin, 0)
 	orDefault(&c.FinishWithin, 10*time.Second)
 	c.FinishWithin = max(c.FinishWithin, time.Millisecond)
+	orDefault(&c.Nomination.Precedence, c.Lease)
 	c.Tuning.setDefaults(c.Lease, c.Clock)
 	return c.clone()
 }
@@ -238,7 +186,6 @@ func (c Config) clone() Config {
 func (t *Tuning) setDefaults(lease time.Duration, c clock.Clock) {
 	orDefault(&t.Drift, c.Drift())
 	orDefault(&t.Renew, lease/3)
-	orDefault(&t.Precedence, lease)
 	orDefault(&t.Grace, 0)
 	orDefault(&t.Splay, 0)
 	orDefault(&t.Poll, t.Renew)
@@ -252,14 +199,12 @@ func (t *Tuning) setDefaults(lease time.Duration, c clock.Clock) {
 	}
 }
 
-// orDefault replaces 0 by the default, and None by 0.
+// orDefault replaces 0 by the default, and a negative value, which means none, by 0.
 func orDefault[T time.Duration | float64](value *T, def T) {
-	switch *value {
-	case 0:
+	if *value == 0 {
 		*value = def
-	case None:
-		*value = 0
 	}
+	*value = max(*value, 0)
 }
 
 // defaultID returns the same text throughout this process.

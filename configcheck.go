@@ -1,7 +1,6 @@
 package tenure
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,13 +18,13 @@ import (
 func (c Config) Check(limits driver.Bounded, name string) error {
 	able := driver.Abilities{Bounded: limits}
 	able.LeaseLimiter, _ = limits.(driver.LeaseLimiter)
-	full := c.withDefaults()
-	return full.validate(able, name, &c)
+	full := c.WithDefaults()
+	return full.validate(able, name, &c, c.Nomination.Nominator != nil)
 }
 
 // validate returns all problems of the given Config and the name at once.
-func (c *Config) validate(able driver.Abilities, name string, given *Config) error {
-	return invalid(name, checkName(able, name), c.check(able, given), c.checkNomination())
+func (c *Config) validate(able driver.Abilities, name string, given *Config, hasNominator bool) error {
+	return invalid(name, checkName(able, name), c.check(able, given), c.checkNomination(hasNominator))
 }
 
 // check returns all problems of the given Config but those of nomination. It leaves out those that
@@ -40,8 +39,8 @@ func (c *Config) check(able driver.Abilities, given *Config) problems {
 
 const finishWithin = "FinishWithin"
 
-// checkLimits checks each duration by itself. 0 selects the default. None is allowed where the
-// lower limit is 0, and for FinishWithin.
+// checkLimits checks each duration by itself. 0 selects the default. A negative one is allowed where
+// the lower limit is 0, and for FinishWithin.
 func (c *Config) checkLimits() (found problems) {
 	for _, f := range []struct {
 		name        string
@@ -55,9 +54,9 @@ func (c *Config) checkLimits() (found problems) {
 		{"Tuning.PollStable", c.Tuning.PollStable, time.Millisecond, time.Hour},
 		{"Tuning.TimerLateness", c.Tuning.TimerLateness, 0, MaxLease},
 		{"Tuning.Renew", c.Tuning.Renew, time.Millisecond, MaxLease},
-		{"Tuning.Precedence", c.Tuning.Precedence, 0, time.Hour},
+		{"Nomination.Precedence", c.Nomination.Precedence, 0, time.Hour},
 	} {
-		if none := f.value == None && (f.least == 0 || f.name == finishWithin); f.value != 0 && !none {
+		if none := f.value < 0 && (f.least == 0 || f.name == finishWithin); f.value != 0 && !none {
 			found = append(found, between(f.name, f.value, f.least, f.most)...)
 		}
 	}
@@ -91,14 +90,14 @@ func (c *Config) checkRetry(most time.Duration) problems {
 }
 
 // checkNomination: either the Nominator or the Priority decides which candidate has precedence.
-func (c *Config) checkNomination() problems {
+func (c *Config) checkNomination(hasNominator bool) problems {
 	switch {
-	case c.Nominator != nil && c.Priority != 0:
+	case hasNominator && c.Priority != 0:
 		return problem("Priority", c.Priority, fmt.Sprintf("is %d", c.Priority),
 			"it must be 0 with a Nominator, which alone decides which candidate has precedence")
-	case c.Nominator == nil && c.NomineeOnly:
-		return problem("NomineeOnly", true, "is true without a Nominator, so no candidate can ever lead",
-			"set Nominator, or leave NomineeOnly false")
+	case !hasNominator && c.Nomination.Only:
+		return problem("Nomination.Only", true, "is true without a Nominator, so no candidate can ever lead",
+			"set Nomination.Nominator, or leave Nomination.Only false")
 	}
 	return nil
 }
@@ -107,8 +106,8 @@ func (c *Config) checkNomination() problems {
 const maxRetry = 10
 
 func (c *Config) checkDrift() problems {
-	if math.IsNaN(c.Tuning.Drift) || c.Tuning.Drift < 0 || c.Tuning.Drift >= 0.5 {
-		return problem("Tuning.Drift", c.Tuning.Drift, fmt.Sprintf("is %v", c.Tuning.Drift), "it is a bound such as 0.01 and must lie in [0, 0.5)")
+	if math.IsNaN(c.Tuning.Drift) || c.Tuning.Drift >= 0.5 {
+		return problem("Tuning.Drift", c.Tuning.Drift, fmt.Sprintf("is %v", c.Tuning.Drift), "it is a bound such as 0.01 and must be below 0.5")
 	}
 	return nil
 }
@@ -152,28 +151,43 @@ func (c *Config) checkMargin() problems {
 	return nil
 }
 
-// ConfigError is one problem of a Config or of an election's name. New, NewGroup, Group.Election
-// and Reconfigure return all problems in one error. Find the first with errors.As, or each of them:
-//
-//	if all, ok := err.(interface{ Unwrap() []error }); ok {
-//		for _, err := range all.Unwrap() {
-//			if p, ok := errors.AsType[*tenure.ConfigError](err); ok {
-//				fmt.Println(p.Field, p.Value, p.Problem, p.Remedy)
-//			}
-//		}
-//	}
-//
-// About returns the line with the name of a flag, or of a key in a file, in place of the field.
-// Problem and Remedy follow that name unchanged. They mention other fields only if two fields
-// contradict each other.
+// ConfigError has all problems of a Config and of an election's name. New, NewGroup, Group.Election
+// and Reconfigure return it, and package fleet wraps it.
 type ConfigError struct {
+	// Subject is what has the problems: the election with its name, or the group.
+	Subject string
+	// Fields has at least one problem.
+	Fields []FieldError
+}
+
+// Error returns the subject and a line for each problem.
+func (e *ConfigError) Error() string {
+	lines := make([]string, len(e.Fields))
+	for i := range e.Fields {
+		lines[i] = e.Fields[i].Error()
+	}
+	return fmt.Sprintf("tenure: %s: %s", e.Subject, strings.Join(lines, "\n"))
+}
+
+// Unwrap returns the problems.
+func (e *ConfigError) Unwrap() []error {
+	all := make([]error, len(e.Fields))
+	for i := range e.Fields {
+		all[i] = &e.Fields[i]
+	}
+	return all
+}
+
+// FieldError is one problem of a Config or of an election's name.
+type FieldError struct {
 	// Field is the field of Config, such as "Lease", or "Name" for the name of the election.
 	// Package fleet also names its own fields, and puts "Election." before those of its
 	// Config.Election, as in "Election.Priority".
 	Field string
 	// Value is the value of that field, or its default if the field is not set.
 	Value any
-	// Problem says what is wrong with the field, without its name: "is 2h0m0s".
+	// Problem says what is wrong with the field, without its name: "is 2h0m0s". Together with
+	// Remedy it mentions other fields only if two fields contradict each other.
 	Problem string
 	// Remedy says what to change: "it must be from 50ms to 1h0m0s". It may be empty.
 	Remedy string
@@ -182,15 +196,16 @@ type ConfigError struct {
 }
 
 // Error returns the field, the problem and the remedy in one line.
-func (e *ConfigError) Error() string {
+func (e *FieldError) Error() string {
 	if e.Field == fieldName {
 		return e.About("the name")
 	}
 	return e.About(e.Field)
 }
 
-// About returns the same line as Error with another name for the field, such as that of a flag.
-func (e *ConfigError) About(name string) string {
+// About returns the same line as Error with another name for the field, such as that of a flag or
+// of a key in a file.
+func (e *FieldError) About(name string) string {
 	text := name + " " + e.Problem
 	if e.Remedy != "" {
 		text += "; " + e.Remedy
@@ -199,16 +214,15 @@ func (e *ConfigError) About(name string) string {
 }
 
 // Unwrap returns the store's error if the store cannot hold the name, otherwise nil.
-func (e *ConfigError) Unwrap() error { return e.cause }
+func (e *FieldError) Unwrap() error { return e.cause }
 
 // fieldName is the Field of the name, which is not in Config.
 const fieldName = "Name"
 
-// problems holds ConfigErrors.
-type problems []error
+type problems = []FieldError
 
 func problem(field string, value any, what, remedy string) problems {
-	return problems{&ConfigError{Field: field, Value: value, Problem: what, Remedy: remedy}}
+	return problems{{Field: field, Value: value, Problem: what, Remedy: remedy}}
 }
 
 // predicate returns the problem of a field whose error text follows the field's name; none if err
@@ -227,22 +241,10 @@ func between(field string, d, least, most time.Duration) problems {
 	return nil
 }
 
-// invalidError holds the problems of one election or group.
-type invalidError struct {
-	what string
-	problems
-}
-
-func (e *invalidError) Error() string {
-	return fmt.Sprintf("tenure: %s: %v", e.what, errors.Join(e.problems...))
-}
-
-func (e *invalidError) Unwrap() []error { return slices.Clone(e.problems) }
-
 // invalid returns nil if there are no problems.
 func invalid(name string, found ...problems) error {
 	if all := slices.Concat(found...); len(all) > 0 {
-		return &invalidError{fmt.Sprintf("election %q", name), all}
+		return &ConfigError{fmt.Sprintf("election %q", name), all}
 	}
 	return nil
 }
@@ -253,7 +255,7 @@ func checkName(able driver.Abilities, name string) problems {
 	}
 	if err := able.CheckKey(name); err != nil {
 		what := fmt.Sprintf("cannot be a key of the store: %v", err)
-		return problems{&ConfigError{Field: fieldName, Value: name, Problem: what, cause: err}}
+		return problems{{Field: fieldName, Value: name, Problem: what, cause: err}}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // Election is this process's part in one election: a candidate, an observer, or both. Its methods
@@ -21,25 +22,36 @@ type Election struct{ runner runner }
 var errNoStore = errors.New("tenure: the store is nil")
 
 // New returns an election under the given name, which is the key in the store. It starts nothing
-// and does not call the store. Its error lists all problems of the name and the config, each as a
-// *ConfigError. If store is nil, the error reports only that.
+// and does not call the store. A *ConfigError lists all problems of the name and the config. If
+// store is nil, the error reports only that.
 func New(store driver.Store, name string, cfg Config) (*Election, error) {
 	if store == nil {
 		return nil, errNoStore
 	}
-	full := cfg.withDefaults()
-	if err := full.validate(driver.AbilitiesOf(store), name, &cfg); err != nil {
+	by := nominatorOf(&cfg, name)
+	full := cfg.WithDefaults()
+	if err := full.validate(driver.AbilitiesOf(store), name, &cfg, by != nil); err != nil {
 		return nil, err
 	}
 	f := newShared(store, &cfg, &full)
-	return newElection(f, name, newSettings(f, &cfg, &full), cfg.Nominator), nil
+	s := newSettings(f, &cfg, &full)
+	s.machine.HasNominator = by != nil
+	return newElection(f, name, s, by), nil
 }
 
-func newElection(f *shared, name string, s *settings, nominator driver.Nominator) *Election {
+// nominatorOf returns the Nominator of one election, or nil.
+func nominatorOf(c *Config, name string) nomination.Nominator {
+	if c.Nomination.Nominator == nil {
+		return nil
+	}
+	return c.Nomination.Nominator(name)
+}
+
+func newElection(f *shared, name string, s *settings, by nomination.Nominator) *Election {
 	e := &Election{runner: runner{shared: f, key: name, settings: s}}
 	m := &e.runner
-	if nominator != nil {
-		m.nomination = newNomination(nominator)
+	if by != nil {
+		m.nominee = newNominee(by)
 	}
 	m.machine = *protocol.New(&s.machine, incarnation(f.store))
 	if f.announcer != nil {
@@ -150,11 +162,11 @@ func (m *runner) finish(t *Term, again bool, delay time.Duration) (first bool) {
 	return first
 }
 
-// Lead is the work of a leader. Its context is the soft one: when it ends, begin nothing more,
-// finish and return. A job that may still finish after that gets the hard context:
+// Lead is the work of a leader. When its context ends, begin nothing more, finish and return. A job
+// that may still finish after that gets the context of the lease:
 //
 //	for ctx.Err() == nil {
-//		job(term.Context())
+//		job(term.LeaseContext())
 //		select {
 //		case <-tick.C:
 //		case <-ctx.Done():
@@ -265,36 +277,36 @@ func (s *session) next(t *Term, err error) (more bool, result error) {
 	return s.end(err)
 }
 
-// serve begins the work of one term. If Elected returns nil, the session waits for the end of the
-// soft context without a goroutine.
+// stopWork is what Handler.Elected returns for work that goes on.
+type stopWork = func(context.Context) error
+
+// serve begins the work of one term. If the work goes on, the session waits for the end of its
+// context without a goroutine.
 func (s *session) serve(t *Term) (more bool, result error) {
-	switch err := s.call(t.softContext, t, s.handler.Elected); {
-	case errors.Is(err, errFinished):
-		return s.afterWork(t, nil)
-	case err != nil:
+	var stop stopWork
+	err := s.call(t, func() (err error) {
+		stop, err = s.handler.Elected(t.context, t)
+		return err
+	})
+	if err != nil || stop == nil {
 		return s.afterWork(t, err)
 	}
-	s.runner.onSoftEnd(t, s)
+	s.runner.whenAsked(t, func() { s.runStep(func() (bool, error) { return s.finish(t, stop) }) })
 	return true, nil
 }
 
-// stopWork calls Stop in this goroutine.
-func (s *session) stopWork(t *Term) {
-	s.runStep(func() (bool, error) { return s.finish(t) })
-}
-
-func (s *session) finish(t *Term) (more bool, err error) {
+func (s *session) finish(t *Term, stop stopWork) (more bool, err error) {
 	if s.runner.hasFinished(t) {
 		return s.resignAndEnd(t, nil)
 	}
-	return s.afterWork(t, s.call(t.LeaseContext(), t, s.handler.Stop))
+	return s.afterWork(t, s.call(t, func() error { return stop(t.LeaseContext()) }))
 }
 
 // afterWork decides how to go on when the work has stopped. The state of the lease decides, not the
 // kind of error, except for ErrDecline.
 func (s *session) afterWork(t *Term, err error) (more bool, result error) {
 	lost := t.Err() != nil
-	asked := t.softContext.Err() != nil
+	asked := t.context.Err() != nil
 	switch declined := s.declined > 0; {
 	case s.ctx.Err() != nil:
 		return s.resignAndEnd(t, s.withoutContextEnd(t, err))
@@ -315,7 +327,7 @@ func (s *session) afterWork(t *Term, err error) (more bool, result error) {
 }
 
 // call runs work and then Backoff, which is also user code. If either panics, it abandons the term.
-func (s *session) call(ctx context.Context, t *Term, work func(context.Context, *Term) error) error {
+func (s *session) call(t *Term, work func() error) error {
 	returned := false
 	defer func() {
 		if !returned {
@@ -323,7 +335,7 @@ func (s *session) call(ctx context.Context, t *Term, work func(context.Context, 
 			s.runner.busy.Store(false)
 		}
 	}()
-	err := work(ctx, t)
+	err := work()
 	s.countDeclined(errors.Is(err, ErrDecline))
 	returned = true
 	return err
@@ -361,7 +373,7 @@ func (s *session) end(err error) (more bool, result error) {
 
 // withoutContextEnd drops an error that only reports the end of lead's context or of Run's.
 func (s *session) withoutContextEnd(t *Term, err error) error {
-	for _, end := range []error{context.Canceled, ErrShutdown, context.Cause(t.softContext), context.Cause(s.ctx)} {
+	for _, end := range []error{context.Canceled, ErrShutdown, context.Cause(t.context), context.Cause(s.ctx)} {
 		if end != nil && errors.Is(err, end) {
 			return nil
 		}

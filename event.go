@@ -254,8 +254,9 @@ func (n *notifier) flush() {
 
 // waitError is the cause of an EventWaiting.
 type waitError struct {
-	is   error
-	text string
+	reason Reason // if it wraps no other error
+	is     error
+	text   string
 }
 
 func (e *waitError) Error() string { return e.text }
@@ -266,23 +267,23 @@ var waits = map[protocol.Wait]struct {
 	cause waitError
 	timed bool
 }{
-	protocol.WaitVacant: {waitError{ErrVacant, "no record shows which candidate led last: " +
+	protocol.WaitVacant: {waitError{reason: "vacant", text: "no record shows which candidate led last: " +
 		"candidates wait one lease, since a leader whose record was deleted may still trust its lease"}, true},
-	protocol.WaitMalformed: {waitError{ErrMalformed,
-		"the record is malformed: candidates wait for the lease that it shows or may hide, and then claim over it"}, true},
-	protocol.WaitForeign: {waitError{ErrForeign,
-		"the key holds bytes of another program: no candidate overwrites them, so nobody leads until an operator removes them"}, false},
-	protocol.WaitUnproven: {waitError{ErrUnproven, "later records may be missing from the store, " +
+	protocol.WaitMalformed: {waitError{is: protocol.ErrMalformed,
+		text: "the record is malformed: candidates wait for the lease that it shows or may hide, and then claim over it"}, true},
+	protocol.WaitForeign: {waitError{is: protocol.ErrForeign,
+		text: "the key holds bytes of another program: no candidate overwrites them, so nobody leads until an operator removes them"}, false},
+	protocol.WaitUnproven: {waitError{reason: "unproven", text: "later records may be missing from the store, " +
 		"as after a restore or a failover: candidates wait one lease, since another leader may still trust its lease"}, true},
-	protocol.WaitSameID: {waitError{ErrSameID, "the record names the ID of this candidate: " +
+	protocol.WaitSameID: {waitError{reason: "same-id", text: "the record names the ID of this candidate: " +
 		"an earlier run of it, or another process with the same ID, may still trust its lease"}, true},
-	protocol.WaitNamesake: {waitError{ErrSameID, "the leader has the ID of this candidate: " +
+	protocol.WaitNamesake: {waitError{reason: "same-id", text: "the leader has the ID of this candidate: " +
 		"give each its own, since logs and hand-overs cannot tell them apart"}, false},
-	protocol.WaitOtherLease: {waitError{ErrOtherLease, "the leader has another lease than this candidate"}, false},
-	protocol.WaitIneligible: {waitError{ErrIneligible,
-		"nobody leads, and this candidate is not eligible: it claims nothing until it is"}, false},
-	protocol.WaitNomineeOnly: {waitError{ErrNotNominee,
-		"nobody leads, and this candidate is not the nominee: with NomineeOnly it claims nothing until it is"}, false},
+	protocol.WaitOtherLease: {waitError{reason: "other-lease", text: "the leader has another lease than this candidate"}, false},
+	protocol.WaitIneligible: {waitError{is: ErrIneligible,
+		text: "nobody leads, and this candidate is not eligible: it claims nothing until it is"}, false},
+	protocol.WaitNomineeOnly: {waitError{reason: "not-nominee",
+		text: "nobody leads, and this candidate is not the nominee: with Nomination.Only it claims nothing until it is"}, false},
 }
 
 // noteWait posts an event if this candidate has begun to wait, or waits for another reason.

@@ -3,7 +3,6 @@ package tenure
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,46 +16,33 @@ import (
 // example if it only keeps a table of what this process leads. A Group calls it. A Lead is a
 // Handler whose work is one function.
 type Handler interface {
-	// Elected begins the work of a term and returns. Its context is the soft one. If it returns
-	// nil, the work goes on and the lease is renewed until Stop is called. If it returns an error,
-	// the work must have stopped, since the lease is released then. With ErrDecline this process
-	// campaigns again after Tuning.Backoff. For any other error see the table of Election.Run;
-	// package fleet handles it like ErrDecline. Calls for one election follow one another; those
-	// for different ones are concurrent.
-	Elected(ctx context.Context, term *Term) error
-	// Stop ends the work that Elected began. It is called once, when the work should finish, but
-	// not before Elected has returned nil. context.Cause of term.Soft() returns the reason. The
-	// context of Stop is the hard one: while it is open the lease is renewed, for FinishWithin at
-	// most. If it has ended, the term is lost. When Stop returns, the work must have stopped
-	// wherever it runs, since the lease is released then.
+	// Elected begins the work of a term. Its context is that of Term.Context. If the work goes on
+	// when Elected returns, it returns a function that stops it, and the lease is renewed until
+	// that has returned. If stop is nil or there is an error, the work must have stopped, since the
+	// lease is released then. With ErrDecline this process campaigns again after Tuning.Backoff.
+	// For any other result see the table of Election.Run; package fleet handles each like
+	// ErrDecline. Calls for one election follow one another; those for different ones are
+	// concurrent.
+	//
+	// Stop is called once, when the work should finish. Its context is that of Term.LeaseContext:
+	// while it is open the lease is renewed, for FinishWithin at most. If it has ended, the term is
+	// lost. When stop returns, the work must have stopped wherever it runs, since the lease is
+	// released then.
 	//
 	// Work that ends by itself calls term.Resign when it has stopped. That ends this process's part
-	// in the election, and Stop is not called, unless a call has already begun.
-	Stop(ctx context.Context, term *Term) error
+	// in the election, and stop is not called, unless a call has already begun.
+	Elected(ctx context.Context, term *Term) (stop func(context.Context) error, err error)
 }
 
-// errFinished ends a term whose Lead has returned nil.
-var errFinished = errors.New("the work has finished")
-
-// Elected implements Handler: it calls the function, which lasts as long as the work. If the
-// function returns nil, Elected returns an error that ends the term without a failure. A Handler
-// that wraps a Lead must pass that error on.
-func (l Lead) Elected(ctx context.Context, term *Term) error {
-	if err := l(ctx, term); err != nil {
-		return err
-	}
-	return errFinished
+// Elected implements Handler: it calls the function, which lasts as long as the work.
+func (l Lead) Elected(ctx context.Context, term *Term) (stop func(context.Context) error, err error) {
+	return nil, l(ctx, term)
 }
 
-// Stop implements Handler. It is never called, since the work has stopped when its function
-// returns.
-func (l Lead) Stop(context.Context, *Term) error { return nil }
-
-// Group takes part in many elections on one store, with one ID and one Config. Its elections share
-// memory and contexts: from the 2nd to the 10,000th, each needs about half the memory of an
-// election made by New. Together they make at most 256 store calls at once, besides those of
-// HandOver. To spread the leadership of many elections over several processes, use package fleet,
-// which is built on it.
+// Group holds many elections on one store, with one ID and one Config. They share memory and
+// contexts: from the 2nd to the 10,000th, each needs about half the memory of an election made by
+// New. Together they make at most 256 store calls at once, besides those of HandOver. To spread the
+// leadership of many elections over several processes, use package fleet, which is built on it.
 //
 // All methods may be called concurrently.
 type Group struct {
@@ -64,24 +50,23 @@ type Group struct {
 	config Config // with defaults
 	// settings has the settings without a Nominator and those with one.
 	settings [2]*settings
+
+	mu        sync.Mutex
+	elections map[string]*Election
+	watches   []*groupWatch
 }
 
 // NewGroup returns a group without elections. It starts nothing and does not call the store. A
-// Nominator serves one candidate, so cfg must have none: give it to Group.Election. The error has a
-// *ConfigError for each problem. If store is nil, the error reports only that.
+// *ConfigError lists all problems of the config. If store is nil, the error reports only that.
 func NewGroup(store driver.Store, cfg Config) (*Group, error) {
 	if store == nil {
 		return nil, errNoStore
 	}
-	full := cfg.withDefaults()
-	found := full.check(driver.AbilitiesOf(store), &cfg)
-	if cfg.Nominator != nil {
-		found = append(found, problem("Nominator", cfg.Nominator, "is set, but a group takes one for each election", "")...)
+	full := cfg.WithDefaults()
+	if found := full.check(driver.AbilitiesOf(store), &cfg); len(found) > 0 {
+		return nil, &ConfigError{"group", found}
 	}
-	if len(found) > 0 {
-		return nil, &invalidError{"group", found}
-	}
-	g := &Group{shared: newShared(store, &cfg, &full), config: full}
+	g := &Group{shared: newShared(store, &cfg, &full), config: full, elections: map[string]*Election{}}
 	for i, nominated := range []bool{false, true} {
 		g.settings[i] = newSettings(g.shared, &cfg, &full)
 		g.settings[i].machine.HasNominator = nominated
@@ -89,35 +74,49 @@ func NewGroup(store driver.Store, cfg Config) (*Group, error) {
 	return g, nil
 }
 
-// Election returns an election of the group. It starts nothing: campaign with Join, or with Run or
-// Campaign of the Election. Reconfiguring it does not affect the others. The Nominator serves this
-// candidate alone. If it is nil, there is no nominee. The error has a *ConfigError for each problem
-// of the name and the Nominator.
-func (g *Group) Election(name string, nominator driver.Nominator) (*Election, error) {
-	cfg := g.config
-	cfg.Nominator = nominator
-	if err := invalid(name, checkName(driver.AbilitiesOf(g.shared.store), name), cfg.checkNomination()); err != nil {
+// Election returns the group's election of this name. The first call makes it, and starts nothing:
+// campaign with Join, or with Run or Campaign of the Election. Reconfiguring it does not affect the
+// others. The group keeps it until Leave. A *ConfigError lists the problems of the name.
+func (g *Group) Election(name string) (*Election, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e := g.elections[name]; e != nil {
+		return e, nil
+	}
+	by := nominatorOf(&g.config, name)
+	if err := invalid(name, checkName(driver.AbilitiesOf(g.shared.store), name), g.config.checkNomination(by != nil)); err != nil {
 		return nil, err
 	}
 	s := g.settings[0]
-	if nominator != nil {
+	if by != nil {
 		s = g.settings[1]
 	}
-	return newElection(g.shared, name, s, nominator), nil
+	e := newElection(g.shared, name, s, by)
+	g.add(e)
+	return e, nil
+}
+
+// add is called under the lock.
+func (g *Group) add(e *Election) {
+	g.elections[e.Name()] = e
+	for _, w := range g.watches {
+		w.add(e)
+	}
 }
 
 // Join campaigns in an election and calls the handler whenever this process is elected, until ctx
-// ends or Leave is called. It returns at once. Elected and Stop are each called in a goroutine that
-// ends with the call. The table of Election.Run says how the group goes on after each result of
-// Elected and Stop.
+// ends or Leave is called. It returns at once. Elected and its result stop are each called in a
+// goroutine that ends with the call. The table of Election.Run says how the group goes on after
+// each result of them. After Leave it takes the election back into the group, unless that has
+// another one of its name.
 //
 // The channel receives one value when this process no longer takes part in the election and its
 // work has stopped: what Run would return, or an error that wraps ErrAbandoned if the handler
 // called runtime.Goexit. Join itself returns ErrRunning, ErrTermOpen, or an error if the election
 // is not of this group.
 func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <-chan error, err error) {
-	if e.runner.shared != g.shared {
-		return nil, fmt.Errorf("tenure: election %q: it is not of this group", e.Name())
+	if err := g.takeBack(e); err != nil {
+		return nil, err
 	}
 	s := &session{handler: handler, done: make(chan error, 1)}
 	if err := s.begin(ctx, e); err != nil {
@@ -126,14 +125,35 @@ func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <
 	return s.done, nil
 }
 
-// Leave ends this process's part in one election: a candidate gives up, and a leader is asked to
-// finish, with ErrShutdown, and releases its lease. Leave does not wait for that. When that is
-// done, the channel of Join receives nil; an error of the handler becomes an EventFailed. Leave has
-// no effect on an election of another group, or while neither Join nor Election.Run is under way
-// for it.
+func (g *Group) takeBack(e *Election) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch now := g.elections[e.Name()]; {
+	case now == e:
+	case e.runner.shared != g.shared || now != nil:
+		return fmt.Errorf("tenure: election %q: it is not of this group", e.Name())
+	default:
+		g.add(e)
+	}
+	return nil
+}
+
+// Leave ends this process's part in one election, and the group forgets it: Watch follows it no
+// longer. A candidate gives up, and a leader is asked to finish, with ErrShutdown, and releases its
+// lease. Leave does not wait for that. When that is done, the channel of Join receives nil; an
+// error of the handler becomes an EventFailed. Leave has no effect on an election of another group.
 func (g *Group) Leave(e *Election) {
-	if e.runner.shared == g.shared {
-		e.runner.stop()
+	if e.runner.shared != g.shared {
+		return
+	}
+	e.runner.stop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.elections[e.Name()] == e {
+		delete(g.elections, e.Name())
+		for _, w := range g.watches {
+			w.remove(e)
+		}
 	}
 }
 
@@ -146,24 +166,26 @@ func (g *Group) Leave(e *Election) {
 func (g *Group) Run(ctx context.Context, handler Handler, names ...string) error {
 	all := make([]*Election, len(names))
 	for i, name := range names {
-		e, err := g.Election(name, nil)
+		e, err := g.Election(name)
 		if err != nil {
 			return err
 		}
 		all[i] = e
 	}
+	errs := make([]error, len(all))
 	ends := make([]<-chan error, len(all))
 	for i, e := range all {
-		ends[i], _ = g.Join(ctx, e, handler) // a new election can always be joined
+		ends[i], errs[i] = g.Join(ctx, e, handler)
 	}
 	var first error
 	failed := 0
 	for i, ended := range ends {
-		if err := <-ended; err != nil {
+		if errs[i] == nil {
+			errs[i] = <-ended
+		}
+		if errs[i] != nil {
 			failed++
-			if first == nil {
-				first = fmt.Errorf("tenure: election %q: %w", names[i], err)
-			}
+			first = cmp.Or(first, fmt.Errorf("tenure: election %q: %w", names[i], errs[i]))
 		}
 	}
 	if failed > 1 {
@@ -172,12 +194,13 @@ func (g *Group) Run(ctx context.Context, handler Handler, names ...string) error
 	return first
 }
 
-// onSoftEnd makes the session call Stop when the soft context ends, or now if it has ended.
-func (m *runner) onSoftEnd(t *Term, s *session) {
+// whenAsked has a function called in a new goroutine when the work should finish, or now if it
+// should.
+func (m *runner) whenAsked(t *Term, stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t.session = s
-	if cause := context.Cause(t.softContext); cause != nil {
+	t.whenAsked = stop
+	if cause := context.Cause(t.context); cause != nil {
 		t.askToFinish(cause)
 	}
 }

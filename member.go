@@ -5,37 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-	"time"
 
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Member is what a process says of its own part in an election, for people. No decision depends on
-// it.
-type Member struct {
-	Election    string    `json:"election"`
-	ID          string    `json:"id"`
-	State       State     `json:"state"`
-	Eligible    bool      `json:"eligible"`
-	Priority    int       `json:"priority"`
-	LeaseMillis int64     `json:"lease_ms,omitempty"`
-	Address     string    `json:"address,omitempty"`
-	Incarnation string    `json:"incarnation,omitempty"` // names the Election value, as in Leader
-	LastContact time.Time `json:"last_contact,omitzero"` // by the wall clock of the process
-	Problem     string    `json:"problem,omitempty"`     // the error of Status.Health
-}
-
 // Member returns what this process says of its part in the election at this moment. It does not
 // call the store.
-func (e *Election) Member() Member { return e.runner.member() }
+func (e *Election) Member() admin.Member { return e.runner.member() }
 
-func (m *runner) member() Member {
+func (m *runner) member() admin.Member {
 	s, _ := m.status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := Member{
+	all := admin.Member{
 		Election: m.key, ID: m.id, Incarnation: m.machine.Incarnation(), Address: m.settings.given.Address,
-		State: s.State, Eligible: s.Eligible, Priority: s.Priority, LeaseMillis: m.settings.machine.Lease.Milliseconds(), LastContact: s.LastContact,
+		State: string(s.State), Eligible: s.Eligible, Priority: s.Priority, LeaseMillis: m.settings.machine.Lease.Milliseconds(), LastContact: s.LastContact,
 	}
 	if err := s.Health(); err != nil {
 		all.Problem = err.Error()
@@ -43,9 +28,9 @@ func (m *runner) member() Member {
 	return all
 }
 
-// announcement returns the Member as JSON of at most driver.MaxPresence bytes, without what does
+// announcement returns a member as JSON of at most driver.MaxPresence bytes, without what does
 // not fit, and nil if too little fits.
-func (m Member) announcement() []byte {
+func announcement(m admin.Member) []byte {
 	for {
 		text, err := json.Marshal(m)
 		over := len(text) - driver.MaxPresence
@@ -124,7 +109,7 @@ func (p *presence) next(m *runner) func() {
 
 // announce is not tried again before the next campaign: in most cases an operator must act first.
 func (p *presence) announce(ctx context.Context, m *runner) {
-	stop, err := m.announcer.Announce(ctx, m.key, func() []byte { return m.member().announcement() })
+	stop, err := m.announcer.Announce(ctx, m.key, func() []byte { return announcement(m.member()) })
 	ended := context.Cause(ctx) == context.Canceled //nolint:errorlint // the campaign is over, and the next one may have begun
 	if err != nil && !ended {
 		stop = func() {}

@@ -150,7 +150,7 @@ func (m *runner) explainTimeout(cause error) error {
 	}
 	cfg := m.settings.given
 	cfg.Clock = m.clock
-	lease := cfg.withDefaults().Lease
+	lease := cfg.WithDefaults().Lease
 	return m.wrap("store", &ShortLeaseError{
 		Lease: lease, Within: within, Took: took, Least: leastLease(cfg, lease, took*5/2), Err: cause,
 	})
@@ -164,7 +164,7 @@ func leastLease(cfg Config, from, need time.Duration) time.Duration {
 	first := int(from/time.Second) + 1
 	n := sort.Search(int(MaxLease/time.Second)-first+1, func(i int) bool {
 		cfg.Lease = time.Duration(first+i) * time.Second
-		full := cfg.withDefaults()
+		full := cfg.WithDefaults()
 		p := full.protocol()
 		return p.Attempt() >= need
 	})

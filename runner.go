@@ -19,7 +19,7 @@ import (
 // carries out its decisions. It decides nothing else.
 //
 // Every input is one step under mu: read the clock, pass the input to the machine, take its
-// decisions. Nothing under mu blocks. No user code runs there, except Config.Clock and driver.Gate
+// decisions. Nothing under mu blocks. No user code runs there, except Config.Clock and nomination.Gate
 // (L14). A runner has no goroutine of its own: steps happen in store calls (one at a time, in a
 // goroutine that ends with them), in timers, in pushes from the store, and in calls of the user.
 //
@@ -30,22 +30,22 @@ type runner struct {
 	key    string
 	events notifier
 
-	mu         sync.Mutex
-	settings   *settings
-	machine    protocol.Machine
-	timer      wakeTimer
-	call       call
-	watch      watch
-	nomination *nomination // nil: there is no Nominator
-	presence   *presence   // nil: the store has none
-	meter      *meter
+	mu       sync.Mutex
+	settings *settings
+	machine  protocol.Machine
+	timer    wakeTimer
+	call     call
+	watch    watch
+	nominee  *nominee  // nil: there is no Nominator
+	presence *presence // nil: the store has none
+	meter    *meter
 
 	busy          atomic.Bool // a Run, Join or Campaign is under way; not under the lock
 	refused       bool        // the store denied reading and had never allowed it
 	waits         protocol.Wait
 	observers     int32
-	published     uint32         // how often the leader or its published data changed
-	statusWaiters *statusWaiters // nil: there is no waiter for a change of the status
+	published     uint32          // how often the leader or its published data changed
+	statusWaiters []*statusWaiter // they wait for a change of the status
 	// leaderSince is when the present leader was first seen. Without one, it is when the last term
 	// was over.
 	leaderSince protocol.Moment
@@ -87,8 +87,8 @@ func (m *runner) step(input func(now clock.Reading)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.Now()
-	if m.nomination != nil {
-		m.nomination.applyGate(m, now)
+	if m.nominee != nil {
+		m.nominee.applyGate(m, now)
 	}
 	if input != nil {
 		input(now)
@@ -238,8 +238,8 @@ func (m *runner) updateSubscriptions() {
 	if m.watcher != nil {
 		m.watch.setActive(m, active && !m.settings.given.Tuning.NoWatch)
 	}
-	if m.nomination != nil {
-		m.nomination.setActive(m, m.competes())
+	if m.nominee != nil {
+		m.nominee.setActive(m, m.competes())
 	}
 	if m.presence != nil {
 		m.presence.setActive(m, m.competes())
@@ -285,8 +285,8 @@ func (m *runner) transition(now clock.Reading, t protocol.Transition) {
 		if t.OtherTerm {
 			m.leaderSince = protocol.MomentOf(now.Wall)
 		}
-		if m.nomination != nil {
-			m.nomination.setVacant(m, t.Leader.ID == "")
+		if m.nominee != nil {
+			m.nominee.setVacant(m, t.Leader.ID == "")
 		}
 	case protocol.Asking:
 		campaign, within := m.seeker.ctx, m.settings.machine.Renew

@@ -52,7 +52,7 @@ func newShared(store driver.Store, given, full *Config) *shared {
 // newSettings returns the settings of a valid Config.
 func newSettings(f *shared, given, full *Config) *settings {
 	s := &settings{given: given.clone(), backoff: full.Tuning.Backoff, machine: full.protocol()}
-	s.given.ID, s.given.Nominator = f.id, nil
+	s.given.ID = f.id
 	s.machine.ID, s.machine.Rand = f.id, record.Random
 	s.machine.Hearsay = driver.AbilitiesOf(f.store).PeerPushed
 	return s
@@ -71,17 +71,7 @@ func incarnation(store driver.Store) string {
 func (m *runner) given() (now *settings, cfg Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	cfg = m.settings.given.clone()
-	cfg.Nominator = m.nominator()
-	return m.settings, cfg
-}
-
-// nominator is nil where there is none.
-func (m *runner) nominator() driver.Nominator {
-	if m.nomination == nil {
-		return nil
-	}
-	return m.nomination.nominator
+	return m.settings, m.settings.given.clone()
 }
 
 // Reconfigure changes the settings of an election, running or not. It calls change with a copy of
@@ -98,15 +88,14 @@ func (m *runner) nominator() driver.Nominator {
 //	a larger Drift or TimerLateness      when the next regular renewal is confirmed
 //	a longer Tuning.Renew                with the next confirmed renewal
 //	Clock, Logger, OnEvent, Metrics,     never: changes are ignored
-//	Nominator
+//	Nomination.Nominator
 //	ID                                   never: another ID is an error
 //	all others                           when they are used next
 //
 // The record states the length of the present lease. Every member waits for that length, even if
 // its own Lease is now shorter.
 //
-// For settings that are not valid it changes nothing, and returns one error with a *ConfigError for
-// each problem, as New does.
+// For settings that are not valid it changes nothing, and returns a *ConfigError, as New does.
 //
 // Members may have different leases for a while, which is safe as long as the record is in the
 // store. If the record is deleted during that time, no member knows how long to wait: see
@@ -126,14 +115,16 @@ func (m *runner) reconfigure(change func(*Config)) (done bool, err error) {
 	if cfg.ID != "" && cfg.ID != m.id {
 		return true, invalid(m.key, problem("ID", cfg.ID, fmt.Sprintf("is %q and cannot be changed to %q", m.id, cfg.ID), ""))
 	}
-	cfg.Nominator = m.nominator()
+	cfg.Nomination.Nominator = was.given.Nomination.Nominator
 	full := cfg
 	full.ID, full.Clock = m.id, m.clock
-	full = full.withDefaults()
-	if err := full.validate(driver.AbilitiesOf(m.store), m.key, &cfg); err != nil {
+	full = full.WithDefaults()
+	hasNominator := m.nominee != nil
+	if err := full.validate(driver.AbilitiesOf(m.store), m.key, &cfg, hasNominator); err != nil {
 		return true, err
 	}
 	s := newSettings(m.shared, &cfg, &full)
+	s.machine.HasNominator = hasNominator
 	m.step(func(clock.Reading) {
 		if done = m.settings == was; done {
 			m.settings = s
@@ -147,7 +138,7 @@ func (m *runner) reconfigure(change func(*Config)) (done bool, err error) {
 func (c *Config) protocol() protocol.Config {
 	p := protocol.Config{
 		Addr: c.Address, Metadata: c.Metadata, Priority: c.Priority,
-		HasNominator: c.Nominator != nil, Precedence: c.Tuning.Precedence, NomineeOnly: c.NomineeOnly,
+		Precedence: c.Nomination.Precedence, NomineeOnly: c.Nomination.Only,
 		Lease: c.Lease, Renew: c.Tuning.Renew,
 		FinishWithin: c.FinishWithin, Grace: c.Tuning.Grace, Splay: c.Tuning.Splay,
 		Poll: c.Tuning.Poll, PollStable: c.Tuning.PollStable, Retry: c.Tuning.Retry, HeadStart: headStart,

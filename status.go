@@ -1,15 +1,11 @@
 package tenure
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure/admin"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 )
 
@@ -29,13 +25,16 @@ const (
 
 // Status is a snapshot of an election, as this process knows it.
 type Status struct {
-	State State
+	// Election is the name of the election.
+	Election string
+	State    State
 	// Known is false until the store was read. If this process did not campaign or observe for a
 	// while and begins again, Known is false until the next read. While Known is false, Leader,
 	// LeaderSince, LastContact and Record are zero.
 	Known bool
 	// Leader is the leader as far as this process knows. It may have changed since LastContact. If
-	// Known, the zero Leader means that nobody leads, as in Election.Leaders.
+	// Known, the zero Leader means that nobody leads: the lease was released, or it expired by this
+	// process's clock, as in an outage of the store.
 	Leader Leader
 	// LeaderSince is when this process first saw that leader's term, by its wall clock. If nobody
 	// leads, it is when this process saw that the last term was over. It is zero before the first
@@ -49,10 +48,10 @@ type Status struct {
 	// renewed, and no store call has failed since. A record alone does not show whether the leader
 	// that wrote it is still there.
 	Confirmed bool
-	// Term is the latest term of this candidate, 0 before the first. That term may have ended long
-	// ago; Leader.Term is the present leader's. Term is no permission to act: check Term.Err.
+	// Term is the token of this candidate's term while it leads, and 0 while it does not. It is no
+	// permission to act: check Term.Err.
 	Term uint64
-	// Eligible reports whether Election.SetEligible, and a Nominator that is a driver.Gate, let
+	// Eligible reports whether Election.SetEligible, and a Nominator that is a nomination.Gate, let
 	// this candidate lead.
 	Eligible bool
 	// Priority is Config.Priority of this candidate.
@@ -68,7 +67,7 @@ type Status struct {
 	Trouble  error
 	// Err is set if the store denies reading and has never allowed it. It wraps ErrDenied: an
 	// operator must fix it. This process then neither campaigns nor observes until the program
-	// calls Run, Observe or the like again. A later denial is a failure like any other.
+	// calls Run, Watch or the like again. A later denial is a failure like any other.
 	Err error
 	// WriteErr is set if the store says that the right to write is missing (ErrDenied), or that it
 	// cannot hold elections (ErrUnfit). Only a driver.RightsChecker can say so. The store is asked
@@ -76,6 +75,9 @@ type Status struct {
 	// is allowed.
 	WriteErr error
 }
+
+// Leaderless reports whether this process knows that nobody leads.
+func (s Status) Leaderless() bool { return s.Known && !s.Leader.Exists() }
 
 // Health returns nil if this member is well. Use it for a health check: it does not depend on
 // leading. It returns Err or WriteErr if one is set, ErrOverdue if the work of a term did not stop
@@ -99,19 +101,10 @@ func (s Status) Health() error {
 
 // Status returns a snapshot. It reads the clock, so State is that of this moment. It does not call
 // the store: the rest is up to date only while this process campaigns, has an open term or
-// observes. Observe, Wait and Leaders observe.
+// observes. Watch and Wait observe.
 func (e *Election) Status() Status {
 	s, _ := e.runner.status()
 	return s
-}
-
-// Changed returns a channel that is closed at the next change of Status. A renewal alone is no
-// change, though it moves LastContact and Record. Call Changed before Status, and no change is
-// missed. Use it in a select that also waits for other channels. Unlike Wait and Leaders it does
-// not observe: if this process does not campaign, call Observe first.
-func (e *Election) Changed() <-chan struct{} {
-	_, digest := e.runner.status()
-	return e.runner.changedSince(digest)
 }
 
 // status returns a snapshot, and the part of it that is compared to detect a change.
@@ -121,7 +114,7 @@ func (m *runner) status() (Status, statusDigest) {
 	defer m.mu.Unlock()
 	contact, known := m.machine.Heard()
 	s := Status{
-		State: m.state(), Known: known, Term: m.machine.Term(),
+		Election: m.key, State: m.state(), Known: known, Term: m.leadsIn(),
 		Failures: m.machine.Failures(), Trouble: m.trouble, Pushed: m.machine.Pushed(), Confirmed: m.machine.Confirmed(), Eligible: m.machine.Eligible(),
 		Priority: m.settings.machine.Priority,
 		WriteErr: m.wrap("write", m.rights.missing()),
@@ -157,38 +150,8 @@ func (m *runner) statusDigest() statusDigest {
 	_, known := m.machine.Heard()
 	c, _ := m.machine.InView()
 	return statusDigest{
-		m.published, m.state(), known, m.machine.Term(), m.machine.Failures(), m.refused, m.machine.Pushed(), m.machine.Confirmed(),
+		m.published, m.state(), known, m.leadsIn(), m.machine.Failures(), m.refused, m.machine.Pushed(), m.machine.Confirmed(),
 		m.machine.Eligible(), kindOf(&c), c.Record.Request != nil, c.Record.Request != nil && c.Record.Request.Offer, m.rights.missing() != nil,
-	}
-}
-
-// statusWaiters wait for a change of the status.
-type statusWaiters struct {
-	changed chan struct{}
-	seen    statusDigest // the status that they have seen
-}
-
-// changedSince returns a channel that is closed when the status differs from the digest. It may be
-// closed already.
-func (m *runner) changedSince(digest statusDigest) <-chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now := m.statusDigest(); now != digest {
-		changed := make(chan struct{})
-		close(changed)
-		return changed
-	}
-	if m.statusWaiters == nil {
-		m.statusWaiters = &statusWaiters{changed: make(chan struct{}), seen: digest}
-	}
-	return m.statusWaiters.changed
-}
-
-// wakeStatusWaiters wakes the waiters for a change, if there is one.
-func (m *runner) wakeStatusWaiters() {
-	if o := m.statusWaiters; o != nil && o.seen != m.statusDigest() {
-		m.statusWaiters = nil
-		close(o.changed)
 	}
 }
 
@@ -209,6 +172,14 @@ func (m *runner) state() State {
 	return StateIdle
 }
 
+// leadsIn returns the term in which this candidate leads, or 0.
+func (m *runner) leadsIn() uint64 {
+	if s := m.state(); s == StateLeader || s == StateLeaving {
+		return m.machine.Term()
+	}
+	return 0
+}
+
 func (m *runner) leading() State {
 	switch {
 	case m.term == nil:
@@ -217,50 +188,6 @@ func (m *runner) leading() State {
 		return StateLeaving
 	}
 	return StateLeader
-}
-
-// Wait observes until the condition holds for the status, and returns that status. It checks the
-// condition at once and after each change that Changed reports. A condition such as "there is no
-// leader" should also require Status.Known. Wait returns ctx's cause if ctx ends first, or an error
-// that wraps ErrDenied if the store denies reading and has never allowed it.
-func (e *Election) Wait(ctx context.Context, until func(Status) bool) (Status, error) {
-	defer e.runner.observe()()
-	for {
-		s, digest := e.runner.status()
-		if until(s) {
-			return s, nil
-		}
-		if s.Err != nil {
-			return s, s.Err
-		}
-		select {
-		case <-e.runner.changedSince(digest):
-		case <-ctx.Done():
-			return s, context.Cause(ctx)
-		}
-	}
-}
-
-// Observe observes the election until stop is called, also while this process does not campaign.
-// Until then Status is up to date, and OnEvent receives changes of the leader, alarms and trouble.
-// If the store denies reading and has never allowed it, observing ends: see Status.Err. Observe
-// needs no goroutine, so it suits an observer of many elections. For one, Leaders and Wait are
-// simpler. Stop may be called more than once.
-func (e *Election) Observe() (stop func()) { return sync.OnceFunc(e.runner.observe()) }
-
-// observe keeps this process observing the election until the returned function is called.
-func (m *runner) observe() (stop func()) {
-	m.step(func(clock.Reading) {
-		m.observers++
-		m.refused = false // a new observer reads again, also for observers that were denied
-		m.machine.Observe(true)
-	})
-	return func() {
-		m.step(func(clock.Reading) {
-			m.observers--
-			m.machine.Observe(m.observers > 0)
-		})
-	}
 }
 
 // Leader describes the leader of an election. The zero value means that nobody leads.
@@ -277,55 +204,16 @@ type Leader struct {
 // Exists reports whether the election has a leader.
 func (l Leader) Exists() bool { return l.ID != "" }
 
+// Equal reports whether both are the same process in the same term, with the same Address and
+// Metadata.
+func (l Leader) Equal(o Leader) bool {
+	return l.Incarnation == o.Incarnation && l.Term == o.Term && l.Address == o.Address && maps.Equal(l.Metadata, o.Metadata)
+}
+
 func leaderOf(l protocol.Leader) Leader {
 	return Leader{
 		ID: l.ID, Incarnation: l.Incarnation, Address: l.Addr, Metadata: maps.Clone(l.Metadata), Term: l.Term,
 	}
-}
-
-// Leaders observes the election without campaigning. It yields the current leader as soon as it is
-// known, and then each change of term, address or metadata. The zero Leader means that nobody leads
-// as far as this process knows: the lease was released, or it expired by this process's clock, as
-// in an outage of the store. A slow loop sees the latest leader, not every one.
-//
-// The first leader that it yields may be dead already. If so, Leaders yields the zero Leader when
-// the lease of the dead leader has expired by this process's clock, unless it sees the next leader
-// first. Status.Confirmed reports whether this process has seen the leader renew.
-//
-// Leaders ends when ctx ends or the loop is left. If the store denies reading and has never allowed
-// it, Leaders yields an error that wraps ErrDenied, and ends. After any other failure it reads
-// again.
-//
-// Set Config.Lease of an observer to that of the candidates. The record states how long the lease
-// of its leader is, but the intervals and time limits of reading follow the Config of the observer:
-// on a store that does not push, it sees a change within about Tuning.PollStable.
-func (e *Election) Leaders(ctx context.Context) iter.Seq2[Leader, error] {
-	return func(yield func(Leader, error) bool) {
-		defer e.runner.observe()()
-		for last, first := (Leader{}), true; ; {
-			changed := e.Changed()
-			s := e.Status()
-			switch {
-			case s.Err != nil:
-				yield(Leader{}, s.Err)
-				return
-			case s.Known && (first || !same(s.Leader, last)):
-				if !yield(s.Leader, nil) {
-					return
-				}
-				last, first = s.Leader, false
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
-}
-
-func same(a, b Leader) bool {
-	return a.Incarnation == b.Incarnation && a.Term == b.Term && a.Address == b.Address && maps.Equal(a.Metadata, b.Metadata)
 }
 
 // recordInView returns the record that this member saw last. It runs under the lock.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/bridge"
 )
 
 var _ driver.Term = (*Term)(nil)
@@ -21,13 +22,13 @@ type Term struct {
 	runner *runner
 	token  uint64
 
-	values      context.Context // the context of the campaign, for its values
-	softContext context.Context
-	endSoft     context.CancelCauseFunc
+	values  context.Context // the context of the campaign, for its values
+	context context.Context // the one that Lead receives
+	endWork context.CancelCauseFunc
 
 	// The fields below are under the runner's lock. Those that only some terms need are made when
 	// needed.
-	hard             *hardContext  // nil: not requested yet
+	lease            *leaseContext // nil: not requested yet
 	lost             error         // why the term is over; nil: it is not
 	remainingChanged chan struct{} // closed when Remaining changes
 	remainingChanges uint32        // how often Remaining has changed
@@ -35,11 +36,11 @@ type Term struct {
 	resignDone       bool          // the release is over
 	unconfirmed      error         // the result of Resign
 	resignClosed     chan struct{} // closed when resignDone is set
-	session          *session      // calls Stop when the work should finish; or nil
+	whenAsked        func()        // stops the work when it should finish; nil: Lead sees its context end
 }
 
-// hardContext is the hard context, and how it ends.
-type hardContext struct {
+// leaseContext is the result of LeaseContext, and how it ends.
+type leaseContext struct {
 	ctx context.Context
 	end context.CancelCauseFunc
 }
@@ -63,12 +64,12 @@ func (r contextParent) Value(key any) any {
 
 func newTerm(base context.Context, m *runner, token uint64) *Term {
 	t := &Term{runner: m, token: token, values: base, remainingChanges: m.machine.Moves()}
-	t.softContext, t.endSoft = context.WithCancelCause(contextParent{t})
+	t.context, t.endWork = context.WithCancelCause(contextParent{t})
 	return t
 }
 
-// FromContext returns the term of a soft or hard context, or of a context derived from one. It
-// returns nil and false for any other context.
+// FromContext returns the term of a context that Context or LeaseContext returned, or of a context
+// derived from one. It returns nil and false for any other context.
 func FromContext(ctx context.Context) (*Term, bool) {
 	t, ok := ctx.Value(termKey{}).(*Term)
 	return t, ok
@@ -86,7 +87,7 @@ func (e *Election) Term() (*Term, bool) {
 }
 
 // errNoTerm is the cause for a nil Term.
-var errNoTerm = &lostError{errors.New("there is no term: the context is no soft or hard context of a term")}
+var errNoTerm = &lostError{errors.New("there is no term: the context is not that of a term")}
 
 // ended returns the context of a nil term.
 func ended() context.Context {
@@ -130,11 +131,12 @@ func (t *Term) Remaining() time.Duration {
 	return left
 }
 
-// Renewed returns a channel that is closed when Remaining may have changed by more than the passing
-// of time: when a renewal is sent or confirmed, or the term has ended. Use it if another process
-// enforces the deadline and must be told of each change. Call it before Remaining, and no change is
-// missed.
-func (t *Term) Renewed() <-chan struct{} {
+func init() {
+	bridge.Renewed = func(term any) <-chan struct{} { return term.(*Term).renewed() }
+}
+
+// renewed is timing.Renewed.
+func (t *Term) renewed() <-chan struct{} {
 	if t == nil {
 		return ended().Done()
 	}
@@ -161,7 +163,7 @@ func closeSignal(c chan struct{}) {
 	}
 }
 
-// noteRemaining closes the channel of Renewed after a change.
+// noteRemaining closes the channel of renewed after a change.
 func (t *Term) noteRemaining(moves uint32) {
 	if moves != t.remainingChanges && t.lost == nil {
 		t.remainingChanges = moves
@@ -194,39 +196,41 @@ func (t *Term) lostCause(now error) error {
 	return &lostError{now}
 }
 
-// Context returns the hard context. It ends when the term is lost, before another candidate can be
-// elected; when the work has stopped, before the release; or when the work did not finish within
-// FinishWithin of being asked. Its context.Cause wraps ErrLost and the reason. Like the soft
-// context it carries the values of the context of Run, Join or Campaign, but not the end and the
-// deadline of that context.
+// Context returns the context that Run passes to lead. It ends when the work should finish: the
+// program shuts down, a hand-over was requested, this candidate is no longer the nominee or no
+// longer eligible, or the term is lost or resigned. context.Cause returns the reason. Use it after
+// Campaign. The end of Campaign's context does not end it.
+func (t *Term) Context() context.Context {
+	if t == nil {
+		return ended()
+	}
+	return t.context
+}
+
+// LeaseContext returns a context that is open as long as the lease protects the work. It ends when
+// the term is lost, before another candidate can be elected; when the work has stopped, before the
+// release; or when the work did not finish within FinishWithin of being asked. Its context.Cause
+// wraps ErrLost and the reason. Like Context it carries the values of the context of Run, Join or
+// Campaign, but not the end and the deadline of that context.
 func (t *Term) LeaseContext() context.Context {
 	if t == nil {
 		return ended()
 	}
 	t.runner.mu.Lock()
 	defer t.runner.mu.Unlock()
-	if t.hard == nil {
-		t.hard = &hardContext{}
-		t.hard.ctx, t.hard.end = context.WithCancelCause(contextParent{t})
+	if t.lease == nil {
+		t.lease = &leaseContext{}
+		t.lease.ctx, t.lease.end = context.WithCancelCause(contextParent{t})
 		if t.lost != nil {
-			t.hard.end(t.lost)
+			t.lease.end(t.lost)
 		}
 	}
-	return t.hard.ctx
-}
-
-// Soft returns the soft context, which Run passes to lead. It ends when the work should finish. Use
-// it after Campaign. The end of Campaign's context does not end it.
-func (t *Term) Context() context.Context {
-	if t == nil {
-		return ended()
-	}
-	return t.softContext
+	return t.lease.ctx
 }
 
 // Do calls fn if Remaining is at least need, with a context that ends with ctx or with the term,
-// whichever is first. With the soft context as ctx, the context of fn also ends when the work
-// should finish. Need is no time limit of fn: give ctx a deadline for that. Do returns fn's error.
+// whichever is first. With lead's context as ctx, the context of fn also ends when the work should
+// finish. Need is no time limit of fn: give ctx a deadline for that. Do returns fn's error.
 // Without calling fn it returns an error that wraps ErrLost if the term is over, or ErrTooLate if
 // less than need remains.
 func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Context) error) error {
@@ -239,8 +243,8 @@ func (t *Term) Do(ctx context.Context, need time.Duration, fn func(context.Conte
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	hard := t.LeaseContext()
-	defer context.AfterFunc(hard, func() { cancel(context.Cause(hard)) })()
+	lease := t.LeaseContext()
+	defer context.AfterFunc(lease, func() { cancel(context.Cause(lease)) })()
 	return fn(ctx)
 }
 
@@ -279,12 +283,12 @@ func (t *Term) resignSignal() <-chan struct{} {
 	return signal(&t.resignClosed, t.resignDone)
 }
 
-// askToFinish ends the soft context, and has Stop called if the work needs that.
+// askToFinish ends the context of the work, and stops work that has no goroutine.
 func (t *Term) askToFinish(cause error) {
-	t.endSoft(cause)
-	if s := t.session; s != nil {
-		t.session = nil
-		go s.stopWork(t)
+	t.endWork(cause)
+	if stop := t.whenAsked; stop != nil {
+		t.whenAsked = nil
+		go stop()
 	}
 }
 
@@ -292,12 +296,12 @@ func (t *Term) askToFinish(cause error) {
 func (t *Term) end(cause error) {
 	if t.lost == nil {
 		t.lost = cause
-		t.runner.meter.ended(cause, context.Cause(t.softContext))
+		t.runner.meter.ended(cause, context.Cause(t.context))
 		closeSignal(t.remainingChanged)
 	}
 	t.askToFinish(cause)
-	if t.hard != nil {
-		t.hard.end(cause)
+	if t.lease != nil {
+		t.lease.end(cause)
 	}
 }
 

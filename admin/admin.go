@@ -151,3 +151,19 @@ func EndLease(ctx context.Context, store driver.Store, name, by string, within t
 func newOperator(lease time.Duration) *protocol.Machine {
 	return protocol.New(&protocol.Config{Lease: lease, Rand: record.Random}, "")
 }
+
+// Member is what a process says of its own part in an election, for people. No decision depends on
+// it. Election.Member of package tenure returns it, and candidates answer with it over a
+// driver.Presence.
+type Member struct {
+	Election    string    `json:"election"`
+	ID          string    `json:"id"`
+	State       string    `json:"state"` // a tenure.State
+	Eligible    bool      `json:"eligible"`
+	Priority    int       `json:"priority"`
+	LeaseMillis int64     `json:"lease_ms,omitempty"`
+	Address     string    `json:"address,omitempty"`
+	Incarnation string    `json:"incarnation,omitempty"` // names the Election value, as in tenure.Leader
+	LastContact time.Time `json:"last_contact,omitzero"` // by the wall clock of the process
+	Problem     string    `json:"problem,omitempty"`     // the error of tenure.Status.Health
+}

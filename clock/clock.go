@@ -1,8 +1,7 @@
 // Package clock reads the clocks that measure a lease.
 //
-// Programs rarely need it: elections use System unless Config.Clock of package tenure says
-// otherwise. In tests in virtual time (testing/synctest) set Config.Clock to Standard{}. A Clock of
-// your own embeds another Clock, such as System{}, and changes its readings:
+// Programs rarely need it: elections use Default unless Config.Clock of package tenure says
+// otherwise. A Clock of your own embeds another Clock, such as System{}, and changes its readings:
 //
 //	type slow struct{ clock.Clock }
 //

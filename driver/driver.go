@@ -279,43 +279,6 @@ type Identifier interface {
 	Incarnation() string
 }
 
-// Nominator decides, from outside of an election, which of its candidates has precedence, such as
-// the one to which a consumer group assigned a partition. It is no lease: several candidates may be
-// nominated at once, or none, and the election still has at most one leader. A Nominator that no
-// longer knows the nominee must report false within a bounded time: until then its candidate, if it
-// leads, is not asked to hand over. Set it in the Config of an election. A Nominator serves one
-// candidate.
-type Nominator interface {
-	// Nominate calls the function see with true if this candidate is the nominee, else with false.
-	// The first call comes soon and gives the present state. Then there is one call at each change,
-	// until stop is called. Calls do not overlap. The function see returns at once. Stop does not
-	// wait for a call of see that has begun; a nil stop is allowed. The election calls Nominate and
-	// stop in turn, never two of them at once.
-	Nominate(see func(nominated bool)) (stop func())
-}
-
-// VacancyListener is a Nominator that can look for the new nominee sooner if it knows that there is
-// no leader.
-type VacancyListener interface {
-	Nominator
-	// Vacant receives true when this candidate sees no leader any more, and false when it sees one
-	// again. After each Nominate, the listener assumes that there is a leader. Vacant must return
-	// at once. The election calls it only between Nominate and stop, one call at a time.
-	Vacant(vacant bool)
-}
-
-// Gate is a Nominator that also decides when this candidate may lead at all. Use it for work that
-// can also be led outside of the election, such as by a member of the same consumer group that uses
-// another library.
-type Gate interface {
-	Nominator
-	// MayLead reports whether this candidate may lead now. While it may not, it claims nothing, and
-	// is asked to finish if it leads. The election asks before each of its steps, under its lock:
-	// answer at once, from memory and the clock, and call no method of the election. When the
-	// answer changes, call see, the function that Nominate received.
-	MayLead() bool
-}
-
 // Severity ranks a finding.
 type Severity int
 

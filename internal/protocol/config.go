@@ -6,22 +6,23 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // The causes that transitions carry, and that Cause returns.
 var (
 	ErrExpired        = errors.New("lease ran out before a renewal was confirmed")
 	ErrDeposed        = driver.ErrDeposed
-	ErrVanished       = errors.New("record was deleted or expired in the store")
-	ErrRemade         = errors.New("store was recreated, or its server was restarted or replaced")
-	ErrRegressed      = errors.New("store holds an older state than before")
-	ErrForeign        = errors.New("key holds bytes that are not an election record")
-	ErrMalformed      = errors.New("key holds a malformed election record")
+	ErrVanished       = &driver.StoreError{Kind: driver.Deleted}
+	ErrRemade         = &driver.StoreError{Kind: driver.Recreated}
+	ErrRegressed      = &driver.StoreError{Kind: driver.Regressed}
+	ErrForeign        = &driver.StoreError{Kind: driver.Foreign}
+	ErrMalformed      = &driver.StoreError{Kind: driver.Malformed}
 	ErrOverdue        = errors.New("work did not stop within FinishWithin")
 	ErrAbandoned      = errors.New("work ended by panic or Goexit")
 	ErrReleased       = errors.New("lease was released")
 	ErrHandOver       = errors.New("hand-over was asked for")
-	ErrNominationLost = errors.New("the nomination ended")
+	ErrNominationLost = nomination.ErrWithdrawn
 	ErrIneligible     = errors.New("no longer eligible")
 	ErrUnconfirmed    = errors.New("release was not confirmed; unless another candidate leads by now, the lease runs out by itself")
 	ErrTimeout        = driver.ErrNoAnswer

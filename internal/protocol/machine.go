@@ -69,7 +69,7 @@ type Machine struct {
 	observing  bool  // it follows while Idle (see Observe)
 	watching   bool  // the store pushes changes (see Watching)
 	conflicted bool  // a write was refused since endFailures or confirm last cleared it
-	nomination nomination
+	nomination standing
 	ineligible bool // see SetEligible
 	again      bool // after the release: campaign again
 

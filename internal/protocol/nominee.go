@@ -11,11 +11,11 @@ import (
 // claim later, or never (NomineeOnly), and a leader that loses its nomination is asked to leave. A
 // nomination never shortens the lease of a leader (L13).
 
-// nomination says whether this member is the nominee.
-type nomination uint8
+// standing says whether this member is the nominee.
+type standing uint8
 
 const (
-	outsider nomination = iota // another member is nominated, or none
+	outsider standing = iota // another member is nominated, or none
 	nominee
 	declined // it is the nominee, but left by itself or on request, so others claim first
 )

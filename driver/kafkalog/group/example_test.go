@@ -7,6 +7,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/nomination"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -23,8 +24,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	e, err := tenure.New(store, "billing", tenure.Config{
-		Nominator: g,
-		Metadata:  group.Metadata(g.Name()),
+		Nomination: nomination.By(g),
+		Metadata:   group.Metadata(g.Name()),
 		OnEvent: func(ev tenure.Event) {
 			if ev.Kind == tenure.EventLeader && ev.Leader.Exists() {
 				if err := group.CheckLeader(g.Name(), ev.Leader.Metadata); err != nil {

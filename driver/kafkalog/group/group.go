@@ -3,7 +3,7 @@
 // group, or in place of goNELI, a library that elects by a consumer group.
 //
 //	g, err := group.Join(ctx, connection, group.Config{Name: "billing"})
-//	cfg := tenure.Config{Nominator: g, Metadata: group.Metadata("billing")}
+//	cfg := tenure.Config{Nomination: nomination.By(g), Metadata: group.Metadata("billing")}
 //	e, err := tenure.New(store, "billing", cfg)
 //
 // All candidates join one group; the owner of partition 0 of its topic is the nominee. The first
@@ -66,8 +66,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
+	"github.com/tenure-go/tenure/nomination"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -78,7 +78,7 @@ type Group struct {
 	cfg         Config
 	client      *kgo.Client
 	coordinator *coordinator
-	nomination  *nomination
+	nominee     *nominee
 
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
@@ -99,8 +99,8 @@ type Group struct {
 }
 
 var (
-	_ driver.VacancyListener = (*Group)(nil)
-	_ driver.Gate            = (*Group)(nil)
+	_ nomination.VacancyListener = (*Group)(nil)
+	_ nomination.Gate            = (*Group)(nil)
 )
 
 // identity is the coordinator's name for this member.
@@ -116,7 +116,7 @@ func newGroup(client *kgo.Client, cfg Config) *Group {
 		cfg:         cfg,
 		client:      client,
 		coordinator: &coordinator{client: client, group: cfg.Name, timeout: cfg.timeout()},
-		nomination:  newNomination(cfg.SessionTimeout-cfg.margin(), cfg.BesideGoNELI),
+		nominee:     newNominee(cfg.SessionTimeout-cfg.margin(), cfg.BesideGoNELI),
 		rejoin:      make(chan struct{}, 1),
 		hurry:       make(chan struct{}, 1),
 		met:         make(chan struct{}),
@@ -133,14 +133,14 @@ func (g *Group) Name() string { return g.cfg.Name }
 // called. The argument is the result of Nominated. Calls do not overlap. A see that blocks delays
 // the see functions of other calls of Nominate, and nothing else: neither the group nor the end of
 // the nomination waits for it.
-func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nomination.watch(see) }
+func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nominee.watch(see) }
 
 // Nominated reports whether this member is the nominee, by the clock at the time of the question.
-func (g *Group) Nominated() bool { return g.nomination.now() }
+func (g *Group) Nominated() bool { return g.nominee.now() }
 
-// MayLead implements driver.Gate: with Config.BesideGoNELI a candidate that is not the nominee may
+// MayLead implements nomination.Gate: with Config.BesideGoNELI a candidate that is not the nominee may
 // lead only while the coordinator confirms that it is a member; without, always.
-func (g *Group) MayLead() bool { return g.nomination.mayLead() }
+func (g *Group) MayLead() bool { return g.nominee.mayLead() }
 
 // Err returns the present error of the membership, or nil. The member goes on trying after any
 // error, unless it is a fenced static member.
@@ -150,7 +150,7 @@ func (g *Group) Err() error {
 	return g.trouble
 }
 
-// Vacant implements driver.VacancyListener. An election calls it if this Group is its Nominator.
+// Vacant implements nomination.VacancyListener. An election calls it if this Group is its Nominator.
 // While there is no leader, and for two sessions at most, this member sends a heartbeat at once,
 // after 5 ms, and then after pauses that double up to an eighth of Heartbeat. Without it a member
 // notices within a Heartbeat that another one left, and the next owner is named when all have
@@ -174,7 +174,7 @@ func (g *Group) Vacant(vacant bool) {
 // SessionTimeout. It may be called more than once.
 func (g *Group) Close() error {
 	g.closed.Do(func() {
-		g.nomination.end()
+		g.nominee.end()
 		g.stop()
 		g.work.Wait()
 		g.gone = g.leave()
@@ -197,7 +197,7 @@ func (g *Group) become(m identity) {
 	g.member = m
 	g.mu.Unlock()
 	if !kept {
-		g.nomination.lose()
+		g.nominee.lose()
 	}
 }
 

@@ -34,7 +34,7 @@ func (h *calls) check(t *testing.T, what string, want ...bool) {
 // itself.
 func TestNomination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNomination(10*time.Second, false)
+		n := newNominee(10*time.Second, false)
 		go n.tell()
 		defer n.end()
 		var h calls
@@ -64,7 +64,7 @@ func TestNomination(t *testing.T) {
 // TestOlderAnswerIsIgnored: answers may come out of order.
 func TestOlderAnswerIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNomination(10*time.Second, false)
+		n := newNominee(10*time.Second, false)
 		n.assign(true, time.Now())
 		n.answered(time.Now().Add(-9*time.Second), true)
 		time.Sleep(9 * time.Second)
@@ -80,7 +80,7 @@ func TestOlderAnswerIsIgnored(t *testing.T) {
 // The watch is called for each change.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNomination(10*time.Second, true)
+		n := newNominee(10*time.Second, true)
 		go n.tell()
 		defer n.end()
 		var h calls
@@ -130,7 +130,7 @@ func TestWallClock(t *testing.T) {
 // no more. A watch that blocks delays nothing else.
 func TestWatchesReceiveEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newNomination(time.Minute, false)
+		n := newNominee(time.Minute, false)
 		var before, late calls
 		stopBefore := n.watch(before.see)
 		go n.tell()

@@ -2,14 +2,14 @@ package tenure
 
 import (
 	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/nomination"
 )
 
-// nomination is the subscription to the Nominator while this member takes part.
-type nomination struct {
-	nominator driver.Nominator
-	gate      driver.Gate // nil: only the Nominator's nomination counts
+// nominee is the subscription to the Nominator while this member takes part.
+type nominee struct {
+	nominator nomination.Nominator
+	gate      nomination.Gate // nil: only the Nominator's nomination counts
 	// ineligible is the last value of SetEligible, negated, where there is a gate.
 	ineligible bool
 	// serial is the number of the present subscription. Calls of see for an earlier one are
@@ -25,14 +25,14 @@ type nomination struct {
 	vacant, sentVacant bool
 }
 
-func newNomination(from driver.Nominator) *nomination {
-	n := &nomination{nominator: from}
-	n.gate, _ = from.(driver.Gate)
+func newNominee(by nomination.Nominator) *nominee {
+	n := &nominee{nominator: by}
+	n.gate, _ = by.(nomination.Gate)
 	return n
 }
 
 // applyGate passes the gate's present answer to the machine. It runs under the runner's lock.
-func (n *nomination) applyGate(m *runner, now clock.Reading) {
+func (n *nominee) applyGate(m *runner, now clock.Reading) {
 	if n.gate != nil {
 		m.machine.SetEligible(now, !n.ineligible && n.gate.MayLead())
 	}
@@ -40,7 +40,7 @@ func (n *nomination) applyGate(m *runner, now clock.Reading) {
 
 // setActive begins or ends the subscription. It runs under the runner's lock, so the Nominator is
 // called elsewhere.
-func (n *nomination) setActive(m *runner, on bool) {
+func (n *nominee) setActive(m *runner, on bool) {
 	if on == n.active {
 		return
 	}
@@ -53,14 +53,14 @@ func (n *nomination) setActive(m *runner, on bool) {
 }
 
 // setVacant is called, also under the lock, when the leader changes or there is none.
-func (n *nomination) setVacant(m *runner, vacant bool) {
+func (n *nominee) setVacant(m *runner, vacant bool) {
 	n.vacant = vacant
 	if n.active {
 		n.wake(m)
 	}
 }
 
-func (n *nomination) wake(m *runner) {
+func (n *nominee) wake(m *runner) {
 	if !n.busy {
 		n.busy = true
 		go n.notify(m)
@@ -68,14 +68,14 @@ func (n *nomination) wake(m *runner) {
 }
 
 // notify calls the Nominator until the present subscription is the only one.
-func (n *nomination) notify(m *runner) {
+func (n *nominee) notify(m *runner) {
 	for call := n.next(m); call != nil; call = n.next(m) {
 		call()
 	}
 }
 
 // next returns the next call of the Nominator, or nil.
-func (n *nomination) next(m *runner) func() {
+func (n *nominee) next(m *runner) func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stop, serial := n.stop, n.serial
@@ -93,7 +93,7 @@ func (n *nomination) next(m *runner) func() {
 	return nil
 }
 
-func (n *nomination) begin(m *runner, serial uint64) {
+func (n *nominee) begin(m *runner, serial uint64) {
 	stop := n.nominator.Nominate(func(nominated bool) {
 		m.step(func(now clock.Reading) {
 			if n.active && n.serial == serial {
@@ -109,10 +109,10 @@ func (n *nomination) begin(m *runner, serial uint64) {
 	n.stop, n.stopSerial, n.sentVacant = stop, serial, false
 }
 
-// vacancyCall returns the call that notifies a VacancyListener, if from is one.
-func vacancyCall(from driver.Nominator, vacant bool) func() {
+// vacancyCall returns the call that notifies a VacancyListener, if by is one.
+func vacancyCall(by nomination.Nominator, vacant bool) func() {
 	return func() {
-		if a, ok := from.(driver.VacancyListener); ok {
+		if a, ok := by.(nomination.VacancyListener); ok {
 			a.Vacant(vacant)
 		}
 	}
@@ -132,12 +132,12 @@ func (m *runner) competes() bool { return m.machine.Phase() != protocol.Idle }
 //   - is asked to finish if it leads, with ErrIneligible. The lease is renewed until its work has
 //     finished, and then released, as in any hand-over. A claim that was already sent is withdrawn.
 //
-// If no candidate is eligible, nobody leads. If the Nominator is a driver.Gate, it must also allow
-// this candidate to lead.
+// If no candidate is eligible, nobody leads. If the Nominator is a nomination.Gate, it must also
+// allow this candidate to lead.
 func (e *Election) SetEligible(eligible bool) {
 	m := &e.runner
 	m.step(func(now clock.Reading) {
-		if n := m.nomination; n != nil && n.gate != nil {
+		if n := m.nominee; n != nil && n.gate != nil {
 			n.ineligible = !eligible
 			eligible = eligible && n.gate.MayLead()
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// nomination is whether this member is the nominee, and the watches of that.
-type nomination struct {
+// nominee is whether this member is the nominee, and the watches of that.
+type nominee struct {
 	usable time.Duration // how long an answer is valid, from when its request was sent
 	// a member that is not the nominee may lead only while its place is confirmed
 	gated   bool
@@ -36,15 +36,15 @@ type watch struct {
 	may  bool // the last mayLead
 }
 
-func newNomination(usable time.Duration, gated bool) *nomination {
-	n := &nomination{usable: usable, gated: gated, changed: make(chan struct{}, 1)}
+func newNominee(usable time.Duration, gated bool) *nominee {
+	n := &nominee{usable: usable, gated: gated, changed: make(chan struct{}, 1)}
 	n.timer = time.AfterFunc(usable, n.ring)
 	n.timer.Stop()
 	return n
 }
 
 // wake makes the goroutine of tell look.
-func (n *nomination) wake() {
+func (n *nominee) wake() {
 	select {
 	case n.changed <- struct{}{}:
 	default:
@@ -52,7 +52,7 @@ func (n *nomination) wake() {
 }
 
 // assign records the group's decision, from the answer to a request that was sent then.
-func (n *nomination) assign(yes bool, sent time.Time) {
+func (n *nominee) assign(yes bool, sent time.Time) {
 	n.mu.Lock()
 	n.assigned = yes
 	n.mu.Unlock()
@@ -61,7 +61,7 @@ func (n *nomination) assign(yes bool, sent time.Time) {
 
 // answered records that the coordinator treated the sender of a request that was sent then as a
 // member, and whether it confirmed a place that lasts for a session.
-func (n *nomination) answered(sent time.Time, confirmed bool) {
+func (n *nominee) answered(sent time.Time, confirmed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if sent.After(n.since) {
@@ -75,7 +75,7 @@ func (n *nomination) answered(sent time.Time, confirmed bool) {
 }
 
 // arm sets the timer to the next end of an answer. It is called under the lock.
-func (n *nomination) arm() {
+func (n *nominee) arm() {
 	for _, sent := range []time.Time{n.confirmed, n.since} { // the latter is never earlier
 		if left := n.remaining(sent); left > 0 && !n.ended {
 			n.timer.Reset(left)
@@ -85,7 +85,7 @@ func (n *nomination) arm() {
 }
 
 // ring is called when an answer has expired.
-func (n *nomination) ring() {
+func (n *nominee) ring() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.arm()
@@ -93,7 +93,7 @@ func (n *nomination) ring() {
 }
 
 // lose records that the group gave this member's place away.
-func (n *nomination) lose() {
+func (n *nominee) lose() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.assigned, n.since, n.confirmed = false, time.Time{}, time.Time{}
@@ -101,7 +101,7 @@ func (n *nomination) lose() {
 }
 
 // end is final.
-func (n *nomination) end() {
+func (n *nominee) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = true
@@ -110,23 +110,23 @@ func (n *nomination) end() {
 }
 
 // owned reports whether partition 0 was given to this member and not taken away, at any age.
-func (n *nomination) owned() bool {
+func (n *nominee) owned() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.assigned
 }
 
 // holds computes the answer from the clock. It is called under the lock.
-func (n *nomination) holds() bool { return n.assigned && !n.ended && n.remaining(n.since) > 0 }
+func (n *nominee) holds() bool { return n.assigned && !n.ended && n.remaining(n.since) > 0 }
 
 // admits reports whether this member may lead: anyway, as the nominee, or because it has a place in
 // the group. While it has, brokers admit no member of another kind. It is called under the lock.
-func (n *nomination) admits() bool {
+func (n *nominee) admits() bool {
 	return !n.gated || n.holds() || !n.ended && n.remaining(n.confirmed) > 0
 }
 
 // remaining returns how long an answer to a request that was sent then is still valid.
-func (n *nomination) remaining(sent time.Time) time.Duration { return n.usable - elapsed(sent) }
+func (n *nominee) remaining(sent time.Time) time.Duration { return n.usable - elapsed(sent) }
 
 // elapsed returns the larger of the times by the monotonic clock and the wall clock: the first does
 // not count the time that a machine sleeps.
@@ -135,20 +135,20 @@ func elapsed(since time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-func (n *nomination) now() bool {
+func (n *nominee) now() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.holds()
 }
 
-func (n *nomination) mayLead() bool {
+func (n *nominee) mayLead() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.admits()
 }
 
 // watch registers see. Stop may be called from it.
-func (n *nomination) watch(see func(bool)) (stop func()) {
+func (n *nominee) watch(see func(bool)) (stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ended {
@@ -161,7 +161,7 @@ func (n *nomination) watch(see func(bool)) (stop func()) {
 	return func() { n.unwatch(w) }
 }
 
-func (n *nomination) unwatch(w *watch) {
+func (n *nominee) unwatch(w *watch) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.watches = slices.DeleteFunc(n.watches, func(other *watch) bool { return other == w })
@@ -169,7 +169,7 @@ func (n *nomination) unwatch(w *watch) {
 
 // tell calls the watches that do not know the present state, without the lock, until the nomination
 // has ended and they know.
-func (n *nomination) tell() {
+func (n *nominee) tell() {
 	for range n.changed {
 		w, state, over := n.next()
 		for ; w != nil; w, state, over = n.next() {
@@ -183,7 +183,7 @@ func (n *nomination) tell() {
 
 // next returns a watch to call, and the state. The watch counts as called from here on. Without a
 // watch, over reports that there will never be another.
-func (n *nomination) next() (w *watch, state, over bool) {
+func (n *nominee) next() (w *watch, state, over bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	state, may := n.holds(), n.admits()
