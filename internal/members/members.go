@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/internal/record"
 )
 
@@ -173,7 +173,7 @@ const maxReading = 32
 // each address, or with the reason why there is none. The calls of took may be concurrent.
 func ReadAll(
 	ctx context.Context, client *http.Client, urls []string, wanted func(election string) bool,
-	found func(url string, at []Address, err error), took func(at Address, all []tenure.Member, err error),
+	found func(url string, at []Address, err error), took func(at Address, all []admin.Member, err error),
 ) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -194,7 +194,7 @@ func ReadAll(
 
 // Read requests the report at an address, see dashboard.Report. Members of elections that are not
 // wanted are left out. The client should follow no redirect.
-func Read(ctx context.Context, client *http.Client, at Address, wanted func(election string) bool) ([]tenure.Member, error) {
+func Read(ctx context.Context, client *http.Client, at Address, wanted func(election string) bool) ([]admin.Member, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.URL, nil)
 	if err != nil {
 		return nil, err
@@ -211,13 +211,13 @@ func Read(ctx context.Context, client *http.Client, at Address, wanted func(elec
 	return decode(json.NewDecoder(io.LimitReader(answer.Body, maxReport)), wanted)
 }
 
-func decode(from *json.Decoder, wanted func(election string) bool) ([]tenure.Member, error) {
+func decode(from *json.Decoder, wanted func(election string) bool) ([]admin.Member, error) {
 	if begin, err := from.Token(); err != nil || begin != json.Delim('[') {
 		return nil, errors.New("it is no report: it does not begin with [")
 	}
-	var all []tenure.Member
+	var all []admin.Member
 	for from.More() {
-		var m tenure.Member
+		var m admin.Member
 		if err := from.Decode(&m); err != nil {
 			return nil, fmt.Errorf("it is no report: %w", err)
 		}
@@ -239,10 +239,10 @@ func decode(from *json.Decoder, wanted func(election string) bool) ([]tenure.Mem
 
 // Answers returns the candidates that have answered, see driver.Presence. What is no Member of a
 // wanted election is left out.
-func Answers(texts [][]byte, wanted func(election string) bool) []tenure.Member {
-	var all []tenure.Member
+func Answers(texts [][]byte, wanted func(election string) bool) []admin.Member {
+	var all []admin.Member
 	for _, text := range texts[:min(len(texts), maxMembers)] {
-		var m tenure.Member
+		var m admin.Member
 		if json.Unmarshal(text, &m) == nil && wanted(m.Election) && check(&m) == nil {
 			all = append(all, m)
 		}
@@ -251,8 +251,8 @@ func Answers(texts [][]byte, wanted func(election string) bool) []tenure.Member 
 }
 
 // check returns an error if a text is too long, and shortens the problem.
-func check(m *tenure.Member) error {
-	if err := errors.Join(record.CheckName(m.ID), record.CheckName(string(m.State))); err != nil {
+func check(m *admin.Member) error {
+	if err := errors.Join(record.CheckName(m.ID), record.CheckName(m.State)); err != nil {
 		return fmt.Errorf("an ID or a state %w", err)
 	}
 	if err := errors.Join(record.CheckName(m.Address), record.CheckName(m.Incarnation)); err != nil {

@@ -295,7 +295,10 @@ func TestWhyNobodyLeads(t *testing.T) {
 		{"vacant", func(p *plot) { p.vacant(14) }, "the record is vacant: candidates wait 15s before they claim"},
 		{"foreign bytes", func(p *plot) { p.sees(14, value("junk"), true) }, invalid},
 		{"a record without a lease", func(p *plot) { p.sees(14, value(forged), true) }, invalid},
-		{"a record that the election refuses", func(p *plot) { p.pushes(14, write{by: "w9", term: 1 << 60}); p.alarms(14, tenure.ErrMalformed) }, invalid},
+		{"a record that the election refuses", func(p *plot) {
+			p.pushes(14, write{by: "w9", term: 1 << 60})
+			p.alarms(14, &tenure.StoreError{Kind: driver.Malformed})
+		}, invalid},
 		{"the store fails", func(p *plot) { p.fails(14) }, "the store does not answer, so this is not certain"},
 		{"the store has failed, and the event comes late", func(p *plot) { p.reads(14, write{by: "w1", term: 7, seq: 1}); p.fails(13) }, ranOut},
 	} {

@@ -258,7 +258,7 @@ func (s *Story) Hear(e tenure.Event) []Item {
 		return []Item{s.nobody(e)}
 	case tenure.EventAlarm:
 		fact.What = Alarm
-		s.invalid = s.invalid || errors.Is(e.Cause, tenure.ErrForeign) || errors.Is(e.Cause, tenure.ErrMalformed)
+		s.invalid = s.invalid || isInvalid(e.Cause)
 	default:
 		fact.What = Trouble
 		// the event may come after a later answer
@@ -376,4 +376,10 @@ func Late(pushed bool, lease, interval time.Duration) time.Duration {
 // allows. So a hand-over of milliseconds is never tardy.
 func Tardy(took, least, late time.Duration) bool {
 	return least >= 0 && took > least+max(tardyAfter, least/4)+late
+}
+
+// isInvalid reports whether the key holds something else than a record that elections accept.
+func isInvalid(cause error) bool {
+	damage, ok := errors.AsType[*tenure.StoreError](cause)
+	return ok && (damage.Kind == driver.Foreign || damage.Kind == driver.Malformed)
 }

@@ -110,7 +110,7 @@ func (g *Group) patience() time.Duration { return g.cfg.SessionTimeout }
 func (g *Group) askToJoin() (*kmsg.JoinGroupResponse, error) {
 	m := g.now()
 	p := kmsg.NewJoinGroupRequestProtocol()
-	p.Name, p.Metadata = protocol, claim(g.cfg.Topic, g.nomination.owned(), m.generation)
+	p.Name, p.Metadata = protocol, claim(g.cfg.Topic, g.nominee.owned(), m.generation)
 	req := kmsg.NewPtrJoinGroupRequest()
 	req.Group, req.MemberID, req.InstanceID, req.ProtocolType = g.cfg.Name, m.id, g.instance(), kind
 	req.SessionTimeoutMillis = int32(g.cfg.SessionTimeout.Milliseconds())
@@ -148,7 +148,7 @@ func (g *Group) synchronize(joined *kmsg.JoinGroupResponse, shares []kmsg.SyncGr
 	if err != nil {
 		return fmt.Errorf("%w: an assignment that cannot be read: %w", broker.ErrAnswer, err)
 	}
-	g.nomination.assign(owns, sent)
+	g.nominee.assign(owns, sent)
 	g.cfg.Logger.Debug("partitions of the group were assigned", "generation", joined.Generation, "nominee", owns)
 	return nil
 }
@@ -246,16 +246,16 @@ func (g *Group) heartbeat() error {
 func (g *Group) judge(m identity, sent time.Time, err error) error {
 	switch {
 	case err == nil:
-		g.nomination.answered(sent, true)
+		g.nominee.answered(sent, true)
 		g.note("heartbeat", nil)
 	case errors.Is(err, kerr.RebalanceInProgress):
-		g.nomination.answered(sent, false)
+		g.nominee.answered(sent, false)
 		if g.current(m) {
 			raise(g.rejoin)
 		}
 	case errors.Is(err, kerr.UnknownMemberID), errors.Is(err, kerr.IllegalGeneration), errors.Is(err, kerr.FencedInstanceID):
 		if g.current(m) {
-			g.nomination.lose()
+			g.nominee.lose()
 			raise(g.rejoin)
 		}
 	default:
@@ -328,7 +328,7 @@ func (g *Group) enter(ctx context.Context) error {
 	}
 	g.work.Go(g.follow)
 	g.work.Go(g.beat)
-	go g.nomination.tell()
+	go g.nominee.tell()
 	return g.await(ctx)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // Kind describes one kind of store. URLs, redaction, help texts and completion derive from it.
@@ -181,9 +182,9 @@ type Opened struct {
 // Nomination is part of an election in which a nominator outside of it decides which candidate has
 // precedence.
 type Nomination struct {
-	driver.Nominator
-	// NomineeOnly lets no candidate but the nominee claim.
-	NomineeOnly bool
+	nomination.Nominator
+	// Only lets no candidate but the nominee claim.
+	Only bool
 	// Metadata is published by each candidate, for Check.
 	Metadata map[string]string
 	// Check returns an error if the published metadata of a leader shows that another Nominator
