@@ -18,7 +18,7 @@ import (
 )
 
 // MaxLease is the longest lease that the protocol allows: one hour.
-const MaxLease = time.Hour
+const MaxLease = driver.MaxLease
 
 var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not compile
 

@@ -14,13 +14,10 @@ import (
 )
 
 // Check returns the error that New returns for an election of this name on a store with these
-// limits, so a program can check its settings before it opens the store. The limits may also be a
-// driver.LeaseLimiter.
+// limits, so a program can check its settings before it opens the store.
 func (c Config) Check(limits driver.Bounded, name string) error {
-	able := driver.Abilities{Bounded: limits}
-	able.LeaseLimiter, _ = limits.(driver.LeaseLimiter)
 	full := c.withDefaults()
-	return full.validate(able, name, &c)
+	return full.validate(driver.Abilities{Bounded: limits}, name, &c)
 }
 
 // validate returns all problems of the given Config and the name at once.
@@ -65,11 +62,7 @@ func (c *Config) checkLimits() (found problems) {
 }
 
 func (c *Config) checkLease(able driver.Abilities) problems {
-	most := MaxLease
-	if able.LeaseLimiter != nil {
-		most = min(most, able.LeaseLimiter.MaxLease())
-	}
-	if found := between("Lease", c.Lease, able.MinLease(), most); found != nil {
+	if found := between("Lease", c.Lease, able.MinLease(), able.MaxLease()); found != nil {
 		return found
 	}
 	if c.Lease%time.Millisecond != 0 {

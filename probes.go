@@ -17,8 +17,8 @@ import (
 // rights checks whether this process may write, so that a standby without the right, or over an
 // unfit store, is noticed early. The elections of a Group share one.
 type rights struct {
-	store driver.RightsChecker // nil: the store cannot tell
-	// a write was allowed, or the store said so: nothing is left to find out
+	store driver.Inspector // nil: the store has none
+	// a write was allowed, or the store said so or cannot tell: nothing is left to find out
 	granted atomic.Bool
 	call    backgroundCall
 
@@ -66,7 +66,7 @@ func (r *rights) learn(err error) (news bool) {
 	defer r.mu.Unlock()
 	known := r.denied != nil
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, errors.ErrUnsupported):
 		r.denied = nil
 		r.granted.Store(true)
 	case isFinal(err):

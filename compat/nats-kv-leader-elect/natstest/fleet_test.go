@@ -88,9 +88,13 @@ type unlimited struct{ driver.Store }
 
 func (u unlimited) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(u.Store)
-	a.LeaseLimiter = nil
+	a.Bounded = anyLease{a.Bounded}
 	return a
 }
+
+type anyLease struct{ driver.Bounded }
+
+func (anyLease) MaxLease() time.Duration { return driver.MaxLease }
 
 // bucket returns a handle over this connection.
 func (f *fleet) bucket(js jetstream.JetStream) jetstream.KeyValue {
