@@ -207,7 +207,7 @@ func manyElectionsAreSmall(s *scene) {
 // no goroutine while they follow.
 func startAll(ctx context.Context, s *scene, id string, names []string) (ends []<-chan error) {
 	s.Helper()
-	g := s.group(id, leaseOf(tenure.MaxLease), withClock(nil))
+	g := s.group(id, leaseOf(driver.MaxLease), withClock(nil))
 	work := map[string]tenure.Handler{"leader": &termCounter{}, "follower": tenure.Lead(holdOn)}[id]
 	all := make([]*tenure.Election, 0, len(names))
 	for _, name := range names {

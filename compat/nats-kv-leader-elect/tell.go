@@ -41,15 +41,11 @@ const inspectWithin = 5 * time.Second
 // inspect reads the bucket's settings in a goroutine of its own, and reports unsafe or unwise ones.
 // Stop ends that goroutine.
 func (a *attendance) inspect() (stop func()) {
-	i := driver.AbilitiesOf(a.store).Inspector
-	if i == nil {
-		return func() {}
-	}
 	ctx, cancel := context.WithTimeout(a.ctx, inspectWithin)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		found, err := i.Inspect(ctx, a.lease)
+		found, err := driver.AbilitiesOf(a.store).Inspect(ctx, a.lease)
 		if err != nil && ctx.Err() == nil {
 			a.debugf("the bucket cannot be inspected: %v", err)
 		}

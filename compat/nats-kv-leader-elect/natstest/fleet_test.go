@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
@@ -88,9 +89,13 @@ type unlimited struct{ driver.Store }
 
 func (u unlimited) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(u.Store)
-	a.LeaseLimiter = nil
+	a.Bounded = anyLease{a.Bounded}
 	return a
 }
+
+type anyLease struct{ driver.Bounded }
+
+func (anyLease) MaxLease() time.Duration { return driver.MaxLease }
 
 // bucket returns a handle over this connection.
 func (f *fleet) bucket(js jetstream.JetStream) jetstream.KeyValue {
