@@ -1,15 +1,17 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/fleet"
 )
@@ -194,15 +196,41 @@ func TestFleet(t *testing.T) {
 				p.t.Errorf("%v lead after %s has crashed", loads, seated[0])
 			}
 		}},
-		"without Spread the first member leads": {20, func(p *port) {
-			p.joinWith(func(c *fleet.Config) { c.Spread = false }, "a", "b")
-			time.Sleep(calm)
-			p.led()
-			p.leave("a")
-			p.rest("b")
-			if s := p.member("b").fleet.Status(); len(s.Members) > 0 || s.Led != 20 || s.Assigned != 0 {
-				p.t.Errorf("%+v", s)
+		// Each sees the other only when both reach the store.
+		"members start without the store": {10, func(p *port) {
+			p.cutOff = true
+			p.join("a", "b")
+			time.Sleep(lease)
+			p.member("a").line.Heal()
+			p.rest("a")
+			p.member("b").line.Heal()
+			p.rest("a", "b")
+		}},
+		"Watch yields every change": {10, func(p *port) {
+			p.join("a")
+			f := p.member("a").fleet
+			watched := make(chan fleet.Status)
+			var last fleet.Status
+			ctx, stop := context.WithCancel(p.t.Context())
+			go func() {
+				defer close(watched)
+				for s := range f.Watch(ctx) {
+					last = s
+				}
+			}()
+			for _, change := range []func(){
+				func() { p.join("b") }, func() { p.set(p.names[:5], "a", "b") }, func() { p.leave("b") }, func() { p.leave("a") },
+			} {
+				change()
+				for range 10 {
+					time.Sleep(calm / 10)
+					if synctest.Wait(); !reflect.DeepEqual(last, f.Status()) {
+						p.t.Errorf("Watch yielded %+v; the status is %+v", last, f.Status())
+					}
+				}
 			}
+			stop()
+			<-watched
 		}},
 		"it runs once at a time, and again": {10, func(p *port) {
 			p.join("a")
@@ -283,7 +311,7 @@ func TestSeats(t *testing.T) {
 			p.forget()
 			s := p.member("a").fleet.Status()
 			for _, m := range s.Members {
-				e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{Clock: clock.Standard{}})
+				e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{})
 				if err == nil {
 					err = e.HandOver(p.t.Context(), "")
 				}

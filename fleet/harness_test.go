@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -60,6 +59,7 @@ type port struct {
 	work   tenure.Lead
 	works  map[string]tenure.Lead
 	steady bool
+	cutOff bool // members start without a connection to the store
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -100,8 +100,8 @@ type member struct {
 
 func (p *port) config(id string) fleet.Config {
 	return fleet.Config{
-		Election:  tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}},
-		Elections: p.names, Spread: true,
+		Election:  tenure.Config{ID: id, Lease: lease},
+		Elections: p.names,
 	}
 }
 
@@ -120,6 +120,9 @@ func (p *port) joinWith(change func(*fleet.Config), ids ...string) {
 		var err error
 		if m.fleet, err = fleet.New(m.line, "test", cfg); err != nil {
 			p.t.Fatal(err)
+		}
+		if p.cutOff {
+			m.line.Partition()
 		}
 		p.run(m)
 	}
@@ -159,14 +162,12 @@ func (p *port) run(m *member) {
 // steady is the work of a member that needs no goroutine.
 type steady struct{ *member }
 
-func (s steady) Elected(_ context.Context, term *tenure.Term) error {
+func (s steady) Elected(_ context.Context, term *tenure.Term) (stop func(context.Context) error, err error) {
 	s.port.begin(s.id, term)
-	return nil
-}
-
-func (s steady) Stop(_ context.Context, term *tenure.Term) error {
-	s.port.end(term)
-	return nil
+	return func(context.Context) error {
+		s.port.end(term)
+		return nil
+	}, nil
 }
 
 // lead records the leader.
