@@ -59,6 +59,7 @@ type event struct {
 	Term   uint64           `json:"term"`
 	Leader string           `json:"leader"`
 	Cause  string           `json:"cause"`
+	Reason tenure.Reason    `json:"reason"`
 	Missed int              `json:"missed"`
 
 	raw json.RawMessage
