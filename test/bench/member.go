@@ -240,7 +240,7 @@ func (w *worker) campaign(store driver.Store, name string, c command) {
 
 // follow waits until the candidate has read the record, and reports that.
 func (w *worker) follow(ctx context.Context, e *tenure.Election) {
-	if _, err := e.Wait(ctx, func(tenure.Status) bool { return true }); err == nil {
+	if _, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Known }); err == nil {
 		w.say(report{What: following, Election: e.Name(), At: machine.Now()})
 	}
 }
@@ -266,11 +266,11 @@ func (w *worker) joinFleet(store driver.Store, c command) {
 // shards is the handler of a fleet's terms. It needs no goroutine.
 type shards struct{ *worker }
 
-func (s shards) Elected(_ context.Context, t *tenure.Term) (func(context.Context) error, error) {
+func (s shards) Elected(_ context.Context, t *tenure.Term) (stop func(context.Context) error, err error) {
 	s.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
-	return func(lease context.Context) error {
+	return func(ctx context.Context) error {
 		s.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(),
-			Expired: errors.Is(context.Cause(lease), tenure.ErrExpired)})
+			Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
 		return nil
 	}, nil
 }
