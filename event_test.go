@@ -63,7 +63,7 @@ func TestTermsOfEvents(t *testing.T) {
 			a, term := s.elect("a")
 			s.store.Delete(key)
 			a.leads(3 * lease)
-			if e := a.reports(tenure.EventAlarm, tenure.ErrVanished); e.Term != term.Token() {
+			if e := a.reports(tenure.EventAlarm, damage(driver.Deleted)); e.Term != term.Token() {
 				s.Errorf("alarm %+v, want term %d", e, term.Token())
 			}
 		},

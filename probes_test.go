@@ -269,7 +269,7 @@ func TestShortLeases(t *testing.T) {
 				a := s.new("a", tight(2*time.Second))
 				if follower {
 					s.over(link.Store).run("leader", tight(2*time.Second))
-					s.Cleanup(a.Observe())
+					s.Cleanup(a.observe())
 				} else {
 					a.start(holdOn)
 				}
