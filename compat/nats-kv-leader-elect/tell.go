@@ -45,10 +45,9 @@ func (a *attendance) inspect() (stop func()) {
 	if i == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, inspectWithin)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return inBackground(a.ctx, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, inspectWithin)
+		defer cancel()
 		found, err := i.Inspect(ctx, a.lease)
 		if err != nil && ctx.Err() == nil {
 			a.debugf("the bucket cannot be inspected: %v", err)
@@ -56,6 +55,17 @@ func (a *attendance) inspect() (stop func()) {
 		for _, f := range found {
 			a.tell(f)
 		}
+	})
+}
+
+// inBackground calls do in a goroutine. Stop ends the context of do, and waits until do has
+// returned.
+func inBackground(ctx context.Context, do func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do(ctx)
 	}()
 	return func() {
 		cancel()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -154,7 +153,7 @@ func (f *fleet) startOn(i int, store *natskv.Store) *migration.Candidate {
 		line.Wait()
 		_ = store.Close()
 	}}
-	e, err := tenure.New(line, "billing", tenure.Config{ID: n.ID, Lease: f.cond.lease, Clock: clock.Standard{}})
+	e, err := tenure.New(line, "billing", tenure.Config{ID: n.ID, Lease: f.cond.lease})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -16,8 +16,8 @@
 // the first one learns of that only when it reaches them again. So two members may be the nominee
 // at once, or none. Neither does harm: the election's lease decides which member leads, and a
 // nomination only orders the claims. If a group is stuck, the election has no nominee. The
-// candidates then claim without one after Config.Precedence of package nomination; with Config.Only
-// they wait without limit.
+// candidates then claim without one after nomination.Config.Precedence; with Only they wait without
+// limit.
 //
 // # When a nomination ends
 //
