@@ -13,49 +13,52 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/nomination"
+	"github.com/tenure-go/tenure/timing"
 )
 
 func TestConfigErrorsAreOnePerProblem(t *testing.T) {
 	store := memory.New()
 	e, err := tenure.New(store, "job", tenure.Config{ID: "a"})
-	g, atGroup := tenure.NewGroup(store, tenure.Config{Priority: 1})
+	nominate := nomination.By(&manualNominator{})
+	g, atGroup := tenure.NewGroup(store, tenure.Config{Priority: 1, Nomination: nominate})
 	if err = errors.Join(err, atGroup); err != nil {
 		t.Fatal(err)
 	}
-	bad := tenure.Config{ID: strings.Repeat("x", 300), Lease: 2 * time.Hour, Tuning: tenure.Tuning{Splay: -time.Second, Retry: []time.Duration{0, -1}}}
+	bad := tenure.Config{ID: strings.Repeat("x", 300), Lease: 2 * time.Hour, Tuning: tenure.Tuning{Poll: -time.Second, Retry: []time.Duration{0, -1}}}
 	_, atNew := tenure.New(store, "", bad)
 	atCheck := bad.Check(store, "")
 	_, atNewGroup := tenure.NewGroup(store, bad)
-	_, ofGroup := g.Election("", &manualNominator{})
+	_, ofGroup := g.Election("")
 	bad.ID = ""
 	for what, c := range map[string]struct {
 		err    error
 		fields []string
 	}{
-		"New":              {atNew, []string{"Name", "ID", "Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
-		"Check":            {atCheck, []string{"Name", "ID", "Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
-		"NewGroup":         {atNewGroup, []string{"ID", "Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
+		"New":              {atNew, []string{"Name", "ID", "Lease", "Tuning.Poll", "Tuning.Retry[1]"}},
+		"Check":            {atCheck, []string{"Name", "ID", "Lease", "Tuning.Poll", "Tuning.Retry[1]"}},
+		"NewGroup":         {atNewGroup, []string{"ID", "Lease", "Tuning.Poll", "Tuning.Retry[1]"}},
 		"Group.Election":   {ofGroup, []string{"Name", "Priority"}},
-		"Reconfigure":      {e.Reconfigure(func(c *tenure.Config) { *c = bad }), []string{"Lease", "Tuning.Splay", "Tuning.Retry[1]"}},
+		"Reconfigure":      {e.Reconfigure(func(c *tenure.Config) { *c = bad }), []string{"Lease", "Tuning.Poll", "Tuning.Retry[1]"}},
 		"Reconfigure's ID": {e.Reconfigure(func(c *tenure.Config) { c.ID = "b" }), []string{"ID"}},
 	} {
 		var fields []string
-		for _, err := range c.err.(interface{ Unwrap() []error }).Unwrap() {
-			p, ok := errors.AsType[*tenure.ConfigError](err)
-			if !ok {
-				t.Fatalf("%s: %v is no ConfigError", what, err)
-			}
+		all, ok := errors.AsType[*tenure.ConfigError](c.err)
+		if !ok {
+			t.Fatalf("%s: %v is no ConfigError", what, c.err)
+		}
+		for _, p := range all.Fields {
 			fields = append(fields, p.Field)
 			if !strings.Contains(c.err.Error(), p.Error()) {
-				t.Errorf("%s: %q is missing in %q", what, p, c.err)
+				t.Errorf("%s: %q is missing in %q", what, p.Error(), c.err)
 			}
 		}
 		if !slices.Equal(fields, c.fields) {
 			t.Errorf("%s: problems of %q, want %q", what, fields, c.fields)
 		}
 	}
-	p, ok := errors.AsType[*tenure.ConfigError](e.Reconfigure(func(c *tenure.Config) { c.Lease = 2 * time.Hour }))
-	want := tenure.ConfigError{Field: "Lease", Value: 2 * time.Hour, Problem: "is 2h0m0s", Remedy: "it must be from 50ms to 1h0m0s"}
+	p, ok := errors.AsType[*tenure.FieldError](e.Reconfigure(func(c *tenure.Config) { c.Lease = 2 * time.Hour }))
+	want := tenure.FieldError{Field: "Lease", Value: 2 * time.Hour, Problem: "is 2h0m0s", Remedy: "it must be from 50ms to 1h0m0s"}
 	if !ok || *p != want {
 		t.Errorf("got %+v, want %+v", p, want)
 	}
@@ -83,6 +86,7 @@ func TestConfigErrorsNameOnlyCauses(t *testing.T) {
 }
 
 func TestConfigLimits(t *testing.T) {
+	nominate := nomination.By(&manualNominator{}).Nominator
 	cases := []struct {
 		name string
 		cfg  tenure.Config
@@ -91,14 +95,14 @@ func TestConfigLimits(t *testing.T) {
 	}{
 		{"zero", tenure.Config{}, "", "every default fits the others"},
 		{"none of all", tenure.Config{
-			Nominator: &manualNominator{}, StopWithin: tenure.None, FinishWithin: tenure.None,
+			Nomination: nomination.Config{Nominator: nominate, Precedence: -1}, StopWithin: -1, FinishWithin: -time.Second,
 			Tuning: tenure.Tuning{
-				Precedence: tenure.None, TimerLateness: tenure.None, Drift: tenure.None, Grace: tenure.None, Splay: tenure.None,
+				TimerLateness: -1, Drift: -0.1, Grace: -1, Splay: -1,
 				Retry: []time.Duration{}, Backoff: func(int) time.Duration { return 0 },
 			},
 		}, "", "the documentation says so"},
-		{"no renewals", tenure.Config{Tuning: tenure.Tuning{Renew: tenure.None}}, "Renew", "a lease must be renewed"},
-		{"no polls", tenure.Config{Tuning: tenure.Tuning{Poll: tenure.None}}, "Poll", "a store that does not push must be read"},
+		{"no renewals", tenure.Config{Tuning: tenure.Tuning{Renew: -1}}, "Renew", "a lease must be renewed"},
+		{"no polls", tenure.Config{Tuning: tenure.Tuning{Poll: -1}}, "Poll", "a store that does not push must be read"},
 		{"id with a space", tenure.Config{ID: "member 1"}, "", "an id is a label, not a key"},
 		{"old renewal at 75 %", tenure.Config{Lease: 30 * time.Second, Tuning: tenure.Tuning{Renew: 22500 * time.Millisecond}}, "", "nats-kv elections renew so"},
 		{"old least gap", tenure.Config{Lease: 30 * time.Second, Tuning: tenure.Tuning{Renew: 25 * time.Second}}, "", "5 s below the TTL was their limit"},
@@ -109,15 +113,13 @@ func TestConfigLimits(t *testing.T) {
 		{"renewal at the deadline", tenure.Config{Lease: time.Second, Tuning: tenure.Tuning{Renew: 960 * time.Millisecond}}, "Renew", "no time to try"},
 		{"stop eats the lease", tenure.Config{Lease: time.Second, StopWithin: 700 * time.Millisecond}, "StopWithin", "the remedy is named"},
 		{"grace beyond the lease", tenure.Config{Tuning: tenure.Tuning{Grace: time.Minute}}, "Grace", "it would never be told"},
-		{"negative finish", tenure.Config{FinishWithin: -time.Second}, "FinishWithin", ""},
 		{"metadata", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("y", 1024)}}, "Metadata", "records are small"},
 		{"quotes", tenure.Config{Metadata: map[string]string{"x": strings.Repeat("<", 1000)}}, "Metadata", "in JSON they are too long for a record, and nobody could lead"},
 		{"a clock off by 70 %", tenure.Config{Tuning: tenure.Tuning{Drift: 0.7}}, "Drift", "nothing of a lease would be left"},
 		{"no number", tenure.Config{Tuning: tenure.Tuning{Drift: math.NaN()}}, "Drift", "no margin could be made of it"},
-		{"a priority beside a nominator", tenure.Config{Nominator: &manualNominator{}, Priority: 1}, "Priority", "one thing decides"},
-		{"nominees alone, and none", tenure.Config{NomineeOnly: true}, "NomineeOnly", "nobody would lead"},
-		{"a precedence without a nominator", tenure.Config{Tuning: tenure.Tuning{Precedence: time.Second}}, "", "it has no effect"},
-		{"a negative precedence", tenure.Config{Tuning: tenure.Tuning{Precedence: -time.Second}}, "Precedence", ""},
+		{"a priority beside a nominator", tenure.Config{Nomination: nomination.Config{Nominator: nominate}, Priority: 1}, "Priority", "one thing decides"},
+		{"nominees alone, and none", tenure.Config{Nomination: nomination.Config{Only: true}}, "Nomination.Only", "nobody would lead"},
+		{"a precedence without a nominator", tenure.Config{Nomination: nomination.Config{Precedence: time.Second}}, "", "it has no effect"},
 		{"invalid address", tenure.Config{Address: "\xff"}, "Address", "JSON has no such strings"},
 	}
 	for _, c := range cases {
@@ -136,20 +138,20 @@ func TestConfigLimits(t *testing.T) {
 func TestMarginFollowsRuleL3(t *testing.T) {
 	c := tenure.Config{Lease: 10 * time.Second, Tuning: tenure.Tuning{Drift: 0.01, TimerLateness: 50 * time.Millisecond}, StopWithin: time.Second}
 	least := 10 * time.Second * 2 / 101
-	if got := c.Margin(); got < least+1050*time.Millisecond || got > least+1051*time.Millisecond {
+	if got := timing.Margin(c); got < least+1050*time.Millisecond || got > least+1051*time.Millisecond {
 		t.Errorf("margin %v", got)
 	}
 }
 
-// TestNone: each of these values selects none, where 0 selects a default.
-func TestNone(t *testing.T) {
-	none := tenure.Config{Tuning: tenure.Tuning{Drift: tenure.None, TimerLateness: tenure.None}}
-	if m := none.Margin(); m != 0 {
+// TestNegativeIsNone: a negative value means none, where 0 selects a default.
+func TestNegativeIsNone(t *testing.T) {
+	none := tenure.Config{Tuning: tenure.Tuning{Drift: -1, TimerLateness: -1}}
+	if m := timing.Margin(none); m != 0 {
 		t.Errorf("without drift and lateness the margin is %v", m)
 	}
 	play(t, func(s *scene) {
 		work := make(chan struct{})
-		a := s.new("a", finishWithin(tenure.None)).start(func(context.Context, *tenure.Term) error { <-work; return nil })
+		a := s.new("a", finishWithin(-1)).start(func(context.Context, *tenure.Term) error { <-work; return nil })
 		term := a.leads()
 		a.stop()
 		s.ended(term, 2*time.Millisecond, tenure.ErrOverdue)
@@ -181,7 +183,7 @@ func TestReconfigure(t *testing.T) {
 		"a larger StopWithin takes effect at once": func(s *scene) {
 			a, term := s.elect("a")
 			time.Sleep(lease + time.Second) // no renewal is under way
-			renewed := term.Renewed()
+			renewed := timing.Renewed(term)
 			a.reconfigure(func(c *tenure.Config) { c.StopWithin = time.Second })
 			synctest.Wait()
 			if left := term.Remaining(); !closed(renewed) || left < lease/2 {

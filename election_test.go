@@ -64,7 +64,7 @@ func TestCampaign(t *testing.T) {
 			e := s.new("a")
 			term := e.campaign()
 			s.store.Delete(key)
-			s.ended(term, 2*lease, tenure.ErrVanished)
+			s.ended(term, 2*lease, damage(driver.Deleted))
 			_, err := e.Campaign(s.Context())
 			s.is("Campaign", err, tenure.ErrTermOpen)
 			_ = term.Resign(s.Context())
@@ -133,16 +133,20 @@ func TestCampaign(t *testing.T) {
 
 func TestObservers(t *testing.T) {
 	scenes{
-		"Leaders reports each change and vacancy": func(s *scene) {
+		"Watch reports each change and vacancy": func(s *scene) {
 			seen := make(chan string, 100)
 			ctx, stop := context.WithCancel(context.Background())
 			ended := make(chan struct{})
 			observer := s.new("observer")
 			go func() {
 				defer close(ended)
-				for l, err := range observer.Leaders(ctx) {
-					s.is("Leaders", err, nil)
-					seen <- l.ID
+				last := "unknown"
+				for status, err := range observer.Watch(ctx) {
+					s.is("Watch", err, nil)
+					if now := status.Leader.ID; now != last || !status.Known || status.Election != key {
+						seen <- now
+						last = now
+					}
 				}
 			}()
 			expect := func(want string) {
@@ -158,7 +162,7 @@ func TestObservers(t *testing.T) {
 			_ = a.end()
 			expect("")
 			stop()
-			within(s.T, time.Minute, ended, "end of Leaders")
+			within(s.T, time.Minute, ended, "end of Watch")
 		},
 		"a crashed leader is noticed": func(s *scene) {
 			f, far := s.faulty()
@@ -182,33 +186,12 @@ func TestObservers(t *testing.T) {
 				s.is("Wait", err, context.DeadlineExceeded)
 			}
 		},
-		"a slow observer continues after a refusal": func(s *scene) {
-			f, far := s.faulty(faults.Plan{Timeout: time.Second})
-			// Meanwhile the observer looks for the first time.
-			f.Next(faults.Read, faults.LoseRequest)
-			f.Next(faults.Read, faults.Deny)
-			e := far.new("a")
-			busy, got := make(chan struct{}), make(chan error, 1)
-			ctx, cancel := context.WithTimeout(s.Context(), time.Hour)
-			defer cancel()
-			go func() {
-				_, err := e.Wait(ctx, func(s tenure.Status) bool { <-busy; return s.Leader.ID == "b" })
-				got <- err
-			}()
-			time.Sleep(lease)
-			s.is("the observer's, which does not know yet", e.Status().Err, driver.ErrDenied)
-			e.start(holdOn).leads()
-			_ = e.end()
-			close(busy)
-			s.run("b")
-			s.is("Wait", within(s.T, 2*time.Hour, got, "answer"), nil)
-		},
 		"a new observer reads again after a refusal": func(s *scene) {
 			f, far := s.faulty()
 			f.Next(faults.Read, faults.Deny)
 			e := far.new("a")
-			for _, err := range e.Leaders(s.Context()) {
-				s.is("Leaders", err, driver.ErrDenied)
+			for _, err := range e.Watch(s.Context()) {
+				s.is("Watch", err, driver.ErrDenied)
 				time.Sleep(time.Minute) // an operator acts, and this observer is still there
 				e.sees("")
 			}
@@ -242,7 +225,7 @@ func TestObservers(t *testing.T) {
 			zone := func(z string) set { return func(c *tenure.Config) { c.Metadata = map[string]string{"zone": z} } }
 			a, _ := s.elect("a", zone("east"))
 			o := s.new("o")
-			defer o.Observe()()
+			defer o.observe()()
 			for _, z := range []string{"east", "west", "east"} {
 				a.reconfigure(zone(z))
 				time.Sleep(3 * lease)
@@ -256,7 +239,7 @@ func TestObservers(t *testing.T) {
 			a, _ := s.elect("a")
 			won := time.Now()
 			o := s.new("o")
-			defer o.Observe()()
+			defer o.observe()()
 			time.Sleep(2 * lease)
 			if got := o.Status().Record.Updated; got.Sub(won) < lease/2 || time.Since(got) > lease {
 				s.Errorf("elected at %v, renewed at %v, now it is %v", won, got, time.Now())

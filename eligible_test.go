@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tenure-go/tenure"
 )
@@ -23,21 +25,27 @@ func TestEligibility(t *testing.T) {
 			a.SetEligible(true)
 			a.leads(atOnce)
 		},
-		"Changed is closed by a change, and only by one": func(s *scene) {
+		"Watch yields after a change, and only after one": func(s *scene) {
 			e := s.new("a")
-			changed := e.Changed()
+			seen := make(chan bool, 10)
+			go func() {
+				for status := range e.Watch(s.Context()) {
+					seen <- status.Eligible
+				}
+			}()
+			time.Sleep(lease)
 			e.SetEligible(true)
-			before := closed(changed)
 			e.SetEligible(false)
-			if before || !closed(changed) {
-				s.Errorf("closed without a change: %v, by one: %v", before, closed(changed))
+			synctest.Wait()
+			if first, then := <-seen, <-seen; !first || then || len(seen) > 0 {
+				s.Errorf("eligible: %v, then %v, and %d more", first, then, len(seen))
 			}
 		},
 		"Campaign asks to finish, and waits": func(s *scene) {
 			e := s.new("a")
 			term := e.campaign()
 			e.SetEligible(false)
-			within(s.T, atOnce, term.Context().Done(), "end of the soft context")
+			within(s.T, atOnce, term.Context().Done(), "end of its context")
 			e.state(tenure.StateLeaving)
 			s.is("Err", term.Err(), nil)
 			s.resign(term)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // sentinels are the exported errors of the package.
@@ -21,12 +22,9 @@ var sentinels = map[string]error{
 	"ErrRunning": tenure.ErrRunning, "ErrTermOpen": tenure.ErrTermOpen, "ErrDecline": tenure.ErrDecline,
 	"ErrLost": tenure.ErrLost, "ErrNoLeader": tenure.ErrNoLeader,
 	"ErrShutdown": tenure.ErrShutdown, "ErrTooLate": tenure.ErrTooLate,
-	"ErrDenied": tenure.ErrDenied, "ErrUnfit": tenure.ErrUnfit, "ErrExpired": tenure.ErrExpired, "ErrDeposed": tenure.ErrDeposed,
-	"ErrVanished": tenure.ErrVanished, "ErrRemade": tenure.ErrRemade, "ErrRegressed": tenure.ErrRegressed,
-	"ErrForeign": tenure.ErrForeign, "ErrMalformed": tenure.ErrMalformed, "ErrOverdue": tenure.ErrOverdue,
-	"ErrAbandoned": tenure.ErrAbandoned, "ErrReleased": tenure.ErrReleased, "ErrUnconfirmed": tenure.ErrUnconfirmed,
-	"ErrHandOver": tenure.ErrHandOver, "ErrNominationLost": tenure.ErrNominationLost, "ErrIneligible": tenure.ErrIneligible,
-	"ErrVacant": tenure.ErrVacant, "ErrUnproven": tenure.ErrUnproven, "ErrSameID": tenure.ErrSameID, "ErrOtherLease": tenure.ErrOtherLease, "ErrNotNominee": tenure.ErrNotNominee,
+	"ErrDenied": tenure.ErrDenied, "ErrExpired": tenure.ErrExpired, "ErrDeposed": tenure.ErrDeposed,
+	"ErrOverdue": tenure.ErrOverdue, "ErrAbandoned": tenure.ErrAbandoned, "ErrReleased": tenure.ErrReleased,
+	"ErrUnconfirmed": tenure.ErrUnconfirmed, "ErrHandOver": tenure.ErrHandOver, "ErrIneligible": tenure.ErrIneligible,
 }
 
 func TestEachErrorHasItsOwnReason(t *testing.T) {
@@ -89,7 +87,10 @@ func TestReasonOf(t *testing.T) {
 		{errors.Join(tenure.ErrLost, tenure.ErrExpired), "expired", "the cause says more"},
 		{fmt.Errorf("%w: %w", tenure.ErrLost, errors.New("x")), "lost", "the cause is not one of these"},
 		{fmt.Errorf("read: %w", driver.ErrDenied), "denied", "drivers wrap the driver's value"},
-		{&tenure.ConfigError{Field: "Lease"}, "config", ""},
+		{&tenure.ConfigError{Fields: []tenure.FieldError{{Field: "Lease"}}}, "config", ""},
+		{fmt.Errorf("read: %w", driver.ErrUnfit), "unfit", "drivers wrap the driver's value"},
+		{errors.Join(tenure.ErrLost, nomination.ErrWithdrawn), "nomination-lost", "it is a cause like the others"},
+		{errors.Join(tenure.ErrLost, damage(driver.Regressed)), "regressed", "the kind of damage says more"},
 		{fmt.Errorf("trouble: %w", &tenure.ShortLeaseError{}), "short-lease", ""},
 	} {
 		if got := tenure.ReasonOf(c.err); got != c.want {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,37 +17,138 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 func TestGroupReportsInvalidUse(t *testing.T) {
 	play(t, func(s *scene) {
 		g := s.group("a")
 		alone := s.group("a", nomineeOnly)
-		_, atNew := tenure.NewGroup(s.store, tenure.Config{Nominator: &manualNominator{}})
 		_, noStore := tenure.NewGroup(nil, tenure.Config{})
-		_, noName := g.Election("", nil)
-		_, longName := g.Election(strings.Repeat("x", 513), nil)
-		_, noNominator := alone.Election("job", nil)
+		_, noName := g.Election("")
+		_, longName := g.Election(strings.Repeat("x", 513))
+		_, noNominator := alone.Election("job")
 		_, foreign := g.Join(s.Context(), s.group("b").new().Election, tenure.Lead(holdOn))
 		for why, err := range map[string]error{
-			"Nominator is set":        atNew,
 			"the store is nil":        noStore,
 			"the name is empty":       noName,
 			"longer than 512":         longName,
-			"NomineeOnly is true":     noNominator,
+			"Nomination.Only is true": noNominator,
 			"it is not of this group": foreign,
 		} {
 			if err == nil || !strings.Contains(err.Error(), why) {
 				s.Errorf("error %v, which does not say %q", err, why)
 			}
 		}
-		mine := &manualNominator{}
-		e, err := alone.Election("its own", mine)
-		s.is("Election", err, nil)
-		if by := (&process{Election: e, s: s}).config().Nominator; by != mine {
-			s.Errorf("the Nominator is %v", by)
-		}
 	}, watched)
+}
+
+func TestElectionsOfAGroup(t *testing.T) {
+	scenes{
+		"an election is made once, until Leave": func(s *scene) {
+			g := s.group("a")
+			first, again := g.new(), g.new()
+			g.Leave(first.Election)
+			if later := g.new(); first.Election != again.Election || later.Election == first.Election {
+				s.Errorf("made anew at the second call: %v, after Leave: %v", first.Election != again.Election, later.Election != first.Election)
+			}
+			_, err := g.Join(s.Context(), first.Election, tenure.Lead(holdOn))
+			if err == nil {
+				s.Error("Join took back an election beside another of its name")
+			}
+		},
+		"each has a Nominator of its own, or none": func(s *scene) {
+			var mine manualNominator
+			g := s.group("a", func(c *tenure.Config) {
+				c.Nomination = nomination.Config{Only: true, Nominator: func(election string) nomination.Nominator {
+					if election == key {
+						return &mine
+					}
+					return nil
+				}}
+			})
+			a := g.new().start(holdOn)
+			a.idles(5 * lease)
+			mine.notify(true)
+			a.leads(lease)
+			if _, err := g.Election("another"); err == nil || !strings.Contains(err.Error(), "without a Nominator") {
+				s.Errorf("an election that nobody can lead: %v", err)
+			}
+		},
+		"Watch follows all elections in one goroutine": func(s *scene) {
+			g := s.group("o")
+			all := g.many(50)
+			ctx, stop := context.WithCancel(s.Context())
+			before := goroutines()
+			seen := &sync.Map{}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for status, err := range g.Watch(ctx) {
+					s.is("Watch", err, nil)
+					seen.Store(status.Election, status.Leader.ID)
+				}
+			}()
+			sees := func(p *process, want any) {
+				s.Helper()
+				synctest.Wait()
+				if got, _ := seen.Load(p.Name()); got != want {
+					s.Errorf("of %s it sees the leader %v, want %v", p.Name(), got, want)
+				}
+			}
+			time.Sleep(time.Minute)
+			least := math.MaxInt
+			for range 60 { // in some of these seconds elections read
+				time.Sleep(time.Second)
+				synctest.Wait()
+				least = min(least, goroutines())
+			}
+			if least > before+1 {
+				s.Errorf("%d goroutines at least, %d before", least, before)
+			}
+			all = append(all, g.new("later"))
+			leaders := s.group("a")
+			for _, p := range []*process{all[0], all[30], all[50]} {
+				sees(p, "")
+				leaders.join(leaders.new(p.Name()), &termCounter{})
+				time.Sleep(2 * lease)
+				sees(p, "a")
+			}
+			g.Leave(all[30].Election)
+			leaders.Leave(leaders.new(all[0].Name()).Election)
+			leaders.Leave(leaders.new(all[30].Name()).Election)
+			time.Sleep(2 * lease)
+			sees(all[0], "")
+			sees(all[30], "a") // it was left, so it is followed no longer
+			stop()
+			within(s.T, time.Minute, ended, "end of Watch")
+			time.Sleep(time.Hour)
+			for _, p := range all {
+				if st := p.Status(); time.Since(st.LastContact) < time.Hour-time.Minute {
+					s.Errorf("%s still reads after Watch has ended: %+v", p.Name(), st)
+				}
+			}
+		},
+		"an error of one election ends no Watch": func(s *scene) {
+			f, far := s.faulty()
+			f.Next(faults.Read, faults.Deny)
+			g := far.group("o")
+			g.many(2)
+			denied, seen := 0, map[string]bool{}
+			ctx, stop := context.WithTimeout(s.Context(), 5*lease)
+			defer stop()
+			for status, err := range g.Watch(ctx) {
+				if seen[status.Election] = true; err != nil {
+					s.is("Watch", err, driver.ErrDenied)
+					s.is("Status", status.Err, driver.ErrDenied)
+					denied++
+				}
+			}
+			if denied != 1 || len(seen) != 2 {
+				s.Errorf("statuses of %v, and %d errors", seen, denied)
+			}
+		},
+	}.play(t)
 }
 
 // TestManyElectionsAreSmall checks the memory of one election among many in a process, at the mean
@@ -105,11 +207,11 @@ func manyElectionsAreSmall(s *scene) {
 // no goroutine while they follow.
 func startAll(ctx context.Context, s *scene, id string, names []string) (ends []<-chan error) {
 	s.Helper()
-	g := s.group(id, leaseOf(tenure.MaxLease), withClock(nil))
+	g := s.group(id, leaseOf(driver.MaxLease), withClock(nil))
 	work := map[string]tenure.Handler{"leader": &termCounter{}, "follower": tenure.Lead(holdOn)}[id]
 	all := make([]*tenure.Election, 0, len(names))
 	for _, name := range names {
-		e, err := g.Election(name, nil)
+		e, err := g.Election(name)
 		s.is("Election", err, nil)
 		end, err := g.Join(ctx, e, work)
 		s.is("Join", err, nil)

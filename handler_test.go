@@ -10,7 +10,7 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// steady is work without a goroutine. Stop sends its context to finished, then returns the next
+// steady is work without a goroutine. Its stop sends its context to finished, then returns the next
 // result.
 type steady struct {
 	began    func(context.Context, *tenure.Term) // called when it is elected; may be nil
@@ -18,16 +18,14 @@ type steady struct {
 	result   chan error
 }
 
-func (w *steady) Elected(ctx context.Context, term *tenure.Term) error {
+func (w *steady) Elected(ctx context.Context, term *tenure.Term) (stop func(context.Context) error, err error) {
 	if w.began != nil {
 		w.began(ctx, term)
 	}
-	return nil
-}
-
-func (w *steady) Stop(hard context.Context, _ *tenure.Term) error {
-	w.finished <- hard
-	return <-w.result
+	return func(ctx context.Context) error {
+		w.finished <- ctx
+		return <-w.result
+	}, nil
 }
 
 // steadily joins the election with such work.
@@ -40,10 +38,10 @@ func (s *scene) steadily(began func(context.Context, *tenure.Term), change ...se
 	return g.join(p, work), work
 }
 
-// asked waits until Stop is called, and returns its context.
+// asked waits until stop is called, and returns its context.
 func (w *steady) asked(s *scene) context.Context {
 	s.Helper()
-	return within(s.T, time.Minute, w.finished, "call of Stop")
+	return within(s.T, time.Minute, w.finished, "call of stop")
 }
 
 func leads(s tenure.Status) bool { return s.State == tenure.StateLeader }
@@ -60,10 +58,10 @@ func TestHandler(t *testing.T) {
 					s.Fatalf("asked to finish %d times, ended %d times, with nothing to end for", len(work.finished), len(a.done))
 				}
 				a.stop()
-				hard := work.asked(s)
+				lasting := work.asked(s)
 				b.idles(5 * time.Second) // less than FinishWithin
-				if hard.Err() != nil || termOf(hard).Err() != nil {
-					s.Errorf("while the work finishes its context says %v", context.Cause(hard))
+				if lasting.Err() != nil || termOf(lasting).Err() != nil {
+					s.Errorf("while the work finishes its context says %v", context.Cause(lasting))
 				}
 				work.result <- want
 				s.is("the end", a.result(), want)
@@ -71,7 +69,7 @@ func TestHandler(t *testing.T) {
 				_ = b.end()
 			}
 		},
-		"resigning ends it without Stop": func(s *scene) {
+		"resigning ends it without stop": func(s *scene) {
 			terms := make(chan *tenure.Term, 1)
 			a, work := s.steadily(func(_ context.Context, term *tenure.Term) { terms <- term })
 			term := within(s.T, time.Minute, terms, "term")
@@ -79,7 +77,7 @@ func TestHandler(t *testing.T) {
 			s.resign(term)
 			s.is("the end", a.result(), nil)
 			if len(work.finished) > 0 {
-				s.Error("Stop was called")
+				s.Error("stop was called")
 			}
 		},
 		"it campaigns again after a hand-over": func(s *scene) {
@@ -97,13 +95,13 @@ func TestHandler(t *testing.T) {
 			s.is("the end", a.end(), nil)
 			a.reports(tenure.EventFailed, errBroken)
 		},
-		"it campaigns after a loss once Stop returns": func(s *scene) {
+		"it campaigns after a loss once stop returns": func(s *scene) {
 			cut, far := s.faulty()
 			a, work := far.steadily(nil)
 			time.Sleep(lease)
 			cut.Partition()
 			time.Sleep(lease)
-			s.is("the cause of the hard context", context.Cause(work.asked(s)), tenure.ErrExpired)
+			s.is("the cause of its context", context.Cause(work.asked(s)), tenure.ErrExpired)
 			cut.Heal()
 			time.Sleep(5 * lease)
 			a.state(tenure.StateEnded)
@@ -112,7 +110,7 @@ func TestHandler(t *testing.T) {
 			a.waits(leads)
 			s.is("the end", a.end(), nil)
 		},
-		"Stop may decline": func(s *scene) {
+		"stop may decline": func(s *scene) {
 			a, work := s.steadily(nil, patientAfterDecline)
 			time.Sleep(lease)
 			a.handOver("")
@@ -144,14 +142,14 @@ func TestHandler(t *testing.T) {
 		},
 		"it stops at once if asked while elected": func(s *scene) {
 			asked := make(chan func(), 1)
-			a, work := s.steadily(func(soft context.Context, _ *tenure.Term) {
+			a, work := s.steadily(func(ctx context.Context, _ *tenure.Term) {
 				(<-asked)()
-				<-soft.Done()
+				<-ctx.Done()
 			})
 			work.result <- nil
 			asked <- a.stop
 			if s.is("the end", within(s.T, time.Second, a.done, "end"), nil); len(work.finished) != 1 {
-				s.Errorf("Stop was called %d times", len(work.finished))
+				s.Errorf("stop was called %d times", len(work.finished))
 			}
 		},
 	}.play(t)

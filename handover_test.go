@@ -64,7 +64,7 @@ func TestHandOver(t *testing.T) {
 		},
 		"a malformed term is not overwritten": func(s *scene) {
 			version := s.put(tooHigh, uint64(lastTerm), 1)
-			s.is("HandOver", s.new("b").HandOver(s.Context(), ""), tenure.ErrMalformed)
+			s.is("HandOver", s.new("b").HandOver(s.Context(), ""), damage(driver.Malformed))
 			if e := s.read(); e.Version != version {
 				s.Errorf("the store holds %s", e.Value)
 			}

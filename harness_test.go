@@ -17,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 const (
@@ -164,7 +165,7 @@ func (s *scene) resign(term *tenure.Term) {
 type set = func(*tenure.Config)
 
 func settings(id string, change ...set) tenure.Config {
-	cfg := tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}}
+	cfg := tenure.Config{ID: id, Lease: lease}
 	for _, set := range change {
 		set(&cfg)
 	}
@@ -176,14 +177,20 @@ func patientAfterDecline(c *tenure.Config) {
 	c.Tuning.Backoff = func(n int) time.Duration { return time.Duration(n) * time.Hour }
 }
 
-func priority(n int) set                { return func(c *tenure.Config) { c.Priority = n } }
-func finishWithin(d time.Duration) set  { return func(c *tenure.Config) { c.FinishWithin = d } }
-func leaseOf(d time.Duration) set       { return func(c *tenure.Config) { c.Lease = d } }
-func withClock(by clock.Clock) set      { return func(c *tenure.Config) { c.Clock = by } }
-func onEvent(f func(tenure.Event)) set  { return func(c *tenure.Config) { c.OnEvent = f } }
-func grace(d time.Duration) set         { return func(c *tenure.Config) { c.Tuning.Grace = d } }
-func nominated(by driver.Nominator) set { return func(c *tenure.Config) { c.Nominator = by } }
-func nomineeOnly(c *tenure.Config)      { c.NomineeOnly = true }
+func priority(n int) set               { return func(c *tenure.Config) { c.Priority = n } }
+func finishWithin(d time.Duration) set { return func(c *tenure.Config) { c.FinishWithin = d } }
+func leaseOf(d time.Duration) set      { return func(c *tenure.Config) { c.Lease = d } }
+func withClock(by clock.Clock) set     { return func(c *tenure.Config) { c.Clock = by } }
+func onEvent(f func(tenure.Event)) set { return func(c *tenure.Config) { c.OnEvent = f } }
+func grace(d time.Duration) set        { return func(c *tenure.Config) { c.Tuning.Grace = d } }
+func nomineeOnly(c *tenure.Config)     { c.Nomination.Only = true }
+
+func nominated(by nomination.Nominator) set {
+	return func(c *tenure.Config) { c.Nomination.Nominator = nomination.By(by).Nominator }
+}
+
+// damage is an error of a damaged record or store.
+func damage(kind driver.Damage) error { return &tenure.StoreError{Kind: kind} }
 
 // process is one election in one process: a candidate once it is started, else an observer.
 type process struct {
@@ -338,7 +345,17 @@ func (p *process) waits(ok func(tenure.Status) bool) tenure.Status {
 // sees observes until this candidate leads. "": until nobody leads.
 func (p *process) sees(leader string) tenure.Status {
 	p.s.Helper()
-	return p.waits(func(s tenure.Status) bool { return s.Known && s.Leader.ID == leader })
+	return p.waits(func(s tenure.Status) bool { return s.Leader.ID == leader })
+}
+
+// observe observes until stop is called.
+func (p *process) observe() (stop func()) {
+	ctx, cancel := context.WithCancel(p.s.Context())
+	go func() {
+		for range p.Watch(ctx) {
+		}
+	}()
+	return cancel
 }
 
 func (p *process) state(want tenure.State) {
@@ -413,7 +430,7 @@ func (s *scene) group(id string, change ...set) group {
 // new returns the election of the key that all tests use, or of the given name.
 func (g group) new(name ...string) *process {
 	g.s.Helper()
-	e, err := g.Election(append(name, key)[0], nil)
+	e, err := g.Election(append(name, key)[0])
 	if err != nil {
 		g.s.Fatal(err)
 	}
@@ -465,8 +482,10 @@ func (g group) joinAll(all []*process, handler tenure.Handler) (end func()) {
 // termCounter is a Handler without a goroutine. It counts the terms.
 type termCounter struct{ led atomic.Int64 }
 
-func (w *termCounter) Elected(context.Context, *tenure.Term) error { w.led.Add(1); return nil }
-func (w *termCounter) Stop(context.Context, *tenure.Term) error    { return nil }
+func (w *termCounter) Elected(context.Context, *tenure.Term) (stop func(context.Context) error, err error) {
+	w.led.Add(1)
+	return func(context.Context) error { return nil }, nil
+}
 
 // within receives from c, or fails after d of virtual time.
 func within[T any](t *testing.T, d time.Duration, c <-chan T, name string) T {

@@ -13,17 +13,18 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 )
 
 // present returns the answers of the candidates, by ID.
-func (s *scene) present() map[string]tenure.Member {
+func (s *scene) present() map[string]admin.Member {
 	s.Helper()
 	all, err := driver.AbilitiesOf(s.store).Presence.Candidates(s.Context(), key)
 	s.is("Candidates", err, nil)
-	answers := map[string]tenure.Member{}
+	answers := map[string]admin.Member{}
 	for _, text := range all {
-		var m tenure.Member
+		var m admin.Member
 		if err := json.Unmarshal(text, &m); err != nil || len(text) > driver.MaxPresence || bytes.Contains(text, []byte("\n")) {
 			s.Errorf("the answer of %d bytes is no Member: %v, %s", len(text), err, text)
 		}
@@ -35,7 +36,7 @@ func (s *scene) present() map[string]tenure.Member {
 func TestAnswersOfCandidates(t *testing.T) {
 	scenes{
 		"a candidate answers while it takes part, an observer does not": func(s *scene) {
-			defer s.new("observer").Observe()()
+			defer s.new("observer").observe()()
 			a, _ := s.elect("a", func(c *tenure.Config) { c.Address = "10.0.0.1:80" })
 			b := s.run("b", priority(-5))
 			b.SetEligible(false)
@@ -44,12 +45,12 @@ func TestAnswersOfCandidates(t *testing.T) {
 			if len(all) != 2 {
 				s.Fatalf("the candidates are %+v", all)
 			}
-			if m := all["a"]; m.Election != key || m.State != tenure.StateLeader || m.Address != "10.0.0.1:80" || !m.Eligible || m.LeaseMillis != lease.Milliseconds() {
+			if m := all["a"]; m.Election != key || m.State != string(tenure.StateLeader) || m.Address != "10.0.0.1:80" || !m.Eligible || m.LeaseMillis != lease.Milliseconds() {
 				s.Errorf("the leader answers %+v", m)
 			}
 			m, own := all["b"], b.Member()
 			own.LastContact = own.LastContact.UTC()
-			if m.State != tenure.StateCandidate || m.Eligible || m.Priority != -5 || m.Problem != "" || time.Since(m.LastContact) > lease || m != own {
+			if m.State != string(tenure.StateCandidate) || m.Eligible || m.Priority != -5 || m.Problem != "" || time.Since(m.LastContact) > lease || m != own {
 				s.Errorf("the standby answers %+v", m)
 			}
 			if m.Incarnation == all["a"].Incarnation || a.Status().Leader.Incarnation != all["a"].Incarnation {
@@ -71,7 +72,7 @@ func TestAnswersOfCandidates(t *testing.T) {
 			time.Sleep(2 * lease)
 			all := s.present()
 			m := all[strings.Repeat("<", 100)]
-			if len(all) != 2 || m.State != tenure.StateCandidate || m.Address != "" || m.Problem != "" {
+			if len(all) != 2 || m.State != string(tenure.StateCandidate) || m.Address != "" || m.Problem != "" {
 				s.Errorf("got %d answers, with %+v", len(all), m)
 			}
 		},

@@ -119,7 +119,7 @@ func TestMetrics(t *testing.T) {
 		// If the gauge fell during a vacancy, it would look like two changes of leader.
 		"the term is kept during a vacancy": func(s *scene) {
 			b := newBoard()
-			defer s.new("observer", b.in).Observe()()
+			defer s.new("observer", b.in).observe()()
 			a, term := s.elect("a")
 			time.Sleep(2 * lease)
 			_ = a.end()
@@ -280,7 +280,7 @@ func BenchmarkScrape(b *testing.B) {
 			}
 			all := make([]*tenure.Election, n)
 			for i := range all {
-				if all[i], err = g.Election(fmt.Sprint(i), nil); err != nil {
+				if all[i], err = g.Election(fmt.Sprint(i)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // manualNominator is a Nominator that the test controls.
@@ -132,7 +133,7 @@ func TestNominators(t *testing.T) {
 			of[1].notify(false)
 			of[2].notify(true)
 			second := all[2].leads(2 * lease)
-			s.asked(first, tenure.ErrNominationLost)
+			s.asked(first, nomination.ErrWithdrawn)
 			time.Sleep(10 * lease)
 			s.holds(second)
 			for i, p := range all {
@@ -147,7 +148,7 @@ func TestNominators(t *testing.T) {
 		"without a nominee another candidate leads after the precedence": func(s *scene) {
 			var idle, real manualNominator
 			const precedence = 7 * time.Second
-			a := s.run("a", nominated(&idle), func(c *tenure.Config) { c.Tuning.Precedence = precedence })
+			a := s.run("a", nominated(&idle), func(c *tenure.Config) { c.Nomination.Precedence = precedence })
 			term := a.leadsAfter(precedence, 2*lease)
 			time.Sleep(5 * lease)
 			s.holds(term)
@@ -202,7 +203,7 @@ func TestNominators(t *testing.T) {
 			var by, other manualNominator
 			e := s.new("a", nominated(&by))
 			e.reconfigure(nominated(&other))
-			if e.config().Nominator != &by {
+			if e.config().Nomination.Nominator(key) != &by {
 				s.Error("it was changed")
 			}
 		},

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -179,7 +178,7 @@ func TestTermsThatAreNotCredible(t *testing.T) {
 			if got.Record.Kind != admin.Malformed || got.Record.Lease != lease {
 				s.Errorf("status %+v", got)
 			}
-			s.is("the problem", got.Record.Problem, tenure.ErrMalformed)
+			s.is("the problem", got.Record.Problem, damage(driver.Malformed))
 		},
 		// If the store has no floor, a term from another handle's clock is credible, and the next
 		// term is above it.

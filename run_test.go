@@ -65,15 +65,15 @@ func TestRun(t *testing.T) {
 			s.put("mine")
 			a := s.run("a")
 			a.idles(10 * lease)
-			a.reports(tenure.EventAlarm, tenure.ErrForeign)
+			a.reports(tenure.EventAlarm, damage(driver.Foreign))
 			s.is("Run", a.end(), nil)
 		},
 		"denied reading ends it": func(s *scene) {
 			_, far := s.faulty(faults.Plan{Chances: faults.Chances{faults.Deny: 1}})
 			e := far.new("a")
 			s.is("Run", e.Run(s.Context(), holdOn), driver.ErrDenied)
-			for _, err := range e.Leaders(s.Context()) {
-				s.is("Leaders", err, driver.ErrDenied)
+			for _, err := range e.Watch(s.Context()) {
+				s.is("Watch", err, driver.ErrDenied)
 			}
 			_, err := e.Wait(s.Context(), func(tenure.Status) bool { return false })
 			s.is("Wait", err, driver.ErrDenied)
@@ -203,9 +203,9 @@ func TestAbandonedWork(t *testing.T) {
 			term, _ := a.Term()
 			_ = term.Resign(s.Context())
 		},
-		"Goexit in Stop releases nothing": func(s *scene) {
+		"Goexit in stop releases nothing": func(s *scene) {
 			g := s.group("a")
-			a := g.join(g.new(), &exiting{})
+			a := g.join(g.new(), exiting{})
 			time.Sleep(lease)
 			s.is("the end", a.end(), tenure.ErrAbandoned)
 			b := s.run("b")
@@ -215,10 +215,12 @@ func TestAbandonedWork(t *testing.T) {
 	}.play(t)
 }
 
-// exiting is work whose Stop ends its goroutine.
-type exiting struct{ termCounter }
+// exiting is work whose stop ends its goroutine.
+type exiting struct{}
 
-func (*exiting) Stop(context.Context, *tenure.Term) error { runtime.Goexit(); return nil }
+func (exiting) Elected(context.Context, *tenure.Term) (stop func(context.Context) error, err error) {
+	return func(context.Context) error { runtime.Goexit(); return nil }, nil
+}
 
 func TestSuccessorStartsAtOnceWhenTheLeaderStops(t *testing.T) {
 	play(t, func(s *scene) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // FromContext returns nil for a context that belongs to no term. Work that uses that nil term must
@@ -20,11 +21,11 @@ func TestNilTermIsOver(t *testing.T) {
 	}
 	called := false
 	for method, err := range map[string]error{
-		"Err":     term.Err(),
-		"Do":      term.Do(t.Context(), 0, func(context.Context) error { called = true; return nil }),
-		"Resign":  term.Resign(t.Context()),
-		"Context": context.Cause(term.LeaseContext()),
-		"Soft":    context.Cause(term.Context()),
+		"Err":          term.Err(),
+		"Do":           term.Do(t.Context(), 0, func(context.Context) error { called = true; return nil }),
+		"Resign":       term.Resign(t.Context()),
+		"LeaseContext": context.Cause(term.LeaseContext()),
+		"Context":      context.Cause(term.Context()),
 	} {
 		if !errors.Is(err, tenure.ErrLost) {
 			t.Errorf("%s: %v", method, err)
@@ -37,7 +38,7 @@ func TestNilTermIsOver(t *testing.T) {
 		t.Errorf("token %d of %q, %v remaining", term.Token(), term.Election(), term.Remaining())
 	}
 	select {
-	case <-term.Renewed():
+	case <-timing.Renewed(term):
 	default:
 		t.Error("Renewed never returns a closed channel")
 	}
@@ -58,7 +59,7 @@ func TestRenewed(t *testing.T) {
 			_, term := s.elect("a")
 			time.Sleep(time.Millisecond)
 			for range 5 {
-				renewed, before := term.Renewed(), term.Remaining()
+				renewed, before := timing.Renewed(term), term.Remaining()
 				time.Sleep(lease/3 - 2*time.Millisecond)
 				synctest.Wait()
 				if closed(renewed) {
@@ -103,7 +104,7 @@ func TestRenewed(t *testing.T) {
 			f, far := s.faulty(faults.Plan{MinDelay: time.Second, MaxDelay: time.Second})
 			a, term := far.elect("a")
 			synctest.Wait()
-			renewed := term.Renewed()
+			renewed := timing.Renewed(term)
 			a.reconfigure(leaseOf(6 * time.Second))
 			synctest.Wait()
 			if closed(renewed) {
@@ -146,7 +147,7 @@ func TestRenewedSignalsTheEnd(t *testing.T) {
 			if at := <-over; time.Since(at) > 0 {
 				s.Errorf("Renewed was closed %v after the end", time.Since(at))
 			}
-			if !closed(term.Renewed()) {
+			if !closed(timing.Renewed(term)) {
 				s.Error("there is something to wait for after the end")
 			}
 		}
@@ -161,7 +162,7 @@ func watchEnd(term *tenure.Term) (ended chan struct{}, over chan time.Time) {
 	context.AfterFunc(term.LeaseContext(), func() { over <- time.Now() })
 	go func() {
 		defer close(ended)
-		for renewed := term.Renewed(); term.Err() == nil; renewed = term.Renewed() {
+		for renewed := timing.Renewed(term); term.Err() == nil; renewed = timing.Renewed(term) {
 			<-renewed
 		}
 	}()
@@ -174,7 +175,7 @@ func mirror(term *tenure.Term) *time.Time {
 	deadline := new(time.Time)
 	go func() {
 		for {
-			renewed, left := term.Renewed(), term.Remaining()
+			renewed, left := timing.Renewed(term), term.Remaining()
 			*deadline = time.Now().Add(left)
 			if left == 0 {
 				return

@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // pace describes how long a store takes to answer, and what its late answers show.
@@ -111,8 +112,8 @@ func lastLeader(t *testing.T, p pace, starts, change time.Duration) string {
 	o := s.new("o")
 	time.AfterFunc(change, func() { showLeader(store, "b", 9) })
 	var stop func()
-	time.AfterFunc(starts, func() { stop = o.Observe() })
-	o.waits(func(s tenure.Status) bool { return s.Known })
+	time.AfterFunc(starts, func() { stop = o.observe() })
+	o.waits(func(tenure.Status) bool { return true })
 	time.Sleep(time.Minute)
 	synctest.Wait()
 	last := o.Status().Leader.ID
@@ -271,7 +272,7 @@ func TestFalsePushesOfAPeerAreForgotten(t *testing.T) {
 				s.Errorf("%d alarms, and %d long after the lie", alarms, n-alarms)
 			}
 			cut.Partition()
-			s.follows(b.leads(b.config().WorstFailover(mine)+time.Second), old)
+			s.follows(b.leads(timing.WorstFailover(b.config(), mine)+time.Second), old)
 		}
 	}
 	all.play(t, polled)

@@ -45,7 +45,7 @@ func TestAnswersAreChecked(t *testing.T) {
 		[]byte(`{"election":"billing","id":"a","state":"candidate"}`), []byte(`{"election":"other","id":"b"}`), []byte(`null`), []byte("\x00"), []byte(`[]`),
 		[]byte(`{"election":"billing","id":"` + string(long) + `"}`), []byte(`{"election":"billing","address":"` + string(long) + `"}`),
 	}, func(e string) bool { return e == "billing" })
-	if len(got) != 1 || got[0].ID != "a" || got[0].State != tenure.StateCandidate {
+	if len(got) != 1 || got[0].ID != "a" || got[0].State != string(tenure.StateCandidate) {
 		t.Errorf("got %+v", got)
 	}
 }
