@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,41 +9,33 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // Config holds the elections of a fleet and the settings of this member. The zero value of a field
 // means its default:
 //
 //	field       default                    limits
-//	Election    as tenure.Config, but with
-//	            Spread a Precedence of
-//	            1 s, or of a lease if the
-//	            store is polled
+//	Election    as tenure.Config, but a
+//	            Precedence of 1 s, or of a
+//	            lease if the store is polled
 //	Elections   none                       names, each once
-//	Spread      false
 //	Members     64                         1 to 1,024; the same for all members
 //	Presence    half of the lease          from the store's shortest lease to 1 h
 //	Settle      5 s                        at most 1 h; negative is none
 //	HandOvers   50                         at least 1
 type Config struct {
-	// Election holds the settings of this member in each election. Do not set Nominator. With
-	// Spread the fleet is the Nominator, so do not set NomineeOnly or Priority either. The fleet
-	// shortens Tuning.Renew by up to a tenth and Tuning.Precedence by up to a quarter. The amount
-	// differs between elections, so that they do not all renew or claim at the same moment. A
-	// leader writes once each Renew: 1,000 elections with a Lease of 15 s take about 210 writes per
-	// second in all. Metrics count the elections but not the seats; for many elections use
-	// metrics.NewSummary.
+	// Election holds the settings of this member in each election. The fleet is the Nominator, so
+	// leave Priority unset, and all of Nomination but Precedence. The fleet shortens Tuning.Renew by
+	// up to a tenth and Nomination.Precedence by up to a quarter. The amount differs between
+	// elections, so that they do not all renew or claim at the same moment. A leader writes once
+	// each Renew: 1,000 elections with a Lease of 15 s take about 210 writes per second in all.
+	// Metrics count the elections but not the seats; for many elections use metrics.NewSummary.
 	Election tenure.Config
 	// Elections are the names of the elections. Each is a key in the store, without the name of the
 	// fleet before it. New keeps a copy; SetElections changes them.
 	Elections []string
 
-	// Spread assigns each election to a member, which leads it. Each member is assigned at most an
-	// equal share plus 5 %, or an equal share rounded up if this is more. A member may lead more
-	// for a while, if it won elections whose assigned member did not claim them. When members come
-	// and go, elections are handed over. Without Spread the first member to claim leads.
-	Spread bool
 	// Members is the number of seats, and so the maximum number of members with assignments. More
 	// members may run: they claim elections that no assigned member claims.
 	Members int
@@ -67,24 +58,23 @@ type Config struct {
 	HandOvers int
 }
 
-func (c Config) withDefaults(store driver.Store) Config {
+func (c Config) withDefaults(store driver.Store, full *tenure.Config) Config {
 	c.Members = cmp.Or(c.Members, 64)
 	c.HandOvers = cmp.Or(c.HandOvers, 50)
 	c.Settle = max(0, cmp.Or(c.Settle, 5*time.Second))
-	c.Presence = cmp.Or(c.Presence, defaultPresence(store, c.lease()))
-	if c.Spread {
-		c.Election.Tuning.Precedence = cmp.Or(c.Election.Tuning.Precedence, c.precedence(store))
-	}
+	c.Presence = cmp.Or(c.Presence, defaultPresence(store, full.Lease))
+	by := &c.Election.Nomination
+	by.Precedence = cmp.Or(by.Precedence, c.precedence(store, full.Lease))
 	return c
 }
 
 // precedence returns the default of Precedence. It is short if the store pushes changes. Otherwise
 // the assigned member may read up to a lease later.
-func (c *Config) precedence(store driver.Store) time.Duration {
+func (c *Config) precedence(store driver.Store, lease time.Duration) time.Duration {
 	if driver.AbilitiesOf(store).Watcher != nil && !c.Election.Tuning.NoWatch {
 		return time.Second
 	}
-	return c.lease()
+	return lease
 }
 
 // defaultPresence returns half of the lease, or the store's shortest lease if that is longer.
@@ -92,65 +82,69 @@ func defaultPresence(store driver.Store, lease time.Duration) time.Duration {
 	return max((lease / 2).Truncate(time.Millisecond), min(driver.AbilitiesOf(store).MinLease(), lease))
 }
 
-// lease returns the lease of the elections, or tenure's default.
-func (c *Config) lease() time.Duration { return cmp.Or(c.Election.Lease, record.DefaultLease) }
-
-// finishWithin returns FinishWithin of the elections, or tenure's default.
-func (c *Config) finishWithin() time.Duration { return cmp.Or(c.Election.FinishWithin, 10*time.Second) }
-
-func (c *Config) validate(name string) error {
-	problems := []error{c.checkSpread(), checkNames(name, c.Elections)}
+func (c *Config) validate(name string) problems {
+	found := slices.Concat(c.checkNomination(), checkNames(name, c.Elections))
 	if name == "" {
-		problems = append(problems, problem("Name", name, "is empty", ""))
+		found = append(found, problem("Name", name, "is empty", ""))
 	}
 	if c.Members < 1 || c.Members > 1024 {
-		problems = append(problems, outside("Members", c.Members, "from 1 to 1024"))
+		found = append(found, outside("Members", c.Members, "from 1 to 1024"))
 	}
 	if c.HandOvers < 1 {
-		problems = append(problems, outside("HandOvers", c.HandOvers, "at least 1"))
+		found = append(found, outside("HandOvers", c.HandOvers, "at least 1"))
 	}
 	if c.Settle > time.Hour {
-		problems = append(problems, outside("Settle", c.Settle, "at most 1h"))
+		found = append(found, outside("Settle", c.Settle, "at most 1h"))
 	}
-	return errors.Join(problems...)
+	return found
 }
 
-func problem(field string, value any, what, remedy string) error {
-	return &tenure.ConfigError{Field: field, Value: value, Problem: what, Remedy: remedy}
+type problems = []tenure.FieldError
+
+// invalid returns nil if there are no problems.
+func invalid(fleet string, found problems) error {
+	if len(found) == 0 {
+		return nil
+	}
+	return &tenure.ConfigError{Subject: fmt.Sprintf("fleet %q", fleet), Fields: found}
 }
 
-func outside(field string, value any, limits string) error {
+func problem(field string, value any, what, remedy string) tenure.FieldError {
+	return tenure.FieldError{Field: field, Value: value, Problem: what, Remedy: remedy}
+}
+
+func outside(field string, value any, limits string) tenure.FieldError {
 	return problem(field, value, fmt.Sprintf("is %v", value), "it must be "+limits)
 }
 
-func (c *Config) checkSpread() error {
+func (c *Config) checkNomination() (found problems) {
+	const remedy = "leave it unset: the fleet alone decides which member has precedence"
 	e := &c.Election
-	const remedy = "leave it unset with Spread, which alone decides which member has precedence"
-	switch {
-	case e.Nominator != nil:
-		return problem("Election.Nominator", e.Nominator, "is set, but one serves one election and not many", "leave it nil")
-	case c.Spread && e.NomineeOnly:
-		return problem("Election.NomineeOnly", true, "is true", remedy)
-	case c.Spread && e.Priority != 0:
-		return problem("Election.Priority", e.Priority, fmt.Sprintf("is %d", e.Priority), remedy)
+	if e.Nomination.Nominator != nil {
+		found = append(found, problem("Election.Nomination.Nominator", nil, "is set", remedy))
 	}
-	return nil
+	if e.Nomination.Only {
+		found = append(found, problem("Election.Nomination.Only", true, "is true", remedy))
+	}
+	if e.Priority != 0 {
+		found = append(found, problem("Election.Priority", e.Priority, fmt.Sprintf("is %d", e.Priority), remedy))
+	}
+	return found
 }
 
 // checkNames refuses duplicate names, and names that the fleet needs for its seats.
-func checkNames(fleet string, names []string) error {
-	var problems []error
+func checkNames(fleet string, names []string) (found problems) {
 	sorted := slices.Sorted(slices.Values(names))
 	for i, name := range sorted {
 		if i > 0 && name == sorted[i-1] {
-			problems = append(problems, problem("Elections", name, fmt.Sprintf("has %q twice", name), ""))
+			found = append(found, problem("Elections", name, fmt.Sprintf("has %q twice", name), ""))
 		}
 		if strings.HasPrefix(name, seatPrefix(fleet)) {
-			problems = append(problems, problem("Elections", name, fmt.Sprintf("has %q", name),
+			found = append(found, problem("Elections", name, fmt.Sprintf("has %q", name),
 				fmt.Sprintf("names that begin with %s are for the seats", seatPrefix(fleet))))
 		}
 	}
-	return errors.Join(problems...)
+	return found
 }
 
 // settingsKinds is the number of different settings among the elections of a fleet: enough that
@@ -160,10 +154,12 @@ const settingsKinds = 16
 // settingsOf returns the settings of one kind. All members use the same kind for one election, and
 // so the same Renew. Precedence differs between members, so that members that wait for an absent
 // one do not all claim at the same moment.
-func (c *Config) settingsOf(n int, own uint64) tenure.Config {
-	e := c.Election
-	renew := cmp.Or(e.Tuning.Renew, c.lease()/3)
+func (f *Fleet) settingsOf(n int) tenure.Config {
+	e := f.cfg.Election
+	renew := cmp.Or(e.Tuning.Renew, f.full.Tuning.Renew)
 	e.Tuning.Renew = renew - renew/10*time.Duration(n)/settingsKinds
-	e.Tuning.Precedence -= e.Tuning.Precedence / 4 * time.Duration(scramble(own^uint64(n))%settingsKinds) / settingsKinds
+	by := &e.Nomination
+	by.Precedence -= by.Precedence / 4 * time.Duration(scramble(f.own^uint64(n))%settingsKinds) / settingsKinds
+	by.Nominator = func(string) nomination.Nominator { return f.making }
 	return e
 }

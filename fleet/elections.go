@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver"
 )
 
 // SetElections replaces the list of elections, whether the fleet runs or not. This member begins to
@@ -22,8 +21,8 @@ import (
 //
 // Its errors are those of New for names. After an error nothing has changed.
 func (f *Fleet) SetElections(names []string) error {
-	if err := checkNames(f.name, names); err != nil {
-		return fmt.Errorf("fleet: %q: %w", f.name, err)
+	if err := invalid(f.name, checkNames(f.name, names)); err != nil {
+		return err
 	}
 	f.changing.Lock()
 	defer f.changing.Unlock()
@@ -61,8 +60,11 @@ func (f *Fleet) Election(name string) *tenure.Election {
 func (f *Fleet) makeEntries(names []string) ([]*entry, error) {
 	all := make([]*entry, 0, len(names))
 	for _, name := range names {
-		e := &entry{fleet: f, hash: hashOf(name)}
-		if err := f.makeElection(e, name); err != nil {
+		e, err := f.makeEntry(name)
+		if err != nil {
+			for _, e := range all {
+				e.group.Leave(e.election)
+			}
 			return nil, err
 		}
 		all = append(all, e)
@@ -70,15 +72,13 @@ func (f *Fleet) makeEntries(names []string) ([]*entry, error) {
 	return all, nil
 }
 
-// makeElection makes the election, in the group with its kind of settings.
-func (f *Fleet) makeElection(e *entry, name string) (err error) {
-	var by driver.Nominator
-	if f.cfg.Spread {
-		by = e
-	}
-	e.group = f.groups[e.hash%settingsKinds]
-	e.election, err = e.group.Election(name, by)
-	return err
+// makeEntry makes the election, in the group with its kind of settings. The group asks for its
+// Nominator in this call.
+func (f *Fleet) makeEntry(name string) (e *entry, err error) {
+	e = &entry{fleet: f, hash: hashOf(name)}
+	f.making, e.group = e, f.groups[e.hash%settingsKinds]
+	e.election, err = e.group.Election(name)
+	return e, err
 }
 
 // insert is called under the lock, or before the fleet is shared.
@@ -131,9 +131,9 @@ func (f *Fleet) keepOnly(names []string) {
 			return false
 		}
 		e.removed, e.assigned = true, false
+		e.group.Leave(e.election)
 		if e.done != nil {
 			e.setNominated(false)
-			e.group.Leave(e.election)
 			f.removed[name] = e
 		}
 		return true
@@ -158,7 +158,7 @@ type entry struct {
 	removed    bool // SetElections has removed it
 }
 
-// Nominate implements driver.Nominator.
+// Nominate implements nomination.Nominator.
 func (e *entry) Nominate(see func(nominated bool)) (stop func()) {
 	f := e.fleet
 	f.mu.Lock()
@@ -218,45 +218,31 @@ type trackedWork struct {
 }
 
 // Elected implements tenure.Handler.
-func (l *trackedWork) Elected(ctx context.Context, t *tenure.Term) error {
-	l.leads(true)
-	goesOn := false
+func (w *trackedWork) Elected(ctx context.Context, t *tenure.Term) (stop func(context.Context) error, err error) {
+	w.leads(true)
 	defer func() { // also after Goexit
-		if !goesOn {
-			l.leads(false)
+		if stop == nil {
+			w.leads(false)
 		}
 	}()
-	err := l.work.Elected(ctx, t)
-	if goesOn = err == nil; goesOn || ctx.Err() != nil {
-		return err
+	stopWork, err := w.work.Elected(ctx, t)
+	switch {
+	case err == nil && stopWork != nil:
+		return func(ctx context.Context) error {
+			defer w.leads(false)
+			return stopWork(ctx)
+		}, nil
+	case ctx.Err() != nil:
+		return nil, err
 	}
-	return decline(err)
-}
-
-// Stop implements tenure.Handler.
-func (l *trackedWork) Stop(ctx context.Context, t *tenure.Term) error {
-	defer l.leads(false)
-	return l.work.Stop(ctx, t)
+	return nil, decline(err)
 }
 
 func decline(err error) error {
-	if errors.Is(err, tenure.ErrDecline) {
+	if err == nil || errors.Is(err, tenure.ErrDecline) {
 		return tenure.ErrDecline
 	}
 	return fmt.Errorf("%w: %w", tenure.ErrDecline, err)
-}
-
-// declining is a tenure.Lead. If the function returns nil before it was asked to finish, declining
-// returns ErrDecline.
-type declining struct{ tenure.Lead }
-
-// Elected implements tenure.Handler.
-func (f declining) Elected(ctx context.Context, t *tenure.Term) error {
-	err := f.Lead(ctx, t)
-	if err == nil && ctx.Err() == nil {
-		return tenure.ErrDecline
-	}
-	return err
 }
 
 // leads records whether the work of a term runs. If the election is assigned to another member by

@@ -19,7 +19,6 @@ func Example() {
 	f, err := fleet.New(store, "workers", fleet.Config{
 		Election:  tenure.Config{ID: "node-1"},
 		Elections: shards,
-		Spread:    true,
 	})
 	if err != nil {
 		panic(err)
@@ -40,15 +39,13 @@ func Example() {
 // loop is work that needs no goroutine for each term, such as a loop that serves all elections.
 type loop struct{ stop func() }
 
-func (l loop) Elected(_ context.Context, t *tenure.Term) error {
+func (l loop) Elected(_ context.Context, t *tenure.Term) (stop func(context.Context) error, err error) {
 	fmt.Println("begin", t.Election()) // such as: send it to the loop
 	l.stop()
-	return nil
-}
-
-func (l loop) Stop(_ context.Context, t *tenure.Term) error {
-	fmt.Println("end", t.Election()) // and wait until the loop has finished with it
-	return nil
+	return func(context.Context) error {
+		fmt.Println("end", t.Election()) // and wait until the loop has finished with it
+		return nil
+	}, nil
 }
 
 func Example_handler() {

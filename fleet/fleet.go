@@ -45,14 +45,13 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -62,14 +61,15 @@ type Fleet struct {
 	name   string
 	store  driver.Store
 	cfg    Config
-	clock  clock.Clock
-	own    uint64 // a number that no other member has
-	seats  *seats // nil without Spread
+	full   tenure.Config // cfg.Election with all defaults
+	own    uint64        // a number that no other member has
+	seats  *seats
 	busy   atomic.Bool
 	wakeup chan struct{} // capacity 1: there may be something to do
 
 	changing sync.Mutex // held while the elections are changed
 	groups   [settingsKinds]*tenure.Group
+	making   *entry // the election of this entry is being made
 
 	mu         sync.Mutex
 	entries    []*entry          // in the order of their names, which is the same for all members
@@ -92,18 +92,14 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if store == nil {
 		return nil, errors.New("fleet: the store is nil")
 	}
-	cfg = cfg.withDefaults(store)
-	if err := cfg.validate(name); err != nil {
-		return nil, fmt.Errorf("fleet: %q: %w", name, err)
-	}
-	f := &Fleet{name: name, store: store, cfg: cfg, clock: cfg.Election.Clock, wakeup: make(chan struct{}, 1), seat: none, removed: map[string]*entry{}}
-	f.moves.fleet = f
-	if f.clock == nil {
-		f.clock = clock.System{}
-	}
-	if err := f.identify(); err != nil {
+	full := cfg.Election.WithDefaults()
+	cfg = cfg.withDefaults(store, &full)
+	if err := invalid(name, cfg.validate(name)); err != nil {
 		return nil, err
 	}
+	full.Nomination.Precedence = max(0, cfg.Election.Nomination.Precedence)
+	f := &Fleet{name: name, store: store, cfg: cfg, full: full, own: hashOf(full.ID), wakeup: make(chan struct{}, 1), seat: none, removed: map[string]*entry{}}
+	f.moves.fleet = f
 	if err := f.makeGroups(); err != nil {
 		return nil, err
 	}
@@ -119,20 +115,10 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// identify sets the number that identifies this member. It follows from the ID, which may be
-// tenure's default, so an election has to provide it.
-func (f *Fleet) identify() error {
-	e, err := tenure.New(f.store, seatPrefix(f.name)+"0", f.cfg.seat(f.cfg.Presence, f.cfg.Presence))
-	if err == nil {
-		f.own = hashOf(e.ID())
-	}
-	return err
-}
-
 // makeGroups makes a group of each kind of settings.
 func (f *Fleet) makeGroups() (err error) {
 	for kind := range f.groups {
-		if f.groups[kind], err = tenure.NewGroup(f.store, f.cfg.settingsOf(kind, f.own)); err != nil {
+		if f.groups[kind], err = tenure.NewGroup(f.store, f.settingsOf(kind)); err != nil {
 			return err
 		}
 	}
@@ -140,9 +126,7 @@ func (f *Fleet) makeGroups() (err error) {
 }
 
 func (f *Fleet) makeSeats() (err error) {
-	if f.cfg.Spread {
-		f.seats, err = newSeats(f)
-	}
+	f.seats, err = newSeats(f)
 	return err
 }
 
@@ -169,9 +153,6 @@ func (f *Fleet) Run(ctx context.Context, work tenure.Handler) error {
 		return tenure.ErrRunning
 	}
 	defer f.busy.Store(false)
-	if lead, ok := work.(tenure.Lead); ok {
-		work = declining{lead}
-	}
 	s := f.begin(ctx, work)
 	for over := false; !over && ctx.Err() == nil && s.ctx.Err() == nil; {
 		var wait time.Duration
@@ -184,7 +165,7 @@ func (f *Fleet) Run(ctx context.Context, work tenure.Handler) error {
 
 // waitForWork waits until there may be something to do.
 func (f *Fleet) waitForWork(ctx context.Context, wait time.Duration) {
-	defer f.clock.AfterFunc(wait, f.wake)()
+	defer f.full.Clock.AfterFunc(wait, f.wake)()
 	select {
 	case <-f.wakeup:
 	case <-ctx.Done():
@@ -204,7 +185,7 @@ func (f *Fleet) wake() {
 func (f *Fleet) round(s *session) (wait time.Duration, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.clock.Now().Mono
+	now := f.full.Clock.Now().Mono
 	wait = s.checkEvery
 	if w := f.review(s, now); w > 0 {
 		wait = min(wait, w)
@@ -218,14 +199,10 @@ func (f *Fleet) round(s *session) (wait time.Duration, over bool) {
 // review reassigns the elections if the members have changed, and returns how long to wait for the
 // next review.
 func (f *Fleet) review(s *session, now time.Duration) time.Duration {
-	if !f.cfg.Spread {
-		s.begin()
-		return 0
-	}
 	counted, wait, ok := f.roster.review(now, f.seats.remaining(), f.seats.renewal)
 	f.seats.setAwaited(f.roster.awaitsRenewal)
 	if !ok {
-		if now-s.since >= f.cfg.lease() {
+		if now-s.since >= f.full.Lease {
 			s.begin() // no other member is known, so the first to claim leads
 		}
 		return wait
@@ -273,7 +250,7 @@ func (f *Fleet) assign(counted []int, seat int, keep bool) {
 func (f *Fleet) onSeatChange(number int, who string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.roster.see(f.clock.Now().Mono, number, who)
+	f.roster.see(f.full.Clock.Now().Mono, number, who)
 	f.wake()
 }
 
@@ -281,7 +258,7 @@ func (f *Fleet) onSeatChange(number int, who string) {
 func (f *Fleet) onOwnSeat(number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.roster.sit(f.clock.Now().Mono, number)
+	f.roster.sit(f.full.Clock.Now().Mono, number)
 	f.wake()
 }
 
@@ -315,9 +292,26 @@ type Status struct {
 	Moving int
 }
 
-// Changed returns a channel that is closed at the next change of Status. Call it before Status, so
-// that you miss no change.
-func (f *Fleet) Changed() <-chan struct{} {
+// Watch yields the present status, and then the status after each change, until ctx ends or the
+// loop is left. A slow loop sees the latest status, not every one.
+func (f *Fleet) Watch(ctx context.Context) iter.Seq[Status] {
+	return func(yield func(Status) bool) {
+		for {
+			changed := f.nextChange()
+			if !yield(f.Status()) {
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// nextChange returns a channel that is closed at the next change of Status.
+func (f *Fleet) nextChange() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.changed == nil {
@@ -351,7 +345,7 @@ func (f *Fleet) Status() Status {
 	return s
 }
 
-// notifyChanged closes the channel of Changed. It runs under the lock.
+// notifyChanged closes the channel of nextChange. It runs under the lock.
 func (f *Fleet) notifyChanged() {
 	if f.changed != nil {
 		close(f.changed)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/fleet"
 )
@@ -194,16 +193,6 @@ func TestFleet(t *testing.T) {
 				p.t.Errorf("%v lead after %s has crashed", loads, seated[0])
 			}
 		}},
-		"without Spread the first member leads": {20, func(p *port) {
-			p.joinWith(func(c *fleet.Config) { c.Spread = false }, "a", "b")
-			time.Sleep(calm)
-			p.led()
-			p.leave("a")
-			p.rest("b")
-			if s := p.member("b").fleet.Status(); len(s.Members) > 0 || s.Led != 20 || s.Assigned != 0 {
-				p.t.Errorf("%+v", s)
-			}
-		}},
 		"it runs once at a time, and again": {10, func(p *port) {
 			p.join("a")
 			m := p.member("a")
@@ -283,7 +272,7 @@ func TestSeats(t *testing.T) {
 			p.forget()
 			s := p.member("a").fleet.Status()
 			for _, m := range s.Members {
-				e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{Clock: clock.Standard{}})
+				e, err := tenure.New(p.store, fmt.Sprint("test/members/", m.Seat), tenure.Config{})
 				if err == nil {
 					err = e.HandOver(p.t.Context(), "")
 				}

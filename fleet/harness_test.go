@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -100,8 +99,8 @@ type member struct {
 
 func (p *port) config(id string) fleet.Config {
 	return fleet.Config{
-		Election:  tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}},
-		Elections: p.names, Spread: true,
+		Election:  tenure.Config{ID: id, Lease: lease},
+		Elections: p.names,
 	}
 }
 
@@ -159,14 +158,12 @@ func (p *port) run(m *member) {
 // steady is the work of a member that needs no goroutine.
 type steady struct{ *member }
 
-func (s steady) Elected(_ context.Context, term *tenure.Term) error {
+func (s steady) Elected(_ context.Context, term *tenure.Term) (stop func(context.Context) error, err error) {
 	s.port.begin(s.id, term)
-	return nil
-}
-
-func (s steady) Stop(_ context.Context, term *tenure.Term) error {
-	s.port.end(term)
-	return nil
+	return func(context.Context) error {
+		s.port.end(term)
+		return nil
+	}, nil
 }
 
 // lead records the leader.

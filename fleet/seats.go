@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/admin"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // seats are additional elections. Each member leads one of them for as long as it takes part, so
@@ -84,7 +85,7 @@ func (c *Config) seat(lease, poll time.Duration) tenure.Config {
 	e := c.Election
 	alarm := e.OnEvent
 	e.Lease, e.Tuning.Poll, e.Tuning.PollStable, e.Tuning.Renew, e.Tuning.Retry = lease, min(poll, c.Presence), c.Presence, 0, nil
-	e.Tuning.Grace, e.Tuning.Splay, e.StopWithin, e.Nominator, e.Priority, e.NomineeOnly = 0, 0, 0, nil, 0, false
+	e.Tuning.Grace, e.Tuning.Splay, e.StopWithin, e.Nomination = 0, 0, 0, nomination.Config{}
 	e.OnEvent, e.Metrics = nil, nil
 	if alarm != nil {
 		e.OnEvent = func(x tenure.Event) {

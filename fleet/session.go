@@ -47,14 +47,14 @@ const (
 )
 
 func (f *Fleet) begin(ctx context.Context, work tenure.Handler) *session {
-	s := &session{f: f, work: work, checkEvery: f.cfg.lease() / 3, allMayClaim: !f.cfg.Spread}
+	s := &session{f: f, work: work, checkEvery: f.full.Lease / 3}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.run, f.counted, f.seat = s, nil, none
-	f.roster = newRoster(f.cfg.Settle, f.cfg.Presence, f.cfg.lease())
-	f.moves.begin(s.ctx, f.cfg.finishWithin()+2*f.cfg.Election.Tuning.Precedence)
-	s.since = f.clock.Now().Mono
+	f.roster = newRoster(f.cfg.Settle, f.cfg.Presence, f.full.Lease)
+	f.moves.begin(s.ctx, f.full.FinishWithin+2*f.full.Nomination.Precedence)
+	s.since = f.full.Clock.Now().Mono
 	s.lastCheck, s.lastStart = s.since, s.since
 	for _, e := range f.entries {
 		e.assigned, e.isNominee, e.queued, e.ineligible = false, false, false, false
@@ -146,8 +146,8 @@ func (s *session) letClaim(now time.Duration) (wait time.Duration) {
 	if !s.assignmentKnown || s.allMayClaim {
 		return 0
 	}
-	cfg := &s.f.cfg
-	left, few := s.lastStart+cfg.lease()+cfg.Election.Tuning.Precedence-now, batch
+	full := &s.f.full
+	left, few := s.lastStart+full.Lease+full.Nomination.Precedence-now, batch
 	s.waiting = slices.DeleteFunc(s.waiting, func(e *entry) bool {
 		if e.removed {
 			e.ineligible = false

@@ -18,6 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/fleet"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 func TestWork(t *testing.T) {
@@ -28,7 +29,7 @@ func TestWork(t *testing.T) {
 			var now, most atomic.Int64
 			p.work = func(ctx context.Context, _ *tenure.Term) error {
 				<-ctx.Done()
-				if errors.Is(context.Cause(ctx), tenure.ErrNominationLost) {
+				if errors.Is(context.Cause(ctx), nomination.ErrWithdrawn) {
 					most.Store(max(most.Load(), now.Add(1)))
 					time.Sleep(finishing)
 					now.Add(-1)
@@ -248,23 +249,21 @@ func (c *countedReads) of(names []string) (n int) {
 // TestRemovedElectionsAreNotRead: names that come and go must not make a store slower and slower.
 func TestRemovedElectionsAreNotRead(t *testing.T) {
 	store := &countedReads{}
-	for _, spread := range []bool{true, false} {
-		scenes{fmt.Sprint("spread=", spread): {40, func(p *port) {
-			p.joinWith(func(c *fleet.Config) { c.Spread = spread }, "a", "b")
-			time.Sleep(calm)
-			stay, went := p.names[:10], p.names[10:]
-			p.set(stay, "a", "b")
-			time.Sleep(calm)
-			before, others := store.of(went), store.of(stay)
-			time.Sleep(time.Hour)
-			if n := store.of(went) - before; n != 0 || store.of(stay) == others {
-				p.t.Errorf("%d reads of elections that went, and %d of others", n, store.of(stay)-others)
-			}
-		}}}.play(t, func() driver.Store {
-			store.Store, store.reads = memory.NewPolled(), map[string]int{}
-			return store
-		})
-	}
+	scenes{"": {40, func(p *port) {
+		p.join("a", "b")
+		time.Sleep(calm)
+		stay, went := p.names[:10], p.names[10:]
+		p.set(stay, "a", "b")
+		time.Sleep(calm)
+		before, others := store.of(went), store.of(stay)
+		time.Sleep(time.Hour)
+		if n := store.of(went) - before; n != 0 || store.of(stay) == others {
+			p.t.Errorf("%d reads of elections that went, and %d of others", n, store.of(stay)-others)
+		}
+	}}}.play(t, func() driver.Store {
+		store.Store, store.reads = memory.NewPolled(), map[string]int{}
+		return store
+	})
 }
 
 // denied is a store that refuses to read keys with a prefix.
@@ -281,14 +280,10 @@ func (d denied) Read(ctx context.Context, key string) (driver.Entry, error) {
 }
 
 func TestDeniedReads(t *testing.T) {
-	for prefix, c := range map[string]struct {
-		spread bool
-		led    int // while the fleet goes on; 0: it ends
-	}{"test/members/": {true, 0}, "": {false, 0}, "shard-": {true, 0}, "shard-007": {true, 19}} {
+	// how many are led while the fleet goes on; 0: it ends
+	for prefix, leads := range map[string]int{"test/members/": 0, "": 0, "shard-": 0, "shard-007": 19} {
 		scenes{fmt.Sprintf("%q", prefix): {20, func(p *port) {
-			cfg := p.config("a")
-			cfg.Spread = c.spread
-			f, err := fleet.New(p.store, "test", cfg)
+			f, err := fleet.New(p.store, "test", p.config("a"))
 			if err != nil {
 				p.t.Fatal(err)
 			}
@@ -302,7 +297,7 @@ func TestDeniedReads(t *testing.T) {
 			}))
 			n := 0
 			led.Range(func(any, any) bool { n++; return true })
-			if !errors.Is(err, driver.ErrDenied) || (ctx.Err() != nil) != (c.led > 0) || n < c.led {
+			if !errors.Is(err, driver.ErrDenied) || (ctx.Err() != nil) != (leads > 0) || n < leads {
 				p.t.Errorf("Run returned %v; %v; %d were led", err, ctx.Err(), n)
 			}
 		}}}.play(t, func() driver.Store { return denied{memory.New(), prefix} })
@@ -311,20 +306,20 @@ func TestDeniedReads(t *testing.T) {
 
 func TestConfigsThatAreRefused(t *testing.T) {
 	for what, change := range map[string]func(*fleet.Config){
-		"twice":       func(c *fleet.Config) { c.Elections = []string{"x", "y", "x"} },
-		"for seats":   func(c *fleet.Config) { c.Elections = []string{"test/members/3"} },
-		"Members":     func(c *fleet.Config) { c.Members = 1025 },
-		"HandOvers":   func(c *fleet.Config) { c.HandOvers = -1 },
-		"Settle":      func(c *fleet.Config) { c.Settle = 2 * time.Hour },
-		"Nominator":   func(c *fleet.Config) { c.Election.Nominator = nominator{} },
-		"Priority":    func(c *fleet.Config) { c.Election.Priority = 1 },
-		"NomineeOnly": func(c *fleet.Config) { c.Election.NomineeOnly = true },
-		"Lease":       func(c *fleet.Config) { c.Presence = time.Millisecond },
-		"Renew":       func(c *fleet.Config) { c.Election.Tuning.Renew = time.Hour },
-		"name":        func(c *fleet.Config) { c.Elections = []string{""} },
+		"twice":     func(c *fleet.Config) { c.Elections = []string{"x", "y", "x"} },
+		"for seats": func(c *fleet.Config) { c.Elections = []string{"test/members/3"} },
+		"Members":   func(c *fleet.Config) { c.Members = 1025 },
+		"HandOvers": func(c *fleet.Config) { c.HandOvers = -1 },
+		"Settle":    func(c *fleet.Config) { c.Settle = 2 * time.Hour },
+		"Nominator": func(c *fleet.Config) { c.Election.Nomination = nomination.By(nominator{}) },
+		"Priority":  func(c *fleet.Config) { c.Election.Priority = 1 },
+		"Only":      func(c *fleet.Config) { c.Election.Nomination.Only = true },
+		"Lease":     func(c *fleet.Config) { c.Presence = time.Millisecond },
+		"Renew":     func(c *fleet.Config) { c.Election.Tuning.Renew = time.Hour },
+		"name":      func(c *fleet.Config) { c.Elections = []string{""} },
 	} {
 		t.Run(what, func(t *testing.T) {
-			cfg := fleet.Config{Election: tenure.Config{ID: "a"}, Elections: []string{"x"}, Spread: true}
+			cfg := fleet.Config{Election: tenure.Config{ID: "a"}, Elections: []string{"x"}}
 			change(&cfg)
 			_, err := fleet.New(memory.New(), "test", cfg)
 			if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(what, "for ")) {

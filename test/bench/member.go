@@ -226,10 +226,8 @@ func (w *worker) campaign(store driver.Store, name string, c command) {
 	if c.Session > 0 {
 		check(patiently(func() error { return w.nominate(w.ctx, c.Session, name, &cfg) }))
 	}
-	nominator := cfg.Nominator
-	cfg.Nominator = nil
 	g := must(tenure.NewGroup(store, cfg)) // a follower of a Group needs no goroutine
-	e := must(g.Election(name, nominator))
+	e := must(g.Election(name))
 	ended := must(g.Join(w.ctx, e, tenure.Lead(func(ctx context.Context, t *tenure.Term) error {
 		at := w.asker.Enter(name, t, c.Ask)
 		w.say(report{What: leads, Election: name, Token: t.Token(), At: at})
@@ -258,7 +256,7 @@ func (w *worker) hear(e tenure.Event) {
 // joinFleet joins a fleet.
 func (w *worker) joinFleet(store driver.Store, c command) {
 	f := must(fleet.New(store, "fleet", fleet.Config{
-		Election: tenure.Config{ID: w.me.ID, Lease: c.Lease}, Elections: c.Elections, Spread: true,
+		Election: tenure.Config{ID: w.me.ID, Lease: c.Lease}, Elections: c.Elections,
 	}))
 	run, ctx := make(chan error, 1), w.ctx
 	go func() { run <- f.Run(ctx, shards{w}) }()
@@ -268,15 +266,13 @@ func (w *worker) joinFleet(store driver.Store, c command) {
 // shards is the handler of a fleet's terms. It needs no goroutine.
 type shards struct{ *worker }
 
-func (s shards) Elected(_ context.Context, t *tenure.Term) error {
+func (s shards) Elected(_ context.Context, t *tenure.Term) (stop func(context.Context) error, err error) {
 	s.say(report{What: leads, Election: t.Election(), Token: t.Token(), At: machine.Now()})
-	return nil
-}
-
-func (s shards) Stop(ctx context.Context, t *tenure.Term) error {
-	s.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(),
-		Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
-	return nil
+	return func(ctx context.Context) error {
+		s.say(report{What: left, Election: t.Election(), Token: t.Token(), At: machine.Now(),
+			Expired: errors.Is(context.Cause(ctx), tenure.ErrExpired)})
+		return nil
+	}, nil
 }
 
 func (w *worker) stop() {
