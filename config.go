@@ -11,16 +11,14 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/metrics"
 	"github.com/tenure-go/tenure/nomination"
 )
 
-// MaxLease is the longest lease that the protocol allows: one hour.
-const MaxLease = time.Hour
-
-var _ = [1]int{}[MaxLease-record.MaxLease] // they are equal, or this does not compile
+var _ = [1]int{}[driver.MaxLease-record.MaxLease] // they are equal, or this does not compile
 
 // Config holds the settings of one candidate in an election. The zero value of each field selects
 // its default:

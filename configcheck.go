@@ -13,13 +13,10 @@ import (
 )
 
 // Check returns the error that New returns for an election of this name on a store with these
-// limits, so a program can check its settings before it opens the store. The limits may also be a
-// driver.LeaseLimiter.
+// limits, so a program can check its settings before it opens the store.
 func (c Config) Check(limits driver.Bounded, name string) error {
-	able := driver.Abilities{Bounded: limits}
-	able.LeaseLimiter, _ = limits.(driver.LeaseLimiter)
 	full := c.WithDefaults()
-	return full.validate(able, name, &c, c.Nomination.Nominator != nil)
+	return full.validate(driver.Abilities{Bounded: limits}, name, &c, c.Nomination.Nominator != nil)
 }
 
 // validate returns all problems of the given Config and the name at once.
@@ -30,7 +27,7 @@ func (c *Config) validate(able driver.Abilities, name string, given *Config, has
 // check returns all problems of the given Config but those of nomination. It leaves out those that
 // follow from another problem, or from a default.
 func (c *Config) check(able driver.Abilities, given *Config) problems {
-	timing := slices.Concat(c.checkLease(able), c.checkDrift(), given.checkLimits(), given.checkRetry(MaxLease))
+	timing := slices.Concat(c.checkLease(able), c.checkDrift(), given.checkLimits(), given.checkRetry(driver.MaxLease))
 	if len(timing) == 0 {
 		timing = slices.Concat(c.checkMargin(), between("Tuning.PollStable", c.Tuning.PollStable, c.Tuning.Poll, time.Hour), c.checkRetry(c.Tuning.Renew))
 	}
@@ -48,12 +45,12 @@ func (c *Config) checkLimits() (found problems) {
 		least, most time.Duration
 	}{
 		{finishWithin, c.FinishWithin, time.Millisecond, 24 * time.Hour},
-		{"StopWithin", c.StopWithin, 0, MaxLease},
+		{"StopWithin", c.StopWithin, 0, driver.MaxLease},
 		{"Tuning.Splay", c.Tuning.Splay, 0, time.Hour},
 		{"Tuning.Poll", c.Tuning.Poll, time.Millisecond, time.Hour},
 		{"Tuning.PollStable", c.Tuning.PollStable, time.Millisecond, time.Hour},
-		{"Tuning.TimerLateness", c.Tuning.TimerLateness, 0, MaxLease},
-		{"Tuning.Renew", c.Tuning.Renew, time.Millisecond, MaxLease},
+		{"Tuning.TimerLateness", c.Tuning.TimerLateness, 0, driver.MaxLease},
+		{"Tuning.Renew", c.Tuning.Renew, time.Millisecond, driver.MaxLease},
 		{"Nomination.Precedence", c.Nomination.Precedence, 0, time.Hour},
 	} {
 		if none := f.value < 0 && (f.least == 0 || f.name == finishWithin); f.value != 0 && !none {
@@ -64,11 +61,7 @@ func (c *Config) checkLimits() (found problems) {
 }
 
 func (c *Config) checkLease(able driver.Abilities) problems {
-	most := MaxLease
-	if able.LeaseLimiter != nil {
-		most = min(most, able.LeaseLimiter.MaxLease())
-	}
-	if found := between("Lease", c.Lease, able.MinLease(), most); found != nil {
+	if found := between("Lease", c.Lease, able.MinLease(), able.MaxLease()); found != nil {
 		return found
 	}
 	if c.Lease%time.Millisecond != 0 {
@@ -124,7 +117,7 @@ func (c *Config) checkRecord() problems {
 	}
 	random := strings.Repeat("0", 16)
 	_, err := record.Encode(record.Record{
-		LeaderID: c.ID, LeaderAddr: c.Address, Metadata: c.Metadata, LastUpdated: time.Unix(0, 1), Lease: MaxLease,
+		LeaderID: c.ID, LeaderAddr: c.Address, Metadata: c.Metadata, LastUpdated: time.Unix(0, 1), Lease: driver.MaxLease,
 		Term: record.MaxTerm, Seq: record.MaxTerm, Incarnation: strings.Repeat("0", record.MaxToken), Nonce: random,
 		Priority: -record.MaxPriority, Drift: record.MaxDrift,
 		Released: true, Successor: strings.Repeat("x", record.MaxName),

@@ -297,8 +297,8 @@ func (m *runner) noteWait(now clock.Reading) {
 	if !ok {
 		return
 	}
-	if h := driver.AbilitiesOf(m.store).PristineHinter; h != nil && why == protocol.WaitVacant && h.PristineHint() != "" {
-		w.cause.text += "; " + h.PristineHint()
+	if c, _ := m.machine.InView(); why == protocol.WaitVacant && errors.Is(c.Problem, driver.ErrUnwritten) {
+		w.cause.text += "; " + c.Problem.Error()
 	}
 	if why == protocol.WaitOtherLease {
 		w.cause.text = m.otherLease()

@@ -398,10 +398,14 @@ func TestWaitInAnEmptyStoreIsExplainedAtOnce(t *testing.T) {
 		var log logBuffer
 		end := until(lease)
 		f, far := s.faulty()
-		hinting := &hooked{Store: f, able: func(a *driver.Abilities) { a.PristineHinter = hint("be pristine") }}
+		hinting := &hooked{Store: f, read: func(e *driver.Entry) {
+			if e.Absent() {
+				e.Notice = fmt.Errorf("%w: be pristine", driver.ErrUnwritten)
+			}
+		}}
 		a := far.over(hinting).run("a", log.in)
 		synctest.Wait()
-		log.hasWaits(s, []string{end, "candidates wait one lease", "; be pristine\""})
+		log.hasWaits(s, []string{end, "candidates wait one lease", "; nothing was ever written: be pristine\""})
 		time.Sleep(lease / 2)
 		f.SetPlan(faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
 		time.Sleep(lease / 2)
@@ -412,8 +416,3 @@ func TestWaitInAnEmptyStoreIsExplainedAtOnce(t *testing.T) {
 		}
 	})
 }
-
-// hint is a hint of a store.
-type hint string
-
-func (h hint) PristineHint() string { return string(h) }

@@ -17,8 +17,8 @@ import (
 // rights checks whether this process may write, so that a standby without the right, or over an
 // unfit store, is noticed early. The elections of a Group share one.
 type rights struct {
-	store driver.RightsChecker // nil: the store cannot tell
-	// a write was allowed, or the store said so: nothing is left to find out
+	store driver.Inspector // nil: the store has none
+	// a write was allowed, or the store said so or cannot tell: nothing is left to find out
 	granted atomic.Bool
 	call    backgroundCall
 
@@ -66,7 +66,7 @@ func (r *rights) learn(err error) (news bool) {
 	defer r.mu.Unlock()
 	known := r.denied != nil
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, errors.ErrUnsupported):
 		r.denied = nil
 		r.granted.Store(true)
 	case isFinal(err):
@@ -99,7 +99,7 @@ type ShortLeaseError struct {
 	// Took is how long the store took to answer a request that had more time.
 	Took time.Duration
 	// Least is the shortest lease, in whole seconds, that leaves two and a half times Took for one
-	// request, with the other settings as they are; 0 if not even MaxLease does.
+	// request, with the other settings as they are; 0 if not even driver.MaxLease does.
 	Least time.Duration
 	// Err is the error of the request.
 	Err error
@@ -162,13 +162,13 @@ func isTimeout(cause error) bool { return errors.Is(cause, driver.ErrNoAnswer) }
 // leastLease returns the shortest lease that gives each request the time it needs.
 func leastLease(cfg Config, from, need time.Duration) time.Duration {
 	first := int(from/time.Second) + 1
-	n := sort.Search(int(MaxLease/time.Second)-first+1, func(i int) bool {
+	n := sort.Search(int(driver.MaxLease/time.Second)-first+1, func(i int) bool {
 		cfg.Lease = time.Duration(first+i) * time.Second
 		full := cfg.WithDefaults()
 		p := full.protocol()
 		return p.Attempt() >= need
 	})
-	if least := time.Duration(first+n) * time.Second; least <= MaxLease {
+	if least := time.Duration(first+n) * time.Second; least <= driver.MaxLease {
 		return least
 	}
 	return 0

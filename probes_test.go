@@ -20,6 +20,7 @@ import (
 // readable is a link that every client can read. Only clients with the right can write.
 type readable struct {
 	hooked
+	driver.Inspector
 	forbidden atomic.Pointer[error] // why it must not write; nil: it may
 	checks    atomic.Int64
 	hangs     bool
@@ -42,7 +43,7 @@ func newReadable(store driver.Store, forbidden error) *readable {
 		return nil
 	}
 	r.watch = driver.AbilitiesOf(store).Watcher.Watch
-	r.able = func(a *driver.Abilities) { a.RightsChecker = r }
+	r.able = func(a *driver.Abilities) { r.Inspector, a.Inspector = a.Inspector, r }
 	return r
 }
 
@@ -113,6 +114,15 @@ func TestRightsChecks(t *testing.T) {
 			time.Sleep(20 * lease)
 			if n := mine.checks.Load(); n > 1 {
 				s.Errorf("checked its rights %d times", n)
+			}
+		},
+		"a store that cannot tell is asked once": func(s *scene) {
+			s.elect("leader")
+			mine := newReadable(s.store, fmt.Errorf("check rights: %w", errors.ErrUnsupported))
+			b := s.over(mine).run("b")
+			time.Sleep(20 * lease)
+			if n, err := mine.checks.Load(), b.Status().WriteErr; n != 1 || err != nil {
+				s.Errorf("checked its rights %d times; missing: %v", n, err)
 			}
 		},
 		// A candidate that writes at once needs no check. A check that gets no answer ends with the

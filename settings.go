@@ -45,7 +45,7 @@ type settings struct {
 func newShared(store driver.Store, given, full *Config) *shared {
 	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent, metrics: given.Metrics, announcing: callLimiter{limit: maxAnnouncing}}
 	able := driver.AbilitiesOf(store)
-	f.watcher, f.announcer, f.rights.store = able.Watcher, able.Presence, able.RightsChecker
+	f.watcher, f.announcer, f.rights.store = able.Watcher, able.Presence, able.Inspector
 	return f
 }
 

@@ -93,3 +93,19 @@ func TestStandardInVirtualTime(t *testing.T) {
 		}
 	})
 }
+
+func TestDefaultIsVirtualInABubbleAlone(t *testing.T) {
+	if c := Default(); c != (System{}) {
+		t.Errorf("outside of a bubble: %T", c)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if c := Default(); c != (Standard{}) {
+			t.Errorf("in a bubble: %T", c)
+		}
+		within := make(chan Clock)
+		go func() { within <- Default() }()
+		if c := <-within; c != (Standard{}) {
+			t.Errorf("in another goroutine of a bubble: %T", c)
+		}
+	})
+}

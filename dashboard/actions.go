@@ -199,11 +199,10 @@ type checkedStore struct {
 	check func(driver.Entry) error
 }
 
-// Abilities returns those of the store without pushes, which would pass by the check, and without
-// the limit on leases: the record keeps that of its leader.
+// Abilities returns those of the store without pushes, which would pass by the check.
 func (c *checkedStore) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(c.Store)
-	a.Watcher, a.PeerPushed, a.LeaseLimiter = nil, false, nil
+	a.Watcher, a.PeerPushed = nil, false
 	return a
 }
 

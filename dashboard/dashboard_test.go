@@ -142,7 +142,7 @@ func (f *fake) check(ctx context.Context, op, key string) error {
 
 func (f *fake) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(f.Store)
-	a.Lister, a.Presence = f, f
+	a.Inspector, a.Presence = f, f
 	if a.Watcher = f; f.polled {
 		a.Watcher = nil
 	}

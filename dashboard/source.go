@@ -73,12 +73,8 @@ func (s *source) run(ctx context.Context) {
 	if able.Presence != nil {
 		s.starting.Go(func() { s.reports.ask(ctx, able.Presence) })
 	}
-	if len(s.Elections) > 0 || able.Lister == nil {
-		if len(s.Elections) == 0 {
-			s.report(trouble{Reason: cannotList})
-		} else {
-			s.add(ctx, s.Elections)
-		}
+	if len(s.Elections) > 0 {
+		s.add(ctx, s.Elections)
 		<-ctx.Done()
 		return
 	}
@@ -129,9 +125,11 @@ const cannotList = "this store cannot list its elections: name them"
 func (s *source) list(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	names, err := driver.AbilitiesOf(s.store).Lister.Keys(bounded)
+	names, err := driver.AbilitiesOf(s.store).Keys(bounded)
 	switch {
 	case ctx.Err() != nil:
+	case errors.Is(err, errors.ErrUnsupported):
+		s.report(trouble{Reason: cannotList})
 	case errors.Is(err, driver.ErrDenied):
 		s.report(trouble{"the right to list the elections is missing: name them, or grant it", err.Error()})
 	case err != nil:

@@ -43,6 +43,28 @@ func TestRightGrantedLate(t *testing.T) {
 	}
 }
 
+func TestStoreThatCannotListItsElections(t *testing.T) {
+	unable := &fake{Store: memory.New(), fail: func(_ context.Context, op, _ string) error {
+		if op == "list" {
+			return fmt.Errorf("list: %w", errors.ErrUnsupported)
+		}
+		return nil
+	}}
+	unable.off.Store(true)
+	for why, store := range map[string]driver.Store{
+		"it has no Inspector":   struct{ driver.Store }{memory.New()},
+		"its Inspector says so": unable,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := show(t, Source{Name: "store", Store: store})
+			time.Sleep(time.Minute)
+			if of := s.overview("").Sources[0]; of.Problem != cannotList {
+				t.Errorf("%s: %q", why, of.Problem)
+			}
+		})
+	}
+}
+
 // No goroutine outlives Run.
 func TestRunLeavesNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,20 +1,21 @@
 package driver
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
 
 // Abilities holds the optional interfaces of a store. A nil field is an ability that the store does
-// not have.
+// not have. The methods are those of Bounded and Inspector, and answer for a store that is neither.
 type Abilities struct {
-	Watcher        Watcher
-	PeerPushed     bool // the store is a PeerPushed
-	Bounded        Bounded
-	LeaseLimiter   LeaseLimiter
-	Inspector      Inspector
-	RightsChecker  RightsChecker
-	Lister         Lister
-	PristineHinter PristineHinter
-	Presence       Presence
-	Identifier     Identifier
+	Watcher    Watcher
+	PeerPushed bool // the store is a PeerPushed
+	Bounded    Bounded
+	Inspector  Inspector
+	Presence   Presence
+	Identifier Identifier
 }
 
 // Wrapper is a Store around another one, such as one that counts calls or injects faults. For each
@@ -50,11 +51,7 @@ func AbilitiesOf(s Store) (a Abilities) {
 	a.Watcher, _ = s.(Watcher)
 	_, a.PeerPushed = s.(PeerPushed)
 	a.Bounded, _ = s.(Bounded)
-	a.LeaseLimiter, _ = s.(LeaseLimiter)
 	a.Inspector, _ = s.(Inspector)
-	a.RightsChecker, _ = s.(RightsChecker)
-	a.Lister, _ = s.(Lister)
-	a.PristineHinter, _ = s.(PristineHinter)
 	a.Presence, _ = s.(Presence)
 	a.Identifier, _ = s.(Identifier)
 	return a
@@ -68,12 +65,45 @@ func (a Abilities) MinLease() time.Duration {
 	return a.Bounded.MinLease()
 }
 
+// MaxLease returns the longest lease that an election accepts: that of Bounded, but not more than
+// the constant MaxLease.
+func (a Abilities) MaxLease() time.Duration {
+	if a.Bounded == nil {
+		return MaxLease
+	}
+	return min(a.Bounded.MaxLease(), MaxLease)
+}
+
 // CheckKey returns the error of Bounded, or nil if there are no limits.
 func (a Abilities) CheckKey(key string) error {
 	if a.Bounded == nil {
 		return nil
 	}
 	return a.Bounded.CheckKey(key)
+}
+
+// Keys returns the result of Inspector, or an error that wraps errors.ErrUnsupported.
+func (a Abilities) Keys(ctx context.Context) ([]string, error) {
+	if a.Inspector == nil {
+		return nil, fmt.Errorf("list the keys of the store: %w", errors.ErrUnsupported)
+	}
+	return a.Inspector.Keys(ctx)
+}
+
+// Inspect returns the result of Inspector, or no finding.
+func (a Abilities) Inspect(ctx context.Context, lease time.Duration) ([]Finding, error) {
+	if a.Inspector == nil {
+		return nil, nil
+	}
+	return a.Inspector.Inspect(ctx, lease)
+}
+
+// CheckRights returns the result of Inspector, or an error that wraps errors.ErrUnsupported.
+func (a Abilities) CheckRights(ctx context.Context, key string) error {
+	if a.Inspector == nil {
+		return fmt.Errorf("check the right to write: %w", errors.ErrUnsupported)
+	}
+	return a.Inspector.CheckRights(ctx, key)
 }
 
 // Pushes reports whether the store pushes every change to all members. A PeerPushed store cannot

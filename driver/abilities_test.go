@@ -36,16 +36,16 @@ func TestAbilitiesOf(t *testing.T) {
 			t.Errorf("%s: %v, want %v: %s", c.name, got, c.want, c.why)
 		}
 	}
-	if len(full) != 10 {
+	if len(full) != 6 {
 		t.Errorf("%d abilities answer: %v", len(full), full)
 	}
 }
 
 func TestDefaultsOfAbilities(t *testing.T) {
-	if a := driver.AbilitiesOf(&cells{}); a.MinLease() != time.Millisecond || a.CheckKey("") != nil || a.Pushes() {
+	if a := driver.AbilitiesOf(&cells{}); a.MinLease() != time.Millisecond || a.MaxLease() != driver.MaxLease || a.CheckKey("") != nil || a.Pushes() {
 		t.Errorf("bounds from nowhere: %+v", a)
 	}
-	if a := driver.AbilitiesOf(able.Store{}); a.MinLease() != 7*time.Second || a.CheckKey("k") == nil || a.Pushes() {
+	if a := driver.AbilitiesOf(able.Store{}); a.MinLease() != 7*time.Second || a.MaxLease() != 9*time.Second || a.CheckKey("k") == nil || a.Pushes() {
 		t.Errorf("bounds are lost, or members that push reach every member: %+v", a)
 	}
 }

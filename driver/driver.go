@@ -48,6 +48,9 @@ import (
 // such a value.
 const MaxValue = 4096
 
+// MaxLease is the longest lease that the protocol allows: one hour.
+const MaxLease = time.Hour
+
 var (
 	// ErrConflict reports that the store refused this request: the cell no longer had the expected
 	// version, or is about to lose it to a write that is on its way to the replicas. An earlier
@@ -71,6 +74,9 @@ var (
 	// ErrNoAnswer reports that the store did not answer before the context of a call ended. An
 	// election adds it where a store returns context.DeadlineExceeded without one of these errors.
 	ErrNoAnswer = errors.New("no answer from the store")
+
+	// ErrUnwritten is wrapped by the Notice of an absence that could be Pristine (see Entry).
+	ErrUnwritten = errors.New("nothing was ever written")
 
 	// ErrUnfit reports that the store was seen to break a promise that elections rely on, so the
 	// adapter did not send the request. Waiting does not help: an operator must change the store.
@@ -144,6 +150,10 @@ type Entry struct {
 	// Notice tells operators why a value is missing, as far as the store knows: deleted, purged or
 	// expired. The event that reports the loss carries it. If there is a value, Notice reports
 	// something in the store that an operator must correct, and raises an alarm.
+	//
+	// A Notice that wraps ErrUnwritten says how the program can make the store return this absence
+	// as Pristine, by vouching for earlier stores of this name. The event of a candidate that waits
+	// because of the absence carries it.
 	Notice error
 }
 
@@ -193,57 +203,39 @@ type PeerPushed interface {
 type Bounded interface {
 	// MinLease returns the shortest lease that an election accepts on this store.
 	MinLease() time.Duration
+	// MaxLease returns the longest one, as far as the store knows at present: the constant MaxLease
+	// unless a longer lease than the result would do harm, for example because records expire.
+	MaxLease() time.Duration
 	// CheckKey returns an error that names the fault if the store cannot hold a cell under this
 	// key.
 	CheckKey(key string) error
 }
 
-// LeaseLimiter is a Store in which a lease longer than MaxLease would do harm, for example because
-// records expire. An election refuses a longer lease.
-type LeaseLimiter interface {
-	// MaxLease returns the longest lease that an election accepts, as far as the store knows at
-	// present.
-	MaxLease() time.Duration
-}
-
-// Inspector is a Store that can report its settings that are unsafe for elections.
+// Inspector is a Store that shows operators its elections, its settings that are unsafe for them,
+// and whether this client may write.
 type Inspector interface {
+	// Keys returns the keys of all cells that hold a value, each once and sorted. A replica may
+	// answer, so the last writes and removals may not show yet. The values may be foreign to
+	// elections. Keys leaves out names that CheckKey refuses. It changes nothing. It returns an
+	// error that wraps errors.ErrUnsupported if this store cannot list its keys, ErrDenied if the
+	// store says that the right to list is missing, and any other error if there was no answer.
+	Keys(ctx context.Context) ([]string, error)
 	// Inspect checks the store's settings, for elections with leases up to the one given. Where
 	// settings do not show enough, it may write to cells of its own, which it removes. It never
 	// touches the cell of an election. No finding means that it knows of nothing unsafe. Errors are
 	// as for Read.
 	Inspect(ctx context.Context, lease time.Duration) ([]Finding, error)
-}
-
-// RightsChecker is a Store that can check the right to write without a write. An election asks as
-// soon as it campaigns and another candidate leads. It asks again once per lease while the right is
-// missing or unknown. Without this check a standby that can never take over would look healthy.
-type RightsChecker interface {
-	// CheckRights returns an error that wraps ErrDenied if the right to write under this key is
-	// missing, ErrUnfit if a write would return that, nil if nothing is missing or if this store
-	// cannot tell, and any other error if there was no answer. Its requests change nothing under
-	// the key of any election, even if the server applies them. The elections of a Group ask for
-	// one key and take the answer for all.
+	// CheckRights checks the right to write without a write. It returns an error that wraps
+	// ErrDenied if the right to write under this key is missing, ErrUnfit if a write would return
+	// that, errors.ErrUnsupported if this store has no such check, nil if nothing is known to be
+	// missing, and any other error if there was no answer. Its requests change nothing under the
+	// key of any election, even if the server applies them. The elections of a Group ask for one
+	// key and take the answer for all.
+	//
+	// An election asks as soon as it campaigns and another candidate leads. It asks again once per
+	// lease while the right is missing or unknown. Without this check a standby that can never take
+	// over would look healthy.
 	CheckRights(ctx context.Context, key string) error
-}
-
-// Lister is a Store that can list its keys, for programs that show all elections.
-type Lister interface {
-	// Keys returns the keys of all cells that hold a value, each once and sorted. A replica may
-	// answer, so the last writes and removals may not show yet. The values may be foreign to
-	// elections. Keys leaves out names that CheckKey refuses. It changes nothing. It returns an
-	// error that wraps ErrDenied if the store says that the right to list is missing, and any other
-	// error if there was no answer.
-	Keys(ctx context.Context) ([]string, error)
-}
-
-// PristineHinter is a Store in which the first leader comes one lease later than necessary, unless
-// the program vouches that no candidate used an earlier store of this name. The log of a candidate
-// that waits shows the hint.
-type PristineHinter interface {
-	// PristineHint says how the program can vouch for it, as the last clause of a sentence; it is
-	// empty if the program has done so, or cannot.
-	PristineHint() string
 }
 
 // Presence is a Store over which candidates answer when an observer asks who takes part. Nothing

@@ -75,8 +75,8 @@ func requestIsHeard(c *contest) {
 	if err := b.HandOver(c.ctx, "b"); err != nil {
 		c.Fatalf("the request: %v", err)
 	}
-	if cause := c.ended(term.Context(), "the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
-		c.Errorf("the soft context ended with %v", cause)
+	if cause := c.ended(term.Context(), "the context of the work"); !errors.Is(cause, tenure.ErrHandOver) {
+		c.Errorf("the context of the work ended with %v", cause)
 	}
 	if err := term.Err(); err != nil {
 		c.Errorf("the lease did not outlast the request: %v", err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/kit"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -132,11 +131,10 @@ func (c *contest) until(what string, is func() bool) {
 	}
 }
 
-// candidate is on package time's clock, so that the kit can be tested in virtual time.
 func (c *contest) candidate(id string, store driver.Store) *tenure.Election {
 	c.Helper()
 	e, err := tenure.New(store, c.election, tenure.Config{
-		ID: id, Address: id + ".example", Lease: c.lease, Clock: clock.Standard{},
+		ID: id, Address: id + ".example", Lease: c.lease,
 	})
 	if err != nil {
 		c.Fatalf("%v", err)

@@ -186,7 +186,7 @@ func BenchmarkMemory(b *testing.B) {
 // The limits of the store are not hidden.
 func TestLineHidesPushes(t *testing.T) {
 	got, want := able.Answers(t.Context(), newLine(able.Store{})), able.Answers(t.Context(), able.Store{})
-	maps.DeleteFunc(want, func(name, _ string) bool { return name != "Bounded" && name != "LeaseLimiter" })
+	maps.DeleteFunc(want, func(name, _ string) bool { return name != "Bounded" })
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

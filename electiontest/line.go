@@ -35,7 +35,7 @@ func newLine(store driver.Store, harm ...faults.Fault) *line {
 // Abilities are the limits of the store. All others are hidden, so that the candidate has to read.
 func (l *line) Abilities() driver.Abilities {
 	a := l.Store.Abilities()
-	return driver.Abilities{Bounded: a.Bounded, LeaseLimiter: a.LeaseLimiter}
+	return driver.Abilities{Bounded: a.Bounded}
 }
 
 // passed returns the traffic until now.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,14 +59,17 @@ type Config struct {
 	HandOvers int
 }
 
-func (c Config) withDefaults(store driver.Store, full *tenure.Config) Config {
+// withDefaults returns the settings with their defaults. In Election only Precedence has its
+// default; full has all.
+func (c Config) withDefaults(store driver.Store) (cfg Config, full tenure.Config) {
+	lease := c.Election.WithDefaults().Lease
 	c.Members = cmp.Or(c.Members, 64)
 	c.HandOvers = cmp.Or(c.HandOvers, 50)
 	c.Settle = max(0, cmp.Or(c.Settle, 5*time.Second))
-	c.Presence = cmp.Or(c.Presence, defaultPresence(store, full.Lease))
+	c.Presence = cmp.Or(c.Presence, defaultPresence(store, lease))
 	by := &c.Election.Nomination
-	by.Precedence = cmp.Or(by.Precedence, c.precedence(store, full.Lease))
-	return c
+	by.Precedence = cmp.Or(by.Precedence, c.precedence(store, lease))
+	return c, c.Election.WithDefaults()
 }
 
 // precedence returns the default of Precedence. It is short if the store pushes changes. Otherwise
@@ -145,6 +149,19 @@ func checkNames(fleet string, names []string) (found problems) {
 		}
 	}
 	return found
+}
+
+// newGroup returns a group with these settings. The lease is that of the field leaseField, and the
+// others are those of Election.
+func (f *Fleet) newGroup(cfg tenure.Config, leaseField string) (*tenure.Group, error) {
+	g, err := tenure.NewGroup(f.store, cfg)
+	if wrong, ok := errors.AsType[*tenure.ConfigError](err); ok {
+		for i := range wrong.Fields {
+			wrong.Fields[i].Field = strings.Replace("Election."+wrong.Fields[i].Field, "Election.Lease", leaseField, 1)
+		}
+		return nil, invalid(f.name, wrong.Fields)
+	}
+	return g, err
 }
 
 // settingsKinds is the number of different settings among the elections of a fleet: enough that

@@ -100,19 +100,17 @@ func (f *Fleet) missing(names []string) []string {
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, ok := f.find(name)
-		return ok || f.removed[name] != nil
+		return ok || f.leaving[name] != nil
 	})
 }
 
-// returned returns the removed entries with these names, which the fleet takes back. It is called
-// under the lock.
+// returned returns the removed entries with these names, which the fleet takes back. They start
+// again when they have ended. It is called under the lock.
 func (f *Fleet) returned(names []string) []*entry {
 	var all []*entry
 	for _, name := range names {
-		if e := f.removed[name]; e != nil {
-			delete(f.removed, name)
+		if e := f.leaving[name]; e != nil && e.removed {
 			e.removed = false
-			f.run.toRestart = append(f.run.toRestart, e)
 			all = append(all, e)
 		}
 	}
@@ -134,7 +132,7 @@ func (f *Fleet) keepOnly(names []string) {
 		e.group.Leave(e.election)
 		if e.done != nil {
 			e.setNominated(false)
-			f.removed[name] = e
+			f.leaving[name] = e
 		}
 		return true
 	})
@@ -199,14 +197,6 @@ func (e *entry) setAssigned(me bool) {
 	default:
 		e.setNominated(false)
 	}
-}
-
-func (e *entry) join(ctx context.Context, work tenure.Handler) error {
-	ended, err := e.group.Join(ctx, e.election, &trackedWork{e, work})
-	if err == nil {
-		e.done = ended
-	}
-	return err
 }
 
 // trackedWork is the work of an election's terms, and records whether it runs. If the work ends

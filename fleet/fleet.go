@@ -5,7 +5,6 @@
 //	f, err := fleet.New(store, "workers", fleet.Config{
 //		Election:  tenure.Config{ID: "node-1", Lease: 30 * time.Second},
 //		Elections: names,
-//		Spread:    true,
 //	})
 //	...
 //	err = f.Run(ctx, tenure.Lead(func(ctx context.Context, t *tenure.Term) error {
@@ -14,13 +13,13 @@
 //
 // # Assignment
 //
-// With [Config.Spread] each member takes a seat. A seat is one more election, such as
+// Each member takes a seat. A seat is one more election, such as
 // "workers/members/7", which its member leads. So every member sees all others: one that dies loses
 // its seat, and one that ends gives it back. From the list of taken seats and the names of the
 // elections, every member computes the same assignment. It assigns each member at most an equal
 // share plus 5 %, or an equal share rounded up if this is more. Few elections change hands when a
 // member comes or goes. The assignment is the Nominator of each election. The assigned member
-// claims first. If it does not, another member claims after [tenure.Tuning.Precedence]. A leader
+// claims first. If it does not, another member claims after Config.Election.Nomination.Precedence. A leader
 // that is no longer assigned finishes its work and hands over.
 //
 // # The cost of a wrong list
@@ -61,7 +60,7 @@ type Fleet struct {
 	name   string
 	store  driver.Store
 	cfg    Config
-	full   tenure.Config // cfg.Election with all defaults
+	full   tenure.Config // Election with all defaults
 	own    uint64        // a number that no other member has
 	seats  *seats
 	busy   atomic.Bool
@@ -73,7 +72,7 @@ type Fleet struct {
 
 	mu         sync.Mutex
 	entries    []*entry          // in the order of their names, which is the same for all members
-	removed    map[string]*entry // by name: removed by SetElections, and not ended
+	leaving    map[string]*entry // by name: SetElections has removed them, and their work may go on
 	moves      moves
 	roster     roster
 	run        *session // nil while no Run is under way
@@ -84,26 +83,28 @@ type Fleet struct {
 	changed    chan struct{} // closed at the next change; nil without waiters
 }
 
-// New returns a member of the fleet of this name. It starts nothing and does not call the store.
-// Its error lists the problems of the config, each as a *tenure.ConfigError. Problems of
-// Config.Election are reported only when the other fields are valid; of several invalid elections
-// the error names the first.
+// New returns a member of the fleet of this name. It starts nothing and does not call the store. A
+// *tenure.ConfigError lists the problems of the config. Those that tenure.New also finds in
+// Config.Election are listed when there are no others, and those of Presence after that. Last, the
+// error names the first election whose name the store cannot hold. If store is nil, the error
+// reports only that.
 func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	if store == nil {
 		return nil, errors.New("fleet: the store is nil")
 	}
-	full := cfg.Election.WithDefaults()
-	cfg = cfg.withDefaults(store, &full)
+	cfg, full := cfg.withDefaults(store)
 	if err := invalid(name, cfg.validate(name)); err != nil {
 		return nil, err
 	}
-	full.Nomination.Precedence = max(0, cfg.Election.Nomination.Precedence)
-	f := &Fleet{name: name, store: store, cfg: cfg, full: full, own: hashOf(full.ID), wakeup: make(chan struct{}, 1), seat: none, removed: map[string]*entry{}}
+	f := &Fleet{name: name, store: store, cfg: cfg, full: full, own: hashOf(full.ID), wakeup: make(chan struct{}, 1), seat: none, leaving: map[string]*entry{}}
 	f.moves.fleet = f
-	if err := f.makeGroups(); err != nil {
-		return nil, err
+	var err error
+	for kind := range f.groups {
+		if f.groups[kind], err = f.newGroup(f.settingsOf(kind), "Election.Lease"); err != nil {
+			return nil, err
+		}
 	}
-	if err := f.makeSeats(); err != nil {
+	if f.seats, err = newSeats(f); err != nil {
 		return nil, err
 	}
 	entries, err := f.makeEntries(cfg.Elections)
@@ -115,32 +116,17 @@ func New(store driver.Store, name string, cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// makeGroups makes a group of each kind of settings.
-func (f *Fleet) makeGroups() (err error) {
-	for kind := range f.groups {
-		if f.groups[kind], err = tenure.NewGroup(f.store, f.settingsOf(kind)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *Fleet) makeSeats() (err error) {
-	f.seats, err = newSeats(f)
-	return err
-}
-
 // Run takes part in all elections and calls the handler whenever this process is elected in one of
 // them; Term.Election names it. Run returns when ctx has ended and all work has stopped, or after
 // an error as below.
 //
 // The handler is a function of type tenure.Lead, which runs in a goroutine until its context ends,
-// or a type with methods Elected and Stop, which needs no goroutine while the work goes on. If work
-// ends unasked, with any result, the fleet releases the election, and this member waits for
-// Config.Election.Tuning.Backoff before it campaigns for it again. The soft context also ends when
-// the election is assigned to another member, with tenure.ErrNominationLost. With Spread, that is
-// also the cause when Run's context has ended and there are other members, because a member that
-// ends hands over its elections. To distinguish the two cases, the work checks Run's context.
+// or another tenure.Handler, which needs no goroutine while the work goes on. If work ends unasked,
+// with any result, the fleet releases the election, and this member waits for
+// Config.Election.Tuning.Backoff before it campaigns for it again. The context of the work also
+// ends when the election is assigned to another member, with nomination.ErrWithdrawn. That is also
+// the cause when Run's context has ended and there are other members, because a member that ends
+// hands over its elections. To distinguish the two cases, the work checks Run's context.
 //
 // Run returns an error that wraps driver.ErrDenied if the store denies reading a seat and has never
 // allowed it. One election can also end while the others go on: if reading its own record is denied
@@ -186,14 +172,8 @@ func (f *Fleet) round(s *session) (wait time.Duration, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.full.Clock.Now().Mono
-	wait = s.checkEvery
-	if w := f.review(s, now); w > 0 {
-		wait = min(wait, w)
-	}
-	if w := s.start(now); w > 0 {
-		wait = min(wait, w)
-	}
-	return wait, s.over(now)
+	wait = earlier(f.review(s, now), s.start(now))
+	return earlier(wait, s.checkEvery), s.over(now)
 }
 
 // review reassigns the elections if the members have changed, and returns how long to wait for the
@@ -203,11 +183,11 @@ func (f *Fleet) review(s *session, now time.Duration) time.Duration {
 	f.seats.setAwaited(f.roster.awaitsRenewal)
 	if !ok {
 		if now-s.since >= f.full.Lease {
-			s.begin() // no other member is known, so the first to claim leads
+			s.knowAssignment() // no other member is known, so the first to claim leads
 		}
 		return wait
 	}
-	s.begin()
+	s.knowAssignment()
 	seat, missing := f.roster.own.seat, f.roster.missing(now)
 	if seat != f.seat || !slices.Equal(counted, f.counted) || f.keepsExtra && missing <= 0 {
 		f.assign(counted, seat, missing > 0)
@@ -246,11 +226,12 @@ func (f *Fleet) assign(counted []int, seat int, keep bool) {
 	f.notifyChanged()
 }
 
-// onSeatChange is called for each change of a seat, with the incarnation of its holder.
-func (f *Fleet) onSeatChange(number int, who string) {
+// onSeatChange is called when the holder of a seat has changed.
+func (f *Fleet) onSeatChange(number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.roster.see(f.full.Clock.Now().Mono, number, who)
+	f.roster.see(f.full.Clock.Now().Mono, number, f.seats.holder(number).Incarnation)
+	f.notifyChanged()
 	f.wake()
 }
 
@@ -259,6 +240,7 @@ func (f *Fleet) onOwnSeat(number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.roster.sit(f.full.Clock.Now().Mono, number)
+	f.notifyChanged()
 	f.wake()
 }
 
@@ -274,16 +256,16 @@ type Member struct {
 	Self bool
 }
 
-// Status is a snapshot of a fleet, as this member knows it. With Spread, this member has settled
-// when Led equals Assigned and Moving is 0. A member that is cut off may show its last assignment
-// for a while; when it has lost its seat, no Member is Self.
+// Status is a snapshot of a fleet, as this member knows it. The member has settled when Led equals
+// Assigned and Moving is 0. A member that is cut off may show its last assignment for a while; when
+// it has lost its seat, no Member is Self.
 type Status struct {
 	// Members are the holders of seats, as far as this member knows, in the order of seats; none
-	// without Spread.
+	// while no Run is under way.
 	Members []Member
 	// Elections is the number of elections.
 	Elections int
-	// Assigned is how many of them are assigned to this member; 0 without Spread.
+	// Assigned is how many of them are assigned to this member.
 	Assigned int
 	// Led is how many elections this member leads. One that SetElections removed counts until its
 	// work has stopped.
@@ -322,10 +304,6 @@ func (f *Fleet) nextChange() <-chan struct{} {
 
 // Status returns a snapshot. It does not call the store.
 func (f *Fleet) Status() Status {
-	var holders map[int]tenure.Leader
-	if f.seats != nil {
-		holders = f.seats.holders()
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := Status{Elections: len(f.entries), Led: f.led, Moving: f.moves.remaining()}
@@ -334,14 +312,13 @@ func (f *Fleet) Status() Status {
 			s.Assigned++
 		}
 	}
-	if f.run != nil {
-		for n, l := range holders {
+	for n := range f.cfg.Members {
+		if l := f.seats.holder(n); l.Exists() {
 			s.Members = append(s.Members, Member{
 				Seat: n, Leader: l, Counts: slices.Contains(f.counted, n), Self: n == f.roster.own.seat,
 			})
 		}
 	}
-	slices.SortFunc(s.Members, func(a, b Member) int { return a.Seat - b.Seat })
 	return s
 }
 

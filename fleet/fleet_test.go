@@ -1,11 +1,14 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -192,6 +195,42 @@ func TestFleet(t *testing.T) {
 			if loads := p.leads(); len(loads) != 2 || loads[seated[0]] > 0 {
 				p.t.Errorf("%v lead after %s has crashed", loads, seated[0])
 			}
+		}},
+		// Each sees the other only when both reach the store.
+		"members start without the store": {10, func(p *port) {
+			p.cutOff = true
+			p.join("a", "b")
+			time.Sleep(lease)
+			p.member("a").line.Heal()
+			p.rest("a")
+			p.member("b").line.Heal()
+			p.rest("a", "b")
+		}},
+		"Watch yields every change": {10, func(p *port) {
+			p.join("a")
+			f := p.member("a").fleet
+			watched := make(chan fleet.Status)
+			var last fleet.Status
+			ctx, stop := context.WithCancel(p.t.Context())
+			go func() {
+				defer close(watched)
+				for s := range f.Watch(ctx) {
+					last = s
+				}
+			}()
+			for _, change := range []func(){
+				func() { p.join("b") }, func() { p.set(p.names[:5], "a", "b") }, func() { p.leave("b") }, func() { p.leave("a") },
+			} {
+				change()
+				for range 10 {
+					time.Sleep(calm / 10)
+					if synctest.Wait(); !reflect.DeepEqual(last, f.Status()) {
+						p.t.Errorf("Watch yielded %+v; the status is %+v", last, f.Status())
+					}
+				}
+			}
+			stop()
+			<-watched
 		}},
 		"it runs once at a time, and again": {10, func(p *port) {
 			p.join("a")

@@ -59,6 +59,7 @@ type port struct {
 	work   tenure.Lead
 	works  map[string]tenure.Lead
 	steady bool
+	cutOff bool // members start without a connection to the store
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -119,6 +120,9 @@ func (p *port) joinWith(change func(*fleet.Config), ids ...string) {
 		var err error
 		if m.fleet, err = fleet.New(m.line, "test", cfg); err != nil {
 			p.t.Fatal(err)
+		}
+		if p.cutOff {
+			m.line.Partition()
 		}
 		p.run(m)
 	}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,14 +16,10 @@ import (
 // that all members see each other. A seat has a lease, so a member that dies loses it. A member
 // that ends releases its seat, which all members see at once.
 type seats struct {
+	fleet   *Fleet
+	group   *tenure.Group
 	all     []*seat
-	own     uint64 // a number that no other member has
 	changed chan struct{}
-	// onChange is called at each change of a seat, with the incarnation of its holder, and
-	// onOwnSeat with the seat of this member, or none.
-	onChange  func(number int, who string)
-	onOwnSeat func(number int)
-	onError   func(error)
 
 	configs [4]tenure.Config // by pace
 
@@ -38,8 +35,8 @@ type seats struct {
 type seat struct {
 	election       *tenure.Election
 	pace           pace
-	status         tenure.Status
-	renewalAwaited bool // see awaitsRenewal
+	status         tenure.Status // of this Run
+	renewalAwaited bool          // see awaitsRenewal
 }
 
 // pace is how often the status of a seat is read.
@@ -60,8 +57,8 @@ func seatPrefix(fleet string) string { return fleet + "/members/" }
 // store pushes changes, such a seat is then read only every few minutes.
 const freeSeatLease = 10 * time.Minute
 
-func newSeats(f *Fleet) (*seats, error) {
-	s := &seats{own: f.own, onChange: f.onSeatChange, onOwnSeat: f.onOwnSeat, changed: make(chan struct{}, 1), target: none, lastTarget: none}
+func newSeats(f *Fleet) (s *seats, err error) {
+	s = &seats{fleet: f, changed: make(chan struct{}, 1), target: none, lastTarget: none}
 	presence := f.cfg.Presence
 	closer := f.cfg.seat(presence, presence/closely)
 	closer.Tuning.PollStable = closer.Tuning.Poll
@@ -69,8 +66,11 @@ func newSeats(f *Fleet) (*seats, error) {
 		paceHeld: f.cfg.seat(presence, presence), paceAwaited: closer,
 		paceGather: f.cfg.seat(presence, gatherTime/4), paceFree: f.cfg.seat(max(presence, freeSeatLease), presence),
 	}
+	if s.group, err = f.newGroup(s.configs[paceGather], "Presence"); err != nil {
+		return nil, err
+	}
 	for n := range f.cfg.Members {
-		e, err := tenure.New(f.store, seatPrefix(f.name)+strconv.Itoa(n), s.configs[paceGather])
+		e, err := s.group.Election(seatPrefix(f.name) + strconv.Itoa(n))
 		if err != nil {
 			return nil, err
 		}
@@ -97,46 +97,40 @@ func (c *Config) seat(lease, poll time.Duration) tenure.Config {
 	return e
 }
 
-// follow observes all seats until the context ends.
-func (s *seats) follow(ctx context.Context) {
-	var all sync.WaitGroup
-	for n, one := range s.all {
-		all.Go(func() {
-			_, err := one.election.Wait(ctx, func(st tenure.Status) bool {
-				s.see(n, st)
-				return false
-			})
-			if ctx.Err() == nil {
-				s.onError(err)
-			}
-		})
+// follow observes all seats until the context ends or one of them cannot be read.
+func (s *seats) follow(ctx context.Context) error {
+	for st, err := range s.group.Watch(ctx) {
+		if err != nil {
+			return err
+		}
+		n, _ := strconv.Atoi(strings.TrimPrefix(st.Election, seatPrefix(s.fleet.name)))
+		s.see(n)
 	}
-	all.Wait()
+	return nil
 }
 
-// see records the status of a seat. If a read of another member's seat failed, its last leader is
-// kept.
-func (s *seats) see(n int, st tenure.Status) {
+// see records the present status of a seat. If a read of another member's seat failed, its last
+// leader is kept.
+func (s *seats) see(n int) {
 	s.mu.Lock()
 	one := s.all[n]
+	st, last := one.election.Status(), one.status.Leader
 	if st.Failures > 0 && !st.Leader.Exists() && n != s.lastTarget {
-		st.Leader = one.status.Leader
+		st.Leader = last
 	}
 	one.status = st
 	s.adjustPace(n)
-	if n == s.target && st.Leader.Exists() && !leads(st) {
+	if n == s.target && st.Leader.Exists() && st.Term == 0 {
 		s.stopCampaign() // another member has the seat
 	}
 	s.mu.Unlock()
-	s.onChange(n, st.Leader.Incarnation)
+	if !st.Leader.Equal(last) {
+		s.fleet.onSeatChange(n)
+	}
 	select {
 	case s.changed <- struct{}{}:
 	default:
 	}
-}
-
-func leads(st tenure.Status) bool {
-	return st.State == tenure.StateLeader || st.State == tenure.StateLeaving
 }
 
 // adjustPace sets how often a seat is read. It runs under the lock.
@@ -158,69 +152,87 @@ func (s *seats) adjustPace(n int) {
 	}
 }
 
-// setSettled sets whether it is known which members were there first.
-func (s *seats) setSettled(known bool) {
+// update makes a change under the lock, and then sets how often each seat is read.
+func (s *seats) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known != s.settled {
-		s.settled = known
-		for n := range s.all {
-			s.adjustPace(n)
-		}
+	change()
+	for n := range s.all {
+		s.adjustPace(n)
 	}
+}
+
+// reset forgets all that this Run has seen.
+func (s *seats) reset() {
+	s.update(func() {
+		s.settled = false
+		for _, one := range s.all {
+			one.status, one.renewalAwaited = tenure.Status{}, false
+		}
+	})
+}
+
+// settle notes that it is known which members were there first.
+func (s *seats) settle() {
+	s.update(func() { s.settled = true })
 }
 
 // setAwaited sets for which seats a renewal is awaited.
 func (s *seats) setAwaited(awaited func(n int) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for n, one := range s.all {
-		if now := awaited(n); now != one.renewalAwaited {
-			one.renewalAwaited = now
-			s.adjustPace(n)
+	s.update(func() {
+		for n, one := range s.all {
+			one.renewalAwaited = awaited(n)
 		}
-	}
+	})
 }
 
 // renewal returns the time of the latest renewal of a seat that was seen, by its holder's clock.
-func (s *seats) renewal(n int) time.Time {
-	st := s.all[n].election.Status()
-	return st.Record.Updated
-}
+func (s *seats) renewal(n int) time.Time { return s.all[n].election.Status().Record.Updated }
 
 // holdSeat holds a seat for this member until the context ends, and releases it then. If the seat
 // is lost, it takes one again.
 func (s *seats) holdSeat(ctx context.Context) {
 	for ctx.Err() == nil {
-		n, ok := s.choose()
-		if !ok {
+		campaign, giveUp := context.WithCancel(ctx)
+		if n := s.choose(giveUp); n != none {
+			s.hold(ctx, campaign, n)
+		} else {
 			select {
 			case <-s.changed:
 			case <-ctx.Done():
 			}
-			continue
 		}
-		if term := s.campaign(ctx, n); term != nil {
-			s.hold(ctx, n, term)
-		}
+		giveUp()
 	}
 }
 
-// hold holds a seat until the context ends or the seat is lost.
-func (s *seats) hold(ctx context.Context, n int, term *tenure.Term) {
+// hold campaigns for a seat until this member has it, or another. It holds the seat until ctx ends
+// or the seat is lost.
+func (s *seats) hold(ctx, campaign context.Context, n int) {
+	defer s.dropTarget()
+	term, err := s.all[n].election.Campaign(campaign)
+	if err != nil {
+		return
+	}
 	s.mu.Lock()
 	s.term = term
 	s.mu.Unlock()
-	s.onOwnSeat(n)
+	s.fleet.onOwnSeat(n)
 	select {
 	case <-ctx.Done():
 	case <-term.Context().Done(): // lost, or another member has asked for it
 	}
-	s.onOwnSeat(none)
+	s.fleet.onOwnSeat(none)
 	_ = term.Resign(context.WithoutCancel(ctx)) // Resign bounds its own time
-	st := s.all[n].election.Status()
-	s.see(n, st) // the seat is free, and this member prefers it next time
-	s.setTarget(n, false, nil)
+	s.see(n)                                    // the seat is free, and this member prefers it next time
+}
+
+func (s *seats) dropTarget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.target
+	s.target = none
+	s.adjustPace(n)
 }
 
 // remaining returns the time left of the lease of this member's seat.
@@ -228,53 +240,21 @@ func (s *seats) remaining() time.Duration {
 	s.mu.Lock()
 	term := s.term
 	s.mu.Unlock()
-	if term == nil {
-		return 0
-	}
 	return term.Remaining()
 }
 
-// campaign campaigns for a seat until this member has it, or another.
-func (s *seats) campaign(ctx context.Context, n int) *tenure.Term {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if !s.setTarget(n, true, cancel) {
-		return nil
-	}
-	term, err := s.all[n].election.Campaign(ctx)
-	if err != nil {
-		s.setTarget(n, false, nil)
-		return nil
-	}
-	return term
-}
-
-// setTarget sets whether this member campaigns for a seat. It reports false if the seat is held.
-func (s *seats) setTarget(n int, yes bool, giveUp context.CancelFunc) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if yes && s.all[n].status.Leader.Exists() {
-		return false
-	}
-	s.target = none
-	if yes {
-		s.target, s.stopCampaign, s.lastTarget = n, giveUp, n
-	}
-	s.adjustPace(n)
-	return true
-}
-
-// choose picks a free seat: the last one of this member, or one that was released, which is free at
-// once, or any other. Members prefer different seats, so that they rarely pick the same one. It
-// reports false before all seats are known, or if no seat is free.
-func (s *seats) choose() (number int, ok bool) {
+// choose picks a free seat as the target: the last one of this member, or one that was released,
+// which is free at once, or any other. Members prefer different seats, so that they rarely pick the
+// same one. It picks none before all seats are known, or if no seat is free. It calls giveUp when
+// another member has the seat.
+func (s *seats) choose(giveUp context.CancelFunc) (number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	number = none
 	var best uint64
 	for n, one := range s.all {
 		if !one.status.Known {
-			return none, false
+			return none
 		}
 		if one.status.Leader.Exists() {
 			continue
@@ -283,13 +263,17 @@ func (s *seats) choose() (number int, ok bool) {
 			number, best = n, w
 		}
 	}
-	return number, number != none
+	if number != none {
+		s.target, s.stopCampaign, s.lastTarget = number, giveUp, number
+		s.adjustPace(number)
+	}
+	return number
 }
 
 // preference orders the free seats: the highest is picked.
 func (s *seats) preference(n int) uint64 {
 	const had, ready = 1 << 63, 1 << 62
-	w := weight(s.own, n) >> 2
+	w := weight(s.fleet.own, n) >> 2
 	if n == s.lastTarget {
 		w |= had
 	}
@@ -299,15 +283,9 @@ func (s *seats) preference(n int) uint64 {
 	return w
 }
 
-// holders returns the members that hold seats, by the number of the seat.
-func (s *seats) holders() map[int]tenure.Leader {
+// holder returns the member that holds a seat.
+func (s *seats) holder(n int) tenure.Leader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[int]tenure.Leader{}
-	for n, one := range s.all {
-		if one.status.Leader.Exists() {
-			all[n] = one.status.Leader
-		}
-	}
-	return all
+	return s.all[n].status.Leader
 }

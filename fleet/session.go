@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -30,13 +29,11 @@ type session struct {
 	toStart         []*entry      // to be started
 	unanswered      []*entry      // started, and the store has not answered
 	waiting         []*entry      // started, and not eligible yet: see letClaim
-	toRestart       []*entry      // stopped, to be started again when they have ended
 	running         int           // elections that were started and have not ended
 	first           error         // the error of the first election that ended with one
 	ended           int           // how many elections have ended with an error
 
-	releaseSeat, stopFollowing context.CancelFunc
-	holding, following         sync.WaitGroup
+	releaseSeat, stopFollowing func() // they wait until that is done
 }
 
 // Elections are started, and allowed to claim, in batches, with a pause after each batch: ten
@@ -60,25 +57,35 @@ func (f *Fleet) begin(ctx context.Context, work tenure.Handler) *session {
 		e.assigned, e.isNominee, e.queued, e.ineligible = false, false, false, false
 	}
 	s.add(f.entries)
-	if f.seats != nil {
-		s.takePart()
-	}
+	s.takePart()
 	return s
 }
 
 // takePart makes this member take a seat, and follow the seats of the others.
 func (s *session) takePart() {
 	seats := s.f.seats
-	seats.setSettled(false)
-	keep, standUp := context.WithCancel(s.ctx)
-	look, lookAway := context.WithCancel(s.ctx)
-	s.releaseSeat, s.stopFollowing = standUp, lookAway
-	seats.onError = func(err error) {
-		s.cancel(fmt.Errorf("fleet: %q: the seats: %w", s.f.name, err))
-		s.f.wake()
+	s.stopFollowing = inBackground(s.ctx, func(ctx context.Context) {
+		if err := seats.follow(ctx); err != nil {
+			s.cancel(fmt.Errorf("fleet: %q: the seats: %w", s.f.name, err))
+			s.f.wake()
+		}
+	})
+	s.releaseSeat = inBackground(s.ctx, seats.holdSeat)
+}
+
+// inBackground calls a function in a goroutine. The result ends its context, and waits until it
+// returns.
+func inBackground(ctx context.Context, run func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
-	s.following.Go(func() { seats.follow(look) })
-	s.holding.Go(func() { seats.holdSeat(keep) })
 }
 
 // add queues elections to start. Each member has its own order. So if members start together on an
@@ -89,10 +96,14 @@ func (s *session) add(more []*entry) {
 	slices.SortFunc(s.toStart, func(a, b *entry) int { return cmp.Compare(scramble(a.hash^own), scramble(b.hash^own)) })
 }
 
-// start starts elections, and returns how long to wait before it is called again; 0 if none is
-// left.
+// start starts elections, also those that SetElections has taken back and that have ended. It
+// returns how long to wait before it is called again; 0 if none is left.
 func (s *session) start(now time.Duration) (wait time.Duration) {
-	s.toRestart = slices.DeleteFunc(s.toRestart, func(e *entry) bool { s.collect(e); return e.done == nil || e.removed })
+	for name, e := range s.f.leaving {
+		if s.collect(e); e.done == nil {
+			delete(s.f.leaving, name)
+		}
+	}
 	s.unanswered = slices.DeleteFunc(s.unanswered, answered)
 	for range min(batch-len(s.unanswered), len(s.toStart)) {
 		e := s.toStart[0]
@@ -101,7 +112,7 @@ func (s *session) start(now time.Duration) (wait time.Duration) {
 		s.lastStart = now
 	}
 	wait = s.letClaim(now)
-	if len(s.toStart) > 0 || len(s.toRestart) > 0 {
+	if len(s.toStart) > 0 || len(s.f.leaving) > 0 {
 		return pause
 	}
 	return wait
@@ -120,22 +131,21 @@ func (s *session) startOne(e *entry) {
 	if s.makeIneligible(e); !e.ineligible {
 		e.election.SetEligible(true) // it may have been ineligible when it was stopped
 	}
-	if err := e.join(s.ctx, s.work); err != nil {
+	ended, err := e.group.Join(s.ctx, e.election, &trackedWork{e, s.work})
+	if err != nil {
 		s.recordError(err)
 		return
 	}
+	e.done = ended
 	s.unanswered = append(s.unanswered, e)
 	s.running++
 }
 
-// begin is called whenever the assignment is known. Only the first call has an effect.
-func (s *session) begin() {
-	if s.assignmentKnown {
-		return
-	}
-	s.assignmentKnown = true
-	if s.f.seats != nil {
-		s.f.seats.setSettled(true)
+// knowAssignment is called whenever the assignment is known. Only the first call has an effect.
+func (s *session) knowAssignment() {
+	if !s.assignmentKnown {
+		s.assignmentKnown = true
+		s.f.seats.settle()
 	}
 }
 
@@ -184,11 +194,6 @@ func (s *session) over(now time.Duration) bool {
 		for _, e := range s.f.entries {
 			s.collect(e)
 		}
-		for name, e := range s.f.removed {
-			if s.collect(e); e.done == nil {
-				delete(s.f.removed, name)
-			}
-		}
 	}
 	return len(s.toStart) == 0 && s.running == 0 && s.ended > 0
 }
@@ -224,20 +229,17 @@ func (s *session) recordError(err error) {
 
 // end hands over this member's elections, ends all elections, and returns Run's result.
 func (s *session) end() error {
-	if s.f.seats != nil {
-		s.releaseSeat()
-		s.holding.Wait()
-		s.handOverAll()
-		s.stopFollowing()
-		s.following.Wait()
-	}
+	s.releaseSeat()
+	s.handOverAll()
+	s.stopFollowing()
 	cause := context.Cause(s.ctx)
 	s.cancel(nil)
 	s.wait()
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	s.f.moves.stopWaits()
-	clear(s.f.removed) // also entries that SetElections removed during the wait
+	clear(s.f.leaving)
+	s.f.seats.reset()
 	s.f.run, s.f.counted, s.f.seat = nil, nil, none
 	s.f.notifyChanged()
 	switch {
@@ -270,8 +272,7 @@ func (s *session) handOverAll() {
 // wait waits until all elections have ended. The work of a leader may take FinishWithin to finish.
 func (s *session) wait() {
 	s.f.mu.Lock()
-	all := slices.AppendSeq(slices.Clone(s.f.entries), maps.Values(s.f.removed))
-	clear(s.f.removed)
+	all := slices.AppendSeq(slices.Clone(s.f.entries), maps.Values(s.f.leaving))
 	s.f.mu.Unlock()
 	for _, e := range all {
 		if e.done != nil {
@@ -282,94 +283,3 @@ func (s *session) wait() {
 		}
 	}
 }
-
-// moves are the elections that this member leads and that are assigned to another. It hands over
-// only a few at a time. Otherwise a new member would make thousands of leaders stop and start at
-// the same moment. All fields are under the fleet's lock.
-type moves struct {
-	fleet      *Fleet
-	queue      []*entry
-	busy       int           // how many goroutines hand over an election
-	waitWithin time.Duration // how long to wait for one hand-over
-	ctx        context.Context
-	stopWaits  context.CancelFunc // ends ctx, and with it all waits
-	ending     bool               // this member is ending: wait only for the release
-}
-
-func (m *moves) begin(ctx context.Context, patience time.Duration) {
-	m.ctx, m.stopWaits = context.WithCancel(ctx)
-	m.waitWithin, m.queue, m.ending = patience, nil, false
-}
-
-// hurry hands over the remaining elections faster, because a process that ends cannot wait for
-// each.
-func (m *moves) hurry(ctx context.Context) {
-	m.stopWaits()
-	m.ctx, m.stopWaits = context.WithCancel(ctx)
-	m.waitWithin, m.ending = endingWaitWithin, true
-}
-
-// endingWaitWithin is how long a member that ends waits for each hand-over. With the default of
-// HandOvers, it asks the work of a thousand elections to finish within 4 s.
-const endingWaitWithin = 200 * time.Millisecond
-
-// add queues an election that this member leads as the nominee.
-func (m *moves) add(e *entry) {
-	if e.queued {
-		return
-	}
-	e.queued = true
-	m.queue = append(m.queue, e)
-	if m.busy < m.fleet.cfg.HandOvers {
-		m.busy++
-		go m.work()
-	}
-}
-
-// work hands over one election after another.
-func (m *moves) work() {
-	for e, wait := m.next(); e != nil; e, wait = m.next() {
-		wait(e.election)
-	}
-}
-
-// next ends the nomination for the next election, and returns that election with a function that
-// waits for its hand-over. If none is left, it wakes the fleet.
-func (m *moves) next() (*entry, func(*tenure.Election)) {
-	f := m.fleet
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for len(m.queue) > 0 {
-		e := m.queue[0]
-		m.queue = m.queue[1:]
-		e.queued = false
-		if !e.assigned && e.isNominee {
-			e.setNominated(false)
-			return e, m.waitFunc()
-		}
-	}
-	m.busy--
-	f.wake()
-	f.notifyChanged()
-	return nil, nil
-}
-
-// waitFunc returns a function that waits until another member leads. If this member is ending, it
-// waits only for the release.
-func (m *moves) waitFunc() func(*tenure.Election) {
-	ctx, patience, leaving := m.ctx, m.waitWithin, m.ending
-	return func(e *tenure.Election) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		// after any outcome the next election follows
-		_, _ = e.Wait(ctx, func(s tenure.Status) bool {
-			return s.State == tenure.StateCandidate && (leaving || s.Leader.Exists()) || s.State == tenure.StateIdle
-		})
-	}
-}
-
-// done reports whether nothing is left to hand over.
-func (m *moves) done() bool { return m.remaining() == 0 }
-
-// remaining returns how many elections are being handed over or have yet to be.
-func (m *moves) remaining() int { return m.busy + len(m.queue) }

@@ -305,28 +305,31 @@ func TestDeniedReads(t *testing.T) {
 }
 
 func TestConfigsThatAreRefused(t *testing.T) {
-	for what, change := range map[string]func(*fleet.Config){
-		"twice":     func(c *fleet.Config) { c.Elections = []string{"x", "y", "x"} },
-		"for seats": func(c *fleet.Config) { c.Elections = []string{"test/members/3"} },
-		"Members":   func(c *fleet.Config) { c.Members = 1025 },
-		"HandOvers": func(c *fleet.Config) { c.HandOvers = -1 },
-		"Settle":    func(c *fleet.Config) { c.Settle = 2 * time.Hour },
-		"Nominator": func(c *fleet.Config) { c.Election.Nomination = nomination.By(nominator{}) },
-		"Priority":  func(c *fleet.Config) { c.Election.Priority = 1 },
-		"Only":      func(c *fleet.Config) { c.Election.Nomination.Only = true },
-		"Lease":     func(c *fleet.Config) { c.Presence = time.Millisecond },
-		"Renew":     func(c *fleet.Config) { c.Election.Tuning.Renew = time.Hour },
-		"name":      func(c *fleet.Config) { c.Elections = []string{""} },
+	for _, c := range []struct {
+		field, says string
+		change      func(*fleet.Config)
+	}{
+		{"Elections", "twice", func(c *fleet.Config) { c.Elections = []string{"x", "y", "x"} }},
+		{"Elections", "for the seats", func(c *fleet.Config) { c.Elections = []string{"test/members/3"} }},
+		{"Name", "empty", func(c *fleet.Config) { c.Elections = []string{"x", ""} }},
+		{"Members", "1025", func(c *fleet.Config) { c.Members = 1025 }},
+		{"HandOvers", "-1", func(c *fleet.Config) { c.HandOvers = -1 }},
+		{"Settle", "2h", func(c *fleet.Config) { c.Settle = 2 * time.Hour }},
+		{"Presence", "1ms", func(c *fleet.Config) { c.Presence = time.Millisecond }},
+		{"Election.Nomination.Nominator", "unset", func(c *fleet.Config) { c.Election.Nomination = nomination.By(nominator{}) }},
+		{"Election.Nomination.Only", "unset", func(c *fleet.Config) { c.Election.Nomination.Only = true }},
+		{"Election.Priority", "unset", func(c *fleet.Config) { c.Election.Priority = 1 }},
+		{"Election.Lease", "too short for Renew", func(c *fleet.Config) { c.Election.Tuning.Renew = time.Hour }},
+		{"Election.Lease", "2h", func(c *fleet.Config) { c.Election.Lease = 2 * time.Hour }},
+		{"Election.Tuning.Renew", "-1s", func(c *fleet.Config) { c.Election.Tuning.Renew = -time.Second }},
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(c.field, func(t *testing.T) {
 			cfg := fleet.Config{Election: tenure.Config{ID: "a"}, Elections: []string{"x"}}
-			change(&cfg)
+			c.change(&cfg)
 			_, err := fleet.New(memory.New(), "test", cfg)
-			if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(what, "for ")) {
+			wrong, ok := errors.AsType[*tenure.ConfigError](err)
+			if !ok || len(wrong.Fields) != 1 || wrong.Fields[0].Field != c.field || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("New returned %v", err)
-			}
-			if _, ok := errors.AsType[*tenure.ConfigError](err); !ok {
-				t.Errorf("%v is no ConfigError", err)
 			}
 		})
 	}

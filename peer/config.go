@@ -60,7 +60,7 @@ type Config struct {
 	// margin of tenure's default settings.
 	Margin time.Duration
 	// Clock measures how long a lease is valid. It must be the clock of the elections. Default:
-	// clock.System{}.
+	// clock.Default().
 	Clock clock.Clock
 	// OnError is called with an error when the connection to the leader of an election fails, and
 	// with nil when it works again. It is not called again for the same failure. The key is empty
@@ -78,7 +78,7 @@ func (c Config) withDefaults() Config {
 	c.MaxStreamsPerAddress = cmp.Or(c.MaxStreamsPerAddress, max(16, c.MaxStreams/4))
 	c.MaxConnections = cmp.Or(c.MaxConnections, 4096)
 	if c.Clock == nil {
-		c.Clock = clock.System{}
+		c.Clock = clock.Default()
 	}
 	if c.OnError == nil {
 		c.OnError = func(string, error) {}

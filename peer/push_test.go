@@ -17,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/timing"
 )
 
 func followerReceivesEachWrite(t *testing.T, on wires) {
@@ -323,7 +324,7 @@ func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
 			ID: "a", Lease: 4 * time.Second, Tuning: tenure.Tuning{Renew: 500 * time.Millisecond, Drift: 0.1}, StopWithin: 2 * time.Second,
 			Clock: clock.Standard{},
 		}
-		s := open(t, wires{}, f, func(c *Config) { c.Margin, c.Clock = cfg.Margin(), cfg.Clock })
+		s := open(t, wires{}, f, func(c *Config) { c.Margin, c.Clock = timing.Margin(cfg), cfg.Clock })
 		e, err := tenure.New(s, testKey, cfg)
 		if err != nil {
 			t.Fatal(err)

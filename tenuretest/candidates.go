@@ -70,13 +70,14 @@ type rival struct {
 	stop       context.CancelFunc
 	goroutines sync.WaitGroup
 	start      chan struct{}
+	changed    chan struct{} // receives a value after each change of the election's status
 
 	mu      sync.Mutex
 	seeking bool // it campaigns or leads, or is about to
 }
 
 func newRival(store driver.Store, election string) (*rival, error) {
-	r := &rival{clock: newClock(), start: make(chan struct{}, 1)}
+	r := &rival{clock: newClock(), start: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	e, err := tenure.New(store, election, tenure.Config{ID: Rival, Lease: lease, Clock: r.clock})
 	if err != nil {
 		return nil, err
@@ -95,7 +96,12 @@ func (r *rival) close() {
 }
 
 func (r *rival) observe() {
-	_, _ = r.election.Wait(r.ctx, func(tenure.Status) bool { return false })
+	for range r.election.Watch(r.ctx) {
+		select {
+		case r.changed <- struct{}{}:
+		default: // the stage has not yet seen the change before
+		}
+	}
 }
 
 // seekLeadership makes the rival campaign, unless it already campaigns or leads.

@@ -4,12 +4,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // longestLease is how far the clock is set forward.
-const longestLease = tenure.MaxLease
+const longestLease = driver.MaxLease
 
 // stageClock follows package time, and can be set forward.
 type stageClock struct {

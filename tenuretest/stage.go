@@ -32,6 +32,7 @@
 package tenuretest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -148,8 +149,8 @@ func (s *Stage) Elect(id string) {
 }
 
 // Ask waits until a candidate of the test leads, and asks it to finish its work and hand over to
-// the rival: the soft context ends, and the hard one stays open. Ask returns when the request is in
-// the store; Await(Rival) waits until the work has finished and the rival leads.
+// the rival: the context of its work ends, and that of the lease stays open. Ask returns when the
+// request is in the store; Await(Rival) waits until the work has finished and the rival leads.
 func (s *Stage) Ask() {
 	s.t.Helper()
 	now, ok := s.awaitTestLeader()
@@ -236,8 +237,8 @@ const (
 	// waitLimit is how long the stage waits: longer than the work may take to finish, or the lease
 	// to expire if it does not, even on a slow machine. Only a failing test waits so long.
 	waitLimit = 2 * time.Minute
-	// firstPoll and longestPoll bound the time between two checks where no channel announces a
-	// change.
+	// firstPoll and longestPoll bound the time between two checks where no change of the election
+	// announces the next state.
 	firstPoll   = 10 * time.Millisecond
 	longestPoll = 100 * time.Millisecond
 )
@@ -245,20 +246,10 @@ const (
 // Leader returns the leader in the store, or the zero Leader if there is none. It waits until the
 // rival has seen the present record, for 2 minutes at most.
 func (s *Stage) Leader() tenure.Leader {
-	end := time.NewTimer(waitLimit)
-	defer end.Stop()
-	for {
-		changed := s.rival.election.Changed()
-		now := s.rival.election.Status()
-		if s.rivalIsUpToDate(now) {
-			return now.Leader
-		}
-		select {
-		case <-changed:
-		case <-end.C:
-			return now.Leader
-		}
-	}
+	ctx, cancel := context.WithTimeout(s.rival.ctx, waitLimit)
+	defer cancel()
+	now, _ := s.rival.election.Wait(ctx, s.rivalIsUpToDate) // also has a status if ctx ends
+	return now.Leader
 }
 
 // rivalIsUpToDate reports whether the rival sees the present state of the store.
@@ -281,12 +272,11 @@ func (s *Stage) waitUntil(failure string, reached func(now tenure.Leader) bool) 
 	end := time.NewTimer(waitLimit)
 	defer end.Stop()
 	for wait := firstPoll; ; wait = min(wait*5/4, longestPoll) {
-		changed := s.rival.election.Changed()
 		if reached(s.Leader()) {
 			return true
 		}
 		select {
-		case <-changed:
+		case <-s.rival.changed:
 		case <-time.After(wait):
 		case <-end.C:
 			s.t.Fatalf("tenuretest: %s within %v: %s", failure, waitLimit, s.describe())

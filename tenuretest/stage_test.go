@@ -53,9 +53,9 @@ func (all acts) playEverywhere(t *testing.T) {
 // service is like a user's service: it leads, and reports the changes.
 type service struct {
 	began  chan *tenure.Term // a term began
-	asked  chan error        // its soft context ended
+	asked  chan error        // the context of its work ended
 	finish chan struct{}     // lets asked work return; closed if it needs no permission
-	ended  chan error        // its hard context has ended, or its work is done
+	ended  chan error        // the context of its lease has ended, or its work is done
 	stop   context.CancelFunc
 	done   chan error
 }
@@ -178,7 +178,7 @@ func TestStage(t *testing.T) {
 			one := s.service("node-1")
 			term := s.elect("node-1", one)
 			s.Ask()
-			if cause := receive(s.T, one.asked, "end of the soft context"); !errors.Is(cause, tenure.ErrHandOver) {
+			if cause := receive(s.T, one.asked, "end of the work's context"); !errors.Is(cause, tenure.ErrHandOver) {
 				s.Errorf("asked because %v", cause)
 			}
 			if err := term.Err(); err != nil || term.LeaseContext().Err() != nil {
@@ -208,24 +208,24 @@ func TestStage(t *testing.T) {
 				term := s.elect("node-1", one)
 				s.Fence()
 				for what, err := range map[string]error{
-					"Err": term.Err(), "soft": context.Cause(term.Context()), "hard": context.Cause(term.LeaseContext()),
+					"Err": term.Err(), "Context": context.Cause(term.Context()), "LeaseContext": context.Cause(term.LeaseContext()),
 				} {
 					if !errors.Is(err, tenure.ErrExpired) {
 						s.Errorf("round %d: %s is %v", round, what, err)
 					}
 				}
 				s.leads(tenuretest.Rival, term.Token())
-				receive(s.T, one.asked, "end of the soft context")
-				receive(s.T, one.ended, "end of the hard context")
+				receive(s.T, one.asked, "end of the work's context")
+				receive(s.T, one.ended, "end of the lease's context")
 			}
 		},
 		"Fence during the hand-over": func(s *stage) {
 			one := s.service("node-1")
 			s.Elect("node-1")
 			s.Ask()
-			receive(s.T, one.asked, "end of the soft context")
+			receive(s.T, one.asked, "end of the work's context")
 			s.Fence()
-			if err := receive(s.T, one.ended, "end of the hard context"); !errors.Is(err, tenure.ErrExpired) {
+			if err := receive(s.T, one.ended, "end of the lease's context"); !errors.Is(err, tenure.ErrExpired) {
 				s.Errorf("it ended with %v", err)
 			}
 		},

@@ -117,14 +117,12 @@ const listWithin = 30 * time.Second
 // names returns the names of the elections.
 func (l *listFlags) names(ctx context.Context, store driver.Store) ([]string, error) {
 	const hint = "name an election: tenure status --election NAME"
-	lister := driver.AbilitiesOf(store).Lister
-	if lister == nil {
-		return nil, fault.New(hint, "%v cannot list its elections", l.place)
-	}
 	bounded, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	names, err := lister.Keys(bounded)
+	names, err := driver.AbilitiesOf(store).Keys(bounded)
 	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, fault.New(hint, "%v cannot list its elections", l.place)
 	case err == nil:
 		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, l.prefix) }), nil
 	case ctx.Err() != nil:

@@ -218,13 +218,9 @@ func suggestIfAbsent(ctx context.Context, errs io.Writer, place stores.Place, st
 }
 
 func suggest(ctx context.Context, errs io.Writer, place stores.Place, store driver.Store, election string) {
-	l := driver.AbilitiesOf(store).Lister
-	if l == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, othersWithin)
 	defer cancel()
-	names, err := l.Keys(ctx)
+	names, err := driver.AbilitiesOf(store).Keys(ctx)
 	if err != nil || len(names) == 0 || slices.Contains(names, election) {
 		return
 	}

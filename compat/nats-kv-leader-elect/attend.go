@@ -7,6 +7,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/admin"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // attendance is one call of Start. OnWon, OnLost and OnCampaign are called in its goroutine.
@@ -44,12 +45,14 @@ func (a *attendance) attend(done <-chan error) error {
 	r := &campaigns{attendance: a, timer: time.NewTimer(0)}
 	defer r.timer.Stop()
 	r.begin()
+	changed, stop := a.statusChanges()
+	defer stop()
 	defer a.inspect()()
 	for {
 		select {
 		case <-r.timer.C:
 			r.campaign()
-		case <-r.changed:
+		case <-changed:
 			r.look(false)
 		case h := <-a.won:
 			a.serveTerm(h)
@@ -58,6 +61,23 @@ func (a *attendance) attend(done <-chan error) error {
 			return err
 		}
 	}
+}
+
+// statusChanges returns a channel that receives a value after each change of the election's status,
+// and never receives without a back-off. Stop ends the goroutine that sends.
+func (a *attendance) statusChanges() (changed <-chan struct{}, stop func()) {
+	if a.backoff == nil {
+		return nil, func() {}
+	}
+	c := make(chan struct{}, 1)
+	return c, inBackground(a.ctx, func(ctx context.Context) {
+		for range a.election.Watch(ctx) {
+			select {
+			case c <- struct{}{}:
+			default: // the receiver has not yet seen the change before
+			}
+		}
+	})
 }
 
 // serveTerm calls the callbacks of one term.
@@ -82,7 +102,7 @@ func (a *attendance) serve(t *tenure.Term) bool {
 	a.hold(t)
 	a.onWon()
 	for until := deadline(t); ; {
-		renewed := t.Renewed() // or sent a renewal, which changes nothing yet
+		renewed := timing.Renewed(t) // or sent a renewal, which changes nothing yet
 		if now := deadline(t); now.After(until.Add(leastGain)) {
 			until = now
 			a.onCampaign(LeaderState)
@@ -123,8 +143,6 @@ type campaigns struct {
 	eager  bool      // no other candidate has led since this one started, or led last
 	trying bool      // eligible
 	failed time.Time // when the store was last known not to answer
-	// closed at the next change of the election's status; nil without a back-off
-	changed <-chan struct{}
 }
 
 // begin starts over with a campaign at once, so that OnCampaign is called before the candidate can
@@ -159,9 +177,7 @@ func (r *campaigns) look(due bool) {
 	if r.backoff == nil {
 		return
 	}
-	changed := r.election.Changed()
 	s := r.election.Status()
-	r.changed = changed
 	if s.State != tenure.StateCandidate {
 		return
 	}

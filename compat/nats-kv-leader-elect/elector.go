@@ -54,7 +54,7 @@ func (e *Elector) build(key string) (err error) {
 	if e.group, err = tenure.NewGroup(e.store, e.settings()); err != nil {
 		return err
 	}
-	e.election, err = e.group.Election(key, nil)
+	e.election, err = e.group.Election(key)
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -31,9 +30,9 @@ func (o *options) leaseFor(store driver.Store) (time.Duration, error) {
 	case o.ttl == 0 && o.migrating:
 		return 0, errors.New("Migrating: the bucket has no TTL, without which no candidate of nats-kv-leader-elect works: leave " +
 			"out Migrating, or look whether this is their bucket")
-	case o.ttl > tenure.MaxLease && o.migrating:
+	case o.ttl > driver.MaxLease && o.migrating:
 		return 0, fmt.Errorf("Migrating: the bucket's TTL is %v, with which no candidate of nats-kv-leader-elect works: it must be "+
-			"at most %v", o.ttl, tenure.MaxLease)
+			"at most %v", o.ttl, driver.MaxLease)
 	case o.ttl != 0 && o.lease > third:
 		return 0, fmt.Errorf("a lease of %v is longer than a third of the bucket's TTL of %v, so that the record could expire under "+
 			"its leader: %s", o.lease, o.ttl, o.remedy(leasesInTTL*o.lease))
@@ -51,9 +50,9 @@ func (o *options) checkTTL(least time.Duration) error {
 	case o.ttl < leasesInTTL*least:
 		return fmt.Errorf("the bucket's TTL is %v; it must be at least %v, since a record has to outlive its lease, of at least %v, "+
 			"three times over: %s", o.ttl, leasesInTTL*least, least, o.remedy(30*time.Second))
-	case o.ttl > leasesInTTL*tenure.MaxLease:
+	case o.ttl > leasesInTTL*driver.MaxLease:
 		return fmt.Errorf("the bucket's TTL is %v, which would make a lease of more than %v: %s, or set a lease by WithLease",
-			o.ttl, tenure.MaxLease, o.remedy(time.Minute))
+			o.ttl, driver.MaxLease, o.remedy(time.Minute))
 	}
 	return nil
 }

@@ -41,21 +41,27 @@ const inspectWithin = 5 * time.Second
 // inspect reads the bucket's settings in a goroutine of its own, and reports unsafe or unwise ones.
 // Stop ends that goroutine.
 func (a *attendance) inspect() (stop func()) {
-	i := driver.AbilitiesOf(a.store).Inspector
-	if i == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithTimeout(a.ctx, inspectWithin)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		found, err := i.Inspect(ctx, a.lease)
+	return inBackground(a.ctx, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, inspectWithin)
+		defer cancel()
+		found, err := driver.AbilitiesOf(a.store).Inspect(ctx, a.lease)
 		if err != nil && ctx.Err() == nil {
 			a.debugf("the bucket cannot be inspected: %v", err)
 		}
 		for _, f := range found {
 			a.tell(f)
 		}
+	})
+}
+
+// inBackground calls do in a goroutine. Stop ends the context of do, and waits until do has
+// returned.
+func inBackground(ctx context.Context, do func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do(ctx)
 	}()
 	return func() {
 		cancel()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/nomination"
+	"github.com/tenure-go/tenure/timing"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -202,14 +204,16 @@ func (s *session) settings() tenure.Config {
 	n := s.n
 	cfg := tenure.Config{
 		ID: n.cfg.Name, Lease: leaseFor(*n.cfg.HeartbeatTimeout), FinishWithin: n.props.silence,
-		NomineeOnly: n.cfg.Precedence == nil, Logger: n.log,
+		Nomination: nomination.Config{Only: n.cfg.Precedence == nil}, Logger: n.log,
 	}
 	if n.cfg.Precedence != nil {
-		cfg.Tuning.Precedence = *n.cfg.Precedence
+		cfg.Nomination.Precedence = *n.cfg.Precedence
 	}
 	if n.cfg.Configure != nil {
 		n.cfg.Configure(&cfg)
 	}
+	// Configure cannot replace the group, which may also keep a leader apart from goNELI processes.
+	cfg.Nomination.Nominator = func(string) nomination.Nominator { return s.member }
 	cfg.Metadata = merge(cfg.Metadata, n.ground.metadata())
 	also := cfg.OnEvent
 	cfg.OnEvent = func(e tenure.Event) {
@@ -261,7 +265,7 @@ const (
 func leaseFor(timeout time.Duration) time.Duration {
 	lease := timeout.Truncate(time.Millisecond)
 	for {
-		longer := (timeout + tenure.Config{Lease: lease}.Margin()).Truncate(time.Millisecond)
+		longer := (timeout + timing.Margin(tenure.Config{Lease: lease})).Truncate(time.Millisecond)
 		if longer <= lease {
 			return lease
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/timing"
 )
 
 func TestDefaults(t *testing.T) {
@@ -131,7 +132,7 @@ func TestNoPropertyIsInTwoPlaces(t *testing.T) {
 func TestLeaseKeepsTheTimeout(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Second, 1234567 * time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute, 10 * time.Minute} {
 		lease := leaseFor(timeout)
-		usable := lease - tenure.Config{Lease: lease}.Margin()
+		usable := lease - timing.Margin(tenure.Config{Lease: lease})
 		if usable > timeout || usable < timeout-2*time.Millisecond || lease%time.Millisecond != 0 || lease > sessions*timeout {
 			t.Errorf("%v: a lease of %v, of which %v are used", timeout, lease, usable)
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/timing"
 )
 
 func TestLeadershipRotates(t *testing.T) {
@@ -507,7 +507,7 @@ func TestConfigureOverridesOtherSettings(t *testing.T) {
 		a := enter(t, "a", store, func(c *Config, _ *stub) {
 			c.Configure = func(t *tenure.Config) {
 				seen = *t
-				t.Clock, t.Address = clock.Standard{}, "here:1"
+				t.Address = "here:1"
 				t.Metadata = map[string]string{"zone": "a"}
 				t.OnEvent = func(tenure.Event) { events.Add(1) }
 			}
@@ -515,10 +515,10 @@ func TestConfigureOverridesOtherSettings(t *testing.T) {
 		b := enter(t, "b", store, other)
 		a.mustLead(time.Minute)
 		synctest.Wait()
-		if usable := seen.Lease - seen.Margin(); usable > DefaultHeartbeatTimeout || usable < DefaultHeartbeatTimeout-2*time.Millisecond {
+		if usable := seen.Lease - timing.Margin(seen); usable > DefaultHeartbeatTimeout || usable < DefaultHeartbeatTimeout-2*time.Millisecond {
 			t.Errorf("a lease of %v, of which %v are used", seen.Lease, usable)
 		}
-		if seen.FinishWithin != 5*time.Minute || !seen.NomineeOnly || seen.ID != "a" || events.Load() == 0 {
+		if seen.FinishWithin != 5*time.Minute || !seen.Nomination.Only || seen.ID != "a" || events.Load() == 0 {
 			t.Errorf("%+v; %d events", seen, events.Load())
 		}
 		a.end()

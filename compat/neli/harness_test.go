@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -118,7 +117,6 @@ func enter(t *testing.T, name string, store driver.Store, change ...func(*Config
 	p.ground = &stub{store: p.line, nominee: &nominee{is: true}}
 	cfg := Config{
 		Name: name, LeaderGroupID: "g", Scribe: slog.New(slog.DiscardHandler),
-		Configure: func(c *tenure.Config) { c.Clock = clock.Standard{} },
 	}
 	for _, c := range change {
 		c(&cfg, p.ground)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/nomination"
 )
 
 // session is one membership of the group, with the election that the group nominates for. It ends
@@ -86,7 +87,7 @@ func (s *session) campaign(store driver.Store) error {
 	if err != nil {
 		return err
 	}
-	e, err := group.Election(s.n.cfg.LeaderGroupID, s.member)
+	e, err := group.Election(s.n.cfg.LeaderGroupID)
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ type ground interface {
 
 // member is a membership of the group; Close leaves it.
 type member interface {
-	driver.Nominator
+	nomination.Nominator
 	Close() error
 }
 

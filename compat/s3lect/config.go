@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/peer"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // ElectorConfig is S3lect's configuration. Zero durations and an empty PeerHealthPath mean the
@@ -191,7 +192,7 @@ func leastLease(c tenure.Config) time.Duration {
 	const unit = 100 * time.Millisecond
 	c.Lease = 2 * c.Tuning.Renew
 	for range 5 { // the margin grows with the lease, by some percent of the increase
-		c.Lease = 2*c.Tuning.Renew + c.Margin()
+		c.Lease = 2*c.Tuning.Renew + timing.Margin(c)
 	}
 	return (c.Lease + unit - 1).Truncate(unit)
 }

@@ -15,8 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -41,13 +39,10 @@ func (c *counted) PutIfMatch(ctx context.Context, key string, data []byte, etag 
 	return c.Storage.PutIfMatch(ctx, key, data, etag)
 }
 
-// virtual makes an election use the time of its bubble.
-func virtual(c *tenure.Config) { c.Clock = clock.Standard{} }
-
 func options(store driver.Store, id string) s3lect.S3ElectorOptions {
 	return s3lect.S3ElectorOptions{
 		Config:  &s3lect.ElectorConfig{LockfilePath: lockfilePath, ServerID: id, ServerAddr: "127.0.0.1:1"},
-		Storage: plain{s3lect.ToStorage(store)}, Logger: slog.New(slog.DiscardHandler), Configure: virtual,
+		Storage: plain{s3lect.ToStorage(store)}, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 

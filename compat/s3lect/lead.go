@@ -105,7 +105,7 @@ func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
 	}
 }
 
-// lookEvery is how often WaitForNextElection checks the status: renewals do not close Changed.
+// lookEvery is how often WaitForNextElection checks the status: Election.Watch yields no renewals.
 const lookEvery = 100 * time.Millisecond
 
 // WaitForNextElection returns the status once this process has seen the lockfile's state at a time
@@ -115,13 +115,10 @@ func (e *S3Elector) WaitForNextElection(ctx context.Context, since time.Time) (*
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		changed := e.election.Changed()
-		s := e.election.Status()
-		if s.Known && s.LastContact.After(since) {
+		if s := e.election.Status(); s.Known && s.LastContact.After(since) {
 			return e.GetLeadershipStatus(), nil
 		}
 		select {
-		case <-changed:
 		case <-tick.C:
 		case <-e.done:
 			return nil, errStopped

@@ -118,7 +118,7 @@ func (l *legacy) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 // S3lect processes do not receive them. Inspect adds a finding.
 func (l *legacy) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(l.inner)
-	a.Inspector = legacyInspector{l, a.Inspector}
+	a.Inspector = legacyInspector{driver.AbilitiesOf(l.inner), l.format.skew}
 	if a.Watcher != nil {
 		a.Watcher, a.PeerPushed = legacyWatcher{l, a.Watcher}, true
 	}
@@ -135,24 +135,20 @@ func (w legacyWatcher) Watch(ctx context.Context, key string, see func(driver.En
 }
 
 type legacyInspector struct {
-	*legacy
-	inner driver.Inspector // nil: the store has none
+	driver.Inspector
+	skew time.Duration
 }
 
 // Inspect adds a finding that legacy mode is on, since it should end.
 func (i legacyInspector) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	var findings []driver.Finding
-	err := ctx.Err()
-	if i.inner != nil {
-		findings, err = i.inner.Inspect(ctx, lease)
-	}
+	findings, err := i.Inspector.Inspect(ctx, lease)
 	if err != nil {
 		return nil, err
 	}
 	return append(findings, driver.Finding{
 		Severity: driver.Warning,
 		Setting:  "legacy",
-		Problem:  "while an S3lect process takes part, there can be two leaders if clocks are further apart than " + i.format.skew.String(),
+		Problem:  "while an S3lect process takes part, there can be two leaders if clocks are further apart than " + i.skew.String(),
 		Remedy:   "leave out s3lect.Legacy once the last S3lect process is gone",
 	}), nil
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -92,7 +91,7 @@ func TestFollowingAnS3lectLeader(t *testing.T) {
 		inner := memory.NewPolled()
 		var alarms []tenure.Event
 		e, err := tenure.New(mustLegacy(t, inner), "k", tenure.Config{
-			ID: "new", Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
+			ID: "new", OnEvent: func(e tenure.Event) {
 				if e.Kind == tenure.EventAlarm {
 					alarms = append(alarms, e)
 				}

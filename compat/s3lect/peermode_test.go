@@ -49,7 +49,7 @@ func join(t *testing.T, store driver.Store, id string, cert tls.Certificate, cha
 	t.Helper()
 	m := member{storage: &counted{Storage: plain{s3lect.ToStorage(store)}}}
 	opts := options(store, id)
-	opts.Storage, opts.Configure = m.storage, nil
+	opts.Storage = m.storage
 	opts.Config.LeaderTimeout, opts.Config.FrequentInterval = longLease, interval
 	opts.Config.InfrequentInterval, opts.Config.PeerMode = interval, true
 	opts.Config.ServerAddr = "127.0.0.1:0"

@@ -165,6 +165,9 @@ func hideDenied(err error) error { return errors.New(err.Error()) }
 // MinLease returns 2 s.
 func (s *storageStore) MinLease() time.Duration { return minLease }
 
+// MaxLease returns 1 h, as for any store without a limit of its own.
+func (s *storageStore) MaxLease() time.Duration { return driver.MaxLease }
+
 // CheckKey returns an error unless the key is valid UTF-8 of 1 to 1024 bytes. The storage may
 // refuse further keys.
 func (s *storageStore) CheckKey(key string) error {
@@ -191,6 +194,16 @@ func (s *storageStore) Inspect(ctx context.Context, _ time.Duration) ([]driver.F
 		Problem:  "the storage has no counter of its own, so tokens may start again at 1 when its object is deleted",
 		Remedy:   "use package s3object, or never delete the object",
 	}}, nil
+}
+
+// Keys returns an error that wraps errors.ErrUnsupported: a Storage cannot list its objects.
+func (s *storageStore) Keys(context.Context) ([]string, error) {
+	return nil, fmt.Errorf("s3lect: list the objects of a Storage: %w", errors.ErrUnsupported)
+}
+
+// CheckRights returns an error that wraps errors.ErrUnsupported: only a write shows the rights.
+func (s *storageStore) CheckRights(context.Context, string) error {
+	return fmt.Errorf("s3lect: check the right to write to a Storage: %w", errors.ErrUnsupported)
 }
 
 var errNoData = errors.New("s3lect: a store cannot hold an empty object")

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
@@ -226,7 +225,7 @@ func TestElection(t *testing.T) {
 
 func mustElection(t *testing.T, store driver.Store, id string) *tenure.Election {
 	t.Helper()
-	e, err := tenure.New(store, "k", tenure.Config{ID: id, Clock: clock.Standard{}})
+	e, err := tenure.New(store, "k", tenure.Config{ID: id})
 	must(t, err)
 	return e
 }

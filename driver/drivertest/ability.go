@@ -38,16 +38,17 @@ func denied(t *trial) {
 }
 
 func rights(t *trial) {
-	r := driver.AbilitiesOf(t.Store).RightsChecker
-	if r == nil {
-		t.Skipf("the store is no driver.RightsChecker")
-	}
+	r := t.inspector()
 	held, absent := t.key("rights"), t.key("nothing")
 	v := t.create(held, []byte("first"))
 	ctx, cancel := t.context()
 	defer cancel()
 	for _, key := range []string{held, absent} {
-		if err := r.CheckRights(ctx, key); err != nil {
+		err := r.CheckRights(ctx, key)
+		if errors.Is(err, errors.ErrUnsupported) {
+			t.Skipf("the store cannot check rights: %v", err)
+		}
+		if err != nil {
 			t.Errorf("a client with the right to write %q: %v", key, err)
 		}
 	}
@@ -55,7 +56,7 @@ func rights(t *trial) {
 	if e := t.read(absent); !e.Absent() {
 		t.Errorf("after asking, %q holds %q", absent, e.Value)
 	}
-	if d := driver.AbilitiesOf(t.Denied).RightsChecker; d != nil {
+	if d := driver.AbilitiesOf(t.Denied).Inspector; d != nil {
 		if err := d.CheckRights(ctx, held); !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("a client without rights: %v; want an error that wraps ErrDenied", err)
 		}
@@ -67,8 +68,8 @@ func bounds(t *trial) {
 	if b == nil {
 		t.Skipf("the store is no driver.Bounded")
 	}
-	if d := b.MinLease(); d <= 0 || d > time.Hour {
-		t.Errorf("the shortest lease is %v; want more than 0 and at most 1 h", d)
+	if least, most := b.MinLease(), b.MaxLease(); least <= 0 || least > most || most > driver.MaxLease {
+		t.Errorf("leases from %v to %v; want more than 0, and at most %v", least, most, driver.MaxLease)
 	}
 	key := t.key("bounds")
 	if err := b.CheckKey(key); err != nil {
@@ -77,10 +78,7 @@ func bounds(t *trial) {
 }
 
 func lists(t *trial) {
-	l := driver.AbilitiesOf(t.Store).Lister
-	if l == nil {
-		t.Skipf("the store is no driver.Lister")
-	}
+	l := t.inspector()
 	held, absent := t.key("listed"), t.key("nothing")
 	t.create(held, []byte("first"))
 	t.awaitListed(l, held, true)
@@ -98,12 +96,15 @@ func lists(t *trial) {
 }
 
 // awaitListed waits until the list has a key, or has it no more, and returns the list.
-func (t *trial) awaitListed(l driver.Lister, key string, want bool) []string {
+func (t *trial) awaitListed(l driver.Inspector, key string, want bool) []string {
 	t.Helper()
 	ctx, cancel := t.context()
 	defer cancel()
 	var all []string
 	var err error
+	if _, err := l.Keys(ctx); errors.Is(err, errors.ErrUnsupported) {
+		t.Skipf("the store cannot list its keys: %v", err)
+	}
 	if !t.eventually(func() bool { all, err = l.Keys(ctx); return err == nil && slices.Contains(all, key) == want }) {
 		t.Fatalf("%q: listed should become %v; the error is %v, and the list is %q", key, want, err, all)
 	}
@@ -157,14 +158,19 @@ func (t *trial) awaitPresent(p driver.Presence, key, want string) {
 	}
 }
 
-func findings(t *trial) {
+// inspector returns the Inspector of the store; without one it skips the case.
+func (t *trial) inspector() driver.Inspector {
 	i := driver.AbilitiesOf(t.Store).Inspector
 	if i == nil {
 		t.Skipf("the store is no driver.Inspector")
 	}
+	return i
+}
+
+func findings(t *trial) {
 	ctx, cancel := t.context()
 	defer cancel()
-	found, err := i.Inspect(ctx, 15*time.Second)
+	found, err := t.inspector().Inspect(ctx, 15*time.Second)
 	if err != nil {
 		t.Fatalf("inspect: %v", err)
 	}

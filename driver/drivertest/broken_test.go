@@ -147,6 +147,10 @@ func (deniedStore) CompareAndSwap(context.Context, string, driver.Version, []byt
 	return "", fmt.Errorf("swap: %w", driver.ErrDenied)
 }
 
+func (deniedStore) Keys(context.Context) ([]string, error) { return nil, errors.ErrUnsupported }
+
+func (deniedStore) Inspect(context.Context, time.Duration) ([]driver.Finding, error) { return nil, nil }
+
 func (deniedStore) CheckRights(context.Context, string) error {
 	return fmt.Errorf("check: %w", driver.ErrDenied)
 }
@@ -412,7 +416,9 @@ const (
 
 func brokenAbilities() []breakage {
 	return []breakage{
-		{"rights are not checked", []string{"denied client learns that it is denied"}, func(s *store) { s.denied = s.Store }},
+		{"rights are not checked", []string{"denied client learns that it is denied"}, func(s *store) {
+			s.denied = struct{ driver.Store }{s.Store}
+		}},
 		{"rights are found out by a write", []string{writesNothing}, func(s *store) {
 			s.rights = func(ctx context.Context, key string) error {
 				_, err := s.apply(write{ctx, key, s.now(key).Version, []byte("may I?")})
@@ -426,6 +432,7 @@ func brokenAbilities() []breakage {
 			s.rights = func(context.Context, string) error { return driver.ErrDenied }
 		}},
 		{"no shortest lease", []string{"bounds are usable"}, func(s *store) { s.minLease = 0 }},
+		{"no lease is allowed", []string{"bounds are usable"}, func(s *store) { s.minLease = 2 * driver.MaxLease }},
 		{"a list in no order", []string{listsKeys}, func(s *store) {
 			s.list = func(keys []string) []string { return append(keys, "a") }
 		}},

@@ -169,12 +169,6 @@ func (c *core) Abilities() driver.Abilities {
 	if a.Inspector != nil {
 		a.Inspector = cut
 	}
-	if a.RightsChecker != nil {
-		a.RightsChecker = cut
-	}
-	if a.Lister != nil {
-		a.Lister = cut
-	}
 	if a.Presence != nil {
 		a.Presence = cut
 	}
@@ -206,14 +200,14 @@ func (s severed) CheckRights(ctx context.Context, key string) error {
 	if err := s.reach(ctx); err != nil {
 		return err
 	}
-	return s.inner.RightsChecker.CheckRights(ctx, key)
+	return s.inner.Inspector.CheckRights(ctx, key)
 }
 
 func (s severed) Keys(ctx context.Context) ([]string, error) {
 	if err := s.reach(ctx); err != nil {
 		return nil, err
 	}
-	return s.inner.Lister.Keys(ctx)
+	return s.inner.Inspector.Keys(ctx)
 }
 
 // Announce passes in a partition, as without a connection. No question arrives then.

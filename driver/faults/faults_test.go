@@ -227,7 +227,7 @@ func harness(inner operated) drivertest.Harness {
 	return drivertest.Harness{
 		Store:  f,
 		Peer:   faults.New(inner, 2, faults.Plan{}),
-		Denied: faults.New(inner, 3, faults.Plan{Chances: faults.Chances{faults.Deny: 1}}),
+		Denied: struct{ driver.Store }{faults.New(inner, 3, faults.Plan{Chances: faults.Chances{faults.Deny: 1}})},
 		Delete: func(_ context.Context, key string) error { inner.Delete(key); return nil },
 		Purge:  func(_ context.Context, key string) error { inner.Purge(key); return nil },
 		Cut: func() func() {
@@ -280,7 +280,7 @@ func TestPartitionHangsEveryCall(t *testing.T) {
 			return err
 		},
 		"list": func(ctx context.Context, _ faults.Store, a driver.Abilities) error {
-			_, err := a.Lister.Keys(ctx)
+			_, err := a.Inspector.Keys(ctx)
 			return err
 		},
 		"ask": func(ctx context.Context, _ faults.Store, a driver.Abilities) error {
@@ -288,7 +288,7 @@ func TestPartitionHangsEveryCall(t *testing.T) {
 			return err
 		},
 		"rights": func(ctx context.Context, _ faults.Store, a driver.Abilities) error {
-			return a.RightsChecker.CheckRights(ctx, key)
+			return a.Inspector.CheckRights(ctx, key)
 		},
 	} {
 		inBubble(t, name, faults.Plan{}, func(t *testing.T, inner *memory.Store, _ faults.Store) {

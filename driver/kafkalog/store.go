@@ -92,21 +92,20 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
-	"github.com/tenure-go/tenure/driver/watches"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/kafkalog/internal/broker"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 var (
-	_ driver.Store         = (*Store)(nil)
-	_ driver.Watcher       = (*Store)(nil)
-	_ driver.Bounded       = (*Store)(nil)
-	_ driver.Inspector     = (*Store)(nil)
-	_ driver.Lister        = (*Store)(nil)
-	_ driver.RightsChecker = (*Store)(nil)
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Bounded   = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Store is a topic of elections. It must be made by Open and closed by Close; MinLease and CheckKey
@@ -238,6 +237,9 @@ var errKey = errors.New("not a key that this store holds")
 
 // MinLease returns 1 s: a write is one round trip to three brokers and one back from the log.
 func (s *Store) MinLease() time.Duration { return minLease }
+
+// MaxLease returns 1 h, as for any store without a limit of its own.
+func (s *Store) MaxLease() time.Duration { return driver.MaxLease }
 
 // CheckKey returns an error unless the key is 1 to 249 bytes of printable UTF-8. Keys are not
 // normalized: keys that differ are different cells.

@@ -39,7 +39,7 @@ import (
 const never driver.Version = "never"
 
 // Polled is a store without watch. It must be made by NewPolled. Its methods may be called from
-// many goroutines. It implements driver.Store, driver.Bounded, driver.Inspector, driver.Lister and
+// many goroutines. It implements driver.Store, driver.Bounded, driver.Inspector and
 // driver.Presence.
 type Polled struct {
 	mu      sync.Mutex
@@ -167,6 +167,9 @@ const (
 // MinLease returns 50 ms.
 func (p *Polled) MinLease() time.Duration { return minLease }
 
+// MaxLease returns 1 h, as for any store without a limit of its own.
+func (p *Polled) MaxLease() time.Duration { return driver.MaxLease }
+
 // CheckKey returns an error unless the key is valid UTF-8 of 1 to 512 bytes.
 func (p *Polled) CheckKey(key string) error {
 	switch {
@@ -210,6 +213,10 @@ func (p *Polled) Keys(ctx context.Context) ([]string, error) {
 	slices.Sort(all)
 	return all, nil
 }
+
+// CheckRights returns nil, since every caller may write. The error is the context's, if it has
+// ended.
+func (p *Polled) CheckRights(ctx context.Context, _ string) error { return ctx.Err() }
 
 var _ driver.Presence = (*Polled)(nil)
 

@@ -127,13 +127,20 @@ func versionOf(sequence uint64) driver.Version {
 // absent describes a key without a message in the stream.
 func (b *bucket) absent(info streamInfo) driver.Entry {
 	e := info.life().entry(info.State.LastSeq, nil)
-	if b.pristine && info.neverWritten(b.serverVersion()) {
+	switch never := info.neverWritten(b.serverVersion()); {
+	case never && b.pristine:
 		e.Version, e.Pristine = unwritten+e.Version, true
-		return e
+	case never:
+		e.Version, e.Notice = "", errUnwritten
+	default:
+		e.Version, e.Notice = "", info.loss()
 	}
-	e.Version, e.Notice = "", info.loss()
 	return e
 }
+
+// errUnwritten is the notice of an absence in a bucket to which nothing was ever written.
+var errUnwritten = fmt.Errorf("%w to the bucket; in one that is certainly new, "+
+	"natskv.Pristine() or ?pristine=true in the URL avoids this wait", driver.ErrUnwritten)
 
 func (b *bucket) info(ctx context.Context) (streamInfo, error) {
 	var got struct {

@@ -17,12 +17,10 @@ import (
 )
 
 var (
-	_ driver.Store          = (*Store)(nil)
-	_ driver.Watcher        = (*Store)(nil)
-	_ driver.Bounded        = (*Store)(nil)
-	_ driver.LeaseLimiter   = (*Store)(nil)
-	_ driver.Inspector      = (*Store)(nil)
-	_ driver.PristineHinter = (*Store)(nil)
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Bounded   = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Store is a bucket of elections. It must be made by Open, FromKeyValue or FromLegacyKeyValue. Its
@@ -170,8 +168,6 @@ func inName(r rune) bool {
 	return r == '-' || r == '_'
 }
 
-var _ driver.Lister = (*Store)(nil)
-
 // Keys returns the sorted keys of all values in the bucket. The client library makes a consumer for
 // it, which gets the headers of the last message of each key. A missing right looks like silence
 // until the context ends: the error never wraps driver.ErrDenied.
@@ -237,11 +233,3 @@ func receiveAll(ctx context.Context, from <-chan string) (all []string) {
 // leader of the old one trusts its lease until it notices. Use it for buckets that only the program
 // itself makes and uses, for example in tests and demonstrations.
 func Pristine() Option { return func(o *opening) { o.pristine = true } }
-
-// PristineHint names Pristine, unless this store was opened with it or cannot be.
-func (s *Store) PristineHint() string {
-	if b, ok := s.cells.(*bucket); !ok || b.pristine {
-		return ""
-	}
-	return "in a bucket that is certainly new, natskv.Pristine() or ?pristine=true in the URL avoids this wait"
-}

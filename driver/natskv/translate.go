@@ -52,9 +52,6 @@ type SharedBucket struct {
 // packages in compat.
 func Translating(t Translator) Option { return func(o *opening) { o.translator = t } }
 
-// longestLease is the longest possible lease.
-const longestLease = time.Hour
-
 // translating are cells whose values are translated.
 type translating struct {
 	cells
@@ -164,7 +161,7 @@ func (s *Store) MaxLease() time.Duration {
 			return t.by.MaxLease(ttl)
 		}
 	}
-	return longestLease
+	return driver.MaxLease
 }
 
 // ttl is the bucket's TTL, as its stream was last described. Candidates of another program may read

@@ -107,15 +107,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
 	"github.com/tenure-go/tenure/driver"
 )
 
 var (
-	_ driver.Store         = (*Store)(nil)
-	_ driver.Bounded       = (*Store)(nil)
-	_ driver.Inspector     = (*Store)(nil)
-	_ driver.Lister        = (*Store)(nil)
-	_ driver.RightsChecker = (*Store)(nil)
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Bounded   = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Store is the elections of one bucket under one prefix. It must be made by New or FromEnvironment.
@@ -261,6 +260,9 @@ func (s *Store) place(key string) string {
 
 // MinLease returns 2 s: a request usually takes some 50 ms, and now and then a second.
 func (s *Store) MinLease() time.Duration { return 2 * time.Second }
+
+// MaxLease returns 1 h, as for any store without a limit of its own.
+func (s *Store) MaxLease() time.Duration { return driver.MaxLease }
 
 // CheckKey returns an error unless the key can be the rest of an object's name: UTF-8 without
 // control characters, at most 1,024 bytes together with the prefix, and at most 984 up to the last

@@ -28,8 +28,11 @@ type row struct {
 	clock   int64
 	// hides: the server does not show open transactions.
 	hides bool
-	// pristine: there is no row, and nothing was ever written to the table.
+	// pristine: there is no row, nothing was ever written to the table, and the caller vouches for
+	// earlier tables.
 	pristine bool
+	// notice says why there is no row; nil: unknown.
+	notice error
 }
 
 // untouched is the beginning of the version of an absence in a table to which nothing was ever
@@ -47,6 +50,10 @@ const (
 	highest = 1<<53 - 1<<40
 )
 
+// errUntouched is the notice of an absence in a table to which nothing was ever written.
+var errUntouched = fmt.Errorf("%w to the table; in a file that is certainly new, "+
+	"sqlstore.WithPristine() or ?pristine=true in the URL avoids this wait", driver.ErrUnwritten)
+
 func (r *row) entry(key string) driver.Entry {
 	floor, notice := r.bound()
 	e := driver.Entry{Floor: floor, Ceiling: latest, Era: era(r.era)}
@@ -54,6 +61,7 @@ func (r *row) entry(key string) driver.Entry {
 		e.Version, e.Pristine = driver.Version(untouched+r.era), true
 	}
 	if !r.version.Valid {
+		e.Notice = r.notice
 		return e
 	}
 	e.Value, e.Version, e.Notice = r.value, version{r.version.String, r.era}.version(), notice

@@ -254,27 +254,6 @@ func TestNewRefusesInvalidSettings(t *testing.T) {
 	}
 }
 
-// The hint names an option, so it is empty where the option is set or refused.
-func TestPristineHint(t *testing.T) {
-	for what, c := range map[string]struct {
-		dialect Dialect
-		opts    []Option
-		hints   bool
-	}{
-		"SQLite":               {SQLite(), nil, true},
-		"SQLite with Pristine": {SQLite(), []Option{WithPristine()}, false},
-		"PostgreSQL":           {Postgres(), nil, false},
-	} {
-		s, err := New(new(sql.DB), c.dialect, c.opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if hint := s.PristineHint(); (hint != "") != c.hints {
-			t.Errorf("the hint of %s is %q", what, hint)
-		}
-	}
-}
-
 func TestParseNotification(t *testing.T) {
 	value := []byte(`{"a": "record"}`)
 	stamp := newStamp("billing", value)

@@ -176,8 +176,12 @@ func (s *Store) row(ctx context.Context, c session, key string) (r row, err erro
 	if err := cmp.Or(err, s.known(now), r.damaged()); err != nil {
 		return r, err
 	}
-	if s.pristine && !r.version.Valid {
-		r.pristine, err = s.untouched(ctx, c)
+	if s.text.untouched != "" && !r.version.Valid {
+		untouched, failed := s.untouched(ctx, c)
+		if err = failed; untouched && !s.pristine {
+			r.notice = errUntouched
+		}
+		r.pristine = untouched && s.pristine
 	}
 	if err != nil || !r.hides {
 		return r, err
@@ -242,16 +246,11 @@ func (s *Store) place(key string) string {
 	return fmt.Sprintf("%.200q in table %s", key, s.table)
 }
 
-// PristineHint names WithPristine, unless it is set or does not apply.
-func (s *Store) PristineHint() string {
-	if s.pristine || s.dialect.untouched == "" {
-		return ""
-	}
-	return "in a file that is certainly new, sqlstore.WithPristine() or ?pristine=true in the URL avoids this wait"
-}
-
 // MinLease returns 1 s: a request usually takes some milliseconds, and a stalled disk more.
 func (s *Store) MinLease() time.Duration { return time.Second }
+
+// MaxLease returns 1 h, as for any store without a limit of its own.
+func (s *Store) MaxLease() time.Duration { return driver.MaxLease }
 
 // maxKey is the longest key in bytes; MySQL needs a limit for its index.
 const maxKey = 255
@@ -273,13 +272,9 @@ func (s *Store) CheckKey(key string) error {
 }
 
 var (
-	_ driver.Store         = (*Store)(nil)
-	_ driver.Bounded       = (*Store)(nil)
-	_ driver.RightsChecker = (*Store)(nil)
-	_ driver.Inspector     = (*Store)(nil)
-	_ driver.Lister        = (*Store)(nil)
-
-	_ driver.PristineHinter = (*Store)(nil)
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Bounded   = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // Option changes the behavior of New.

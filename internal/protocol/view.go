@@ -43,7 +43,7 @@ type Cell struct {
 	// Foreign ones its Nonce identifies the bytes, because versions may recur (L3a).
 	Record record.Record
 	// Problem describes, for people, the defect of a Malformed or Foreign cell, or why an Absent
-	// one is absent.
+	// one is absent. In view, a vacant record keeps the Problem of the absence that it replaced.
 	Problem error
 	// doubt says why the store, or a Floor that is not credible, needs an operator; nil if neither
 	// does.
@@ -221,6 +221,9 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 	}
 	if c.Record.Incarnation == v.cell.Record.Incarnation {
 		c.Record.Incarnation = v.cell.Record.Incarnation // one string in memory for all records
+	}
+	if c.vacant() && (v.cell.Kind == Absent || v.cell.vacant()) {
+		c.Problem = v.cell.Problem
 	}
 	v.cell, v.source, v.asOf = c, s.by, s.asOf
 	v.fresh, v.heard, v.heardAt = fresh, now.Instant, MomentOf(now.Wall)

@@ -92,7 +92,7 @@ func Read(e driver.Entry) Record {
 
 // Tap returns a store that calls see for each entry that s reads or pushes, before the election
 // gets it. See must return at once, and may be called concurrently. The result has the abilities of
-// s, except for driver.LeaseLimiter: it is for observers, whose lease no record has.
+// s, except for the longest lease: it is for observers, whose lease no record has.
 func Tap(s driver.Store, see func(key string, e driver.Entry, pushed bool)) driver.Store {
 	return &tap{s, see}
 }
@@ -105,12 +105,19 @@ type tap struct {
 // Abilities returns those of the store. Its pushes pass through the tap.
 func (t *tap) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(t.Store)
-	a.LeaseLimiter = nil
+	if a.Bounded != nil {
+		a.Bounded = anyLease{a.Bounded}
+	}
 	if a.Watcher != nil {
 		a.Watcher = tappedWatcher{a.Watcher, t.see}
 	}
 	return a
 }
+
+// anyLease has the limits of a store but for the longest lease.
+type anyLease struct{ driver.Bounded }
+
+func (anyLease) MaxLease() time.Duration { return driver.MaxLease }
 
 // Read reads the store, and calls see.
 func (t *tap) Read(ctx context.Context, key string) (driver.Entry, error) {

@@ -404,6 +404,12 @@ func TestPristineSQLiteIsProven(t *testing.T) {
 		if now.Pristine != c.want || !now.Absent() {
 			t.Errorf("%s: %+v", why, now)
 		}
+		unvouched, err := over(t, db, sqlstore.SQLite()).Read(t.Context(), "k")
+		must(t, err)
+		// The notice names an option, so it comes only where the option helps.
+		if named := errors.Is(unvouched.Notice, driver.ErrUnwritten); unvouched.Pristine || named != c.want || now.Notice != nil {
+			t.Errorf("%s: without the option %+v, with it %+v", why, unvouched, now)
+		}
 		if !before.Pristine {
 			continue
 		}

@@ -114,11 +114,9 @@ func calls(s driver.Store, key string, version driver.Version) map[string]func(c
 		},
 	}
 	able := driver.AbilitiesOf(s)
-	if able.RightsChecker != nil {
-		all["rights"] = func(ctx context.Context) error { return able.RightsChecker.CheckRights(ctx, key) }
-	}
 	if able.Inspector != nil {
-		all["inspect"] = func(ctx context.Context) error { _, err := able.Inspector.Inspect(ctx, 15*time.Second); return err }
+		all["rights"] = func(ctx context.Context) error { return able.CheckRights(ctx, key) }
+		all["inspect"] = func(ctx context.Context) error { _, err := able.Inspect(ctx, 15*time.Second); return err }
 	}
 	return all
 }

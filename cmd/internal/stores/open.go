@@ -60,11 +60,7 @@ func (s *Store) Nominate(ctx context.Context, election string) (*Nomination, err
 // Inspect reports unsafe settings of the store for elections with leases up to the given one. Its
 // errors have hints.
 func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	inspector := driver.AbilitiesOf(s.Driver).Inspector
-	if inspector == nil {
-		return nil, nil
-	}
-	found, err := inspector.Inspect(ctx, lease)
+	found, err := driver.AbilitiesOf(s.Driver).Inspect(ctx, lease)
 	if err != nil {
 		return nil, s.place.Explain(err)
 	}

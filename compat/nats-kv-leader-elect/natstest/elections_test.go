@@ -48,7 +48,7 @@ func TestStartTwice(t *testing.T) {
 // released.
 func TestCallbackThatPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
-		e, err := election.New("a", "billing", nil, election.WithStore(store), election.WithLease(lease), election.WithoutSplay(), election.Configure(inVirtualTime),
+		e, err := election.New("a", "billing", nil, election.WithStore(store), election.WithLease(lease), election.WithoutSplay(),
 			election.OnWon(func() { panic("at once") }))
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestSplay(t *testing.T) {
 // TestDeniedStoreEndsStart: an error that only an operator can fix ends Start.
 func TestDeniedStoreEndsStart(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
-		e, err := election.New("a", "billing", nil, election.WithStore(denying{store}), election.WithLease(lease), election.WithoutSplay(), election.Configure(inVirtualTime))
+		e, err := election.New("a", "billing", nil, election.WithStore(denying{store}), election.WithLease(lease), election.WithoutSplay())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -172,7 +173,7 @@ func TestErrorsAreReported(t *testing.T) {
 		a.mustLead(2 * lease)
 		store.Put("billing", []byte("something else"))
 		time.Sleep(lease)
-		if all := errors.Join(a.errors()...); !errors.Is(all, tenure.ErrForeign) {
+		if all := errors.Join(a.errors()...); !errors.Is(all, &tenure.StoreError{Kind: driver.Foreign}) {
 			t.Errorf("of a value that is no record: %v", all)
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -88,9 +88,13 @@ type unlimited struct{ driver.Store }
 
 func (u unlimited) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(u.Store)
-	a.LeaseLimiter = nil
+	a.Bounded = anyLease{a.Bounded}
 	return a
 }
+
+type anyLease struct{ driver.Bounded }
+
+func (anyLease) MaxLease() time.Duration { return driver.MaxLease }
 
 // bucket returns a handle over this connection.
 func (f *fleet) bucket(js jetstream.JetStream) jetstream.KeyValue {
@@ -154,7 +158,7 @@ func (f *fleet) startOn(i int, store *natskv.Store) *migration.Candidate {
 		line.Wait()
 		_ = store.Close()
 	}}
-	e, err := tenure.New(line, "billing", tenure.Config{ID: n.ID, Lease: f.cond.lease, Clock: clock.Standard{}})
+	e, err := tenure.New(line, "billing", tenure.Config{ID: n.ID, Lease: f.cond.lease})
 	if err != nil {
 		f.Fatal(err)
 	}

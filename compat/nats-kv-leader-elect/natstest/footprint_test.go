@@ -31,7 +31,7 @@ func TestFootprint(t *testing.T) {
 				defer store.Close()
 				fill := func(name string, n int, opts ...election.Option) {
 					for i := range n {
-						e, err := election.NewElection(name, fmt.Sprint("e", i), kv, append([]election.Option{election.WithoutSplay(), election.Configure(inVirtualTime)}, opts...)...)
+						e, err := election.NewElection(name, fmt.Sprint("e", i), kv, append([]election.Option{election.WithoutSplay()}, opts...)...)
 						w.must(err)
 						draft(w, name).begin(e)
 					}

@@ -79,7 +79,6 @@ func TestOverAModernHandle(t *testing.T) {
 		kv, err := w.modern().KeyValue(w.Context(), "ELECTIONS")
 		w.must(err)
 		e, err := election.New("b", "billing", kv, b.options(election.Configure(func(c *tenure.Config) {
-			inVirtualTime(c)
 			its = c.Lease
 		}))...)
 		w.must(err)
@@ -190,7 +189,6 @@ func TestMigrating(t *testing.T) {
 		w.must(err)
 		var leader atomic.Value
 		a := over(w, "a", kv, election.Migrating(), election.Configure(func(c *tenure.Config) {
-			inVirtualTime(c)
 			c.OnEvent = func(e tenure.Event) {
 				if e.Kind == tenure.EventLeader {
 					leader.Store(e.Leader.ID)

@@ -12,8 +12,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -108,7 +106,7 @@ func draft(t testing.TB, name string) *play {
 	return &play{t: t, name: name, done: make(chan error, 1)}
 }
 
-// options returns the options of all plays: callbacks that write the diary, and virtual time.
+// options returns the options of all plays: callbacks that write the diary.
 func (p *play) options(opts ...election.Option) []election.Option {
 	return append(p.splayed(election.WithoutSplay()), opts...)
 }
@@ -116,12 +114,10 @@ func (p *play) options(opts ...election.Option) []election.Option {
 // splayed returns them without WithoutSplay.
 func (p *play) splayed(opts ...election.Option) []election.Option {
 	return append([]election.Option{
-		election.Configure(inVirtualTime), election.OnWon(func() { p.note("won") }), election.OnLost(func() { p.note("lost") }),
+		election.OnWon(func() { p.note("won") }), election.OnLost(func() { p.note("lost") }),
 		election.OnCampaign(func(s election.State) { p.note(s.String()) }), election.OnError(p.onError),
 	}, opts...)
 }
-
-func inVirtualTime(c *tenure.Config) { c.Clock = clock.Standard{} }
 
 func (p *play) onError(err error) {
 	p.mu.Lock()

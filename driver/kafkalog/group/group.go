@@ -16,8 +16,8 @@
 // the first one learns of that only when it reaches them again. So two members may be the nominee
 // at once, or none. Neither does harm: the election's lease decides which member leads, and a
 // nomination only orders the claims. If a group is stuck, the election has no nominee. The
-// candidates then claim without one after tenure.Config's Precedence; with NomineeOnly they wait
-// without limit.
+// candidates then claim without one after nomination.Config.Precedence; with Only they wait without
+// limit.
 //
 // # When a nomination ends
 //
@@ -29,7 +29,7 @@
 //   - Close.
 //
 // Only an answered heartbeat resumes a nomination that ended by time. A process that was stopped
-// finds it ended when it goes on. The leader is then asked to finish (tenure.ErrNominationLost) and
+// finds it ended when it goes on. The leader is then asked to finish (nomination.ErrWithdrawn) and
 // releases its lease; the group does not wait for that. The next owner is named at once and is
 // elected when the lease is released or over: the lease keeps terms apart, and the group need not
 // wait. In goNELI a callback that blocks makes the group wait instead, and if it blocks for too

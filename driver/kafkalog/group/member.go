@@ -282,7 +282,7 @@ func (g *Group) current(m identity) bool {
 // It returns when the group's coordinator has accepted this process as a future member, or after a
 // third of SessionTimeout if the coordinator does not answer. Then the member goes on trying, and
 // Err returns the reason. In this time there is no nominee, and the election goes on without one,
-// unless its Config is NomineeOnly.
+// unless its nomination.Config has Only.
 //
 // It returns an error that wraps driver.ErrDenied if the brokers refuse the user or a right is
 // missing, and any other error if the Config is wrong, no broker answers, the topic does not exist

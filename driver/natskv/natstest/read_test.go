@@ -127,19 +127,23 @@ func TestReadGoesToTheLeader(t *testing.T) {
 	}
 }
 
-// The hint names an option, so it is empty where the option is set or cannot be.
-func TestPristineHint(t *testing.T) {
+// The notice names an option, so it comes only where the option helps.
+func TestNoticeOfPristine(t *testing.T) {
 	f := newFixture(t)
-	for what, c := range map[string]struct {
-		store *natskv.Store
-		hints bool
-	}{
-		"a store without Pristine": {f.store, true},
-		"a store with it":          {openStore(t, f.js, f.kv.Bucket(), natskv.Pristine()), false},
-		"a store over a handle":    {handled(t, f.nc, f.kv.Bucket()), false},
-	} {
-		if hint := c.store.PristineHint(); (hint != "") != c.hints {
-			t.Errorf("the hint of %s is %q", what, hint)
+	stores := map[*natskv.Store]bool{
+		f.store: true,
+		openStore(t, f.js, f.kv.Bucket(), natskv.Pristine()): false,
+		handled(t, f.nc, f.kv.Bucket()):                      false,
+	}
+	check := func(used bool) {
+		for s, notes := range stores {
+			e := f.read(s, "another")
+			if named := errors.Is(e.Notice, driver.ErrUnwritten); named != (notes && !used) {
+				t.Errorf("used %v, noted %v: %+v", used, notes, e)
+			}
 		}
 	}
+	check(false)
+	f.put(testKey, "v")
+	check(true)
 }

@@ -153,7 +153,7 @@ func TestPristineOfCreate(t *testing.T) {
 		wait.Until(t, "the server is back", func() bool { return readable(vouched()) })
 	}
 	s := vouched()
-	if e := f.read(openStore(t, f.js, f.kv.Bucket()), "a"); e.Pristine || e.Version != "" || e.Notice != nil {
+	if e := f.read(openStore(t, f.js, f.kv.Bucket()), "a"); e.Pristine || e.Version != "" || !errors.Is(e.Notice, driver.ErrUnwritten) {
 		t.Errorf("without Pristine it reads %+v", e)
 	}
 	restarted()

@@ -22,9 +22,6 @@ func (Store) CheckKey(string) error { return errors.New("no key") }
 // MaxLease returns 9 s.
 func (Store) MaxLease() time.Duration { return 9 * time.Second }
 
-// PristineHint returns a hint.
-func (Store) PristineHint() string { return "a hint" }
-
 // Incarnation returns a name.
 func (Store) Incarnation() string { return "a name" }
 
@@ -69,22 +66,12 @@ func Answers(ctx context.Context, s driver.Store) map[string]string {
 		all["PeerPushed"] = ""
 	}
 	if a.Bounded != nil {
-		all["Bounded"] = fmt.Sprint(a.Bounded.MinLease(), a.Bounded.CheckKey("k"))
-	}
-	if a.LeaseLimiter != nil {
-		all["LeaseLimiter"] = a.LeaseLimiter.MaxLease().String()
+		all["Bounded"] = fmt.Sprint(a.Bounded.MinLease(), a.Bounded.MaxLease(), a.Bounded.CheckKey("k"))
 	}
 	if a.Inspector != nil {
-		all["Inspector"] = fmt.Sprint(a.Inspector.Inspect(ctx, time.Second))
-	}
-	if a.RightsChecker != nil {
-		all["RightsChecker"] = fmt.Sprint(a.RightsChecker.CheckRights(ctx, "k"))
-	}
-	if a.Lister != nil {
-		all["Lister"] = fmt.Sprint(a.Lister.Keys(ctx))
-	}
-	if a.PristineHinter != nil {
-		all["PristineHinter"] = a.PristineHinter.PristineHint()
+		keys, failed := a.Inspector.Keys(ctx)
+		findings, err := a.Inspector.Inspect(ctx, time.Second)
+		all["Inspector"] = fmt.Sprint(keys, failed, findings, err, a.Inspector.CheckRights(ctx, "k"))
 	}
 	if a.Presence != nil {
 		_, err := a.Presence.Announce(ctx, "k", func() []byte { return nil })

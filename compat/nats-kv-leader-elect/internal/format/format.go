@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
 )
@@ -170,7 +169,7 @@ const (
 	leasesInTTL = 3
 	// longestTTL is the longest possible lease, because an old leader is read as one whose lease is
 	// the TTL.
-	longestTTL = tenure.MaxLease
+	longestTTL = driver.MaxLease
 )
 
 // minLease is the shortest lease on NATS.
