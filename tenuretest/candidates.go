@@ -96,7 +96,10 @@ func (r *rival) close() {
 }
 
 func (r *rival) observe() {
-	for range r.election.Watch(r.ctx) {
+	for _, err := range r.election.Watch(r.ctx) {
+		if err != nil {
+			return // never: the store in memory denies nothing
+		}
 		select {
 		case r.changed <- struct{}{}:
 		default: // the stage has not yet seen the change before

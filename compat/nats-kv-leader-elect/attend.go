@@ -71,7 +71,10 @@ func (a *attendance) statusChanges() (changed <-chan struct{}, stop func()) {
 	}
 	c := make(chan struct{}, 1)
 	return c, inBackground(a.ctx, func(ctx context.Context) {
-		for range a.election.Watch(ctx) {
+		for _, err := range a.election.Watch(ctx) {
+			if err != nil {
+				return // Start returns it
+			}
 			select {
 			case c <- struct{}{}:
 			default: // the receiver has not yet seen the change before

@@ -181,8 +181,7 @@ func (e *Elector) Token() uint64 {
 }
 
 // Term returns the term itself, even if it is over, from the call of OnWon until OnLost has
-// returned; nil otherwise. The Context of the term ends with the lease, also while a callback is
-// running.
+// returned; nil otherwise. Its LeaseContext ends with the lease, also while a callback is running.
 func (e *Elector) Term() *tenure.Term {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -86,7 +86,7 @@ type Neli interface {
 	Token() uint64
 	// Term returns the term itself, even if it is over, from the barrier's call with LeaderAcquired
 	// until its call with LeaderRevoked or LeaderFenced has returned; nil otherwise, and always for
-	// a mock. The Context of the term ends with the lease, also while Pulse is not called.
+	// a mock. Its LeaseContext ends with the lease, also while Pulse is not called.
 	Term() *tenure.Term
 }
 

@@ -109,8 +109,8 @@ func (e *S3Elector) WaitForLeadership(ctx context.Context) error {
 const lookEvery = 100 * time.Millisecond
 
 // WaitForNextElection returns the status once this process has seen the lockfile's state at a time
-// after since; with the zero time, at any time. It returns ctx's error if ctx ends first, and
-// another error if the elector has stopped.
+// after since; with the zero time, at any time. It checks this every 100 ms. It returns ctx's error
+// if ctx ends first, and another error if the elector has stopped.
 func (e *S3Elector) WaitForNextElection(ctx context.Context, since time.Time) (*LeadershipStatus, error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
