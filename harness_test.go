@@ -128,14 +128,14 @@ func (s *scene) is(what string, err, want error) {
 func (s *scene) asked(term *tenure.Term, want error) {
 	s.Helper()
 	within(s.T, time.Minute, term.Context().Done(), "request to finish")
-	s.is("the cause of the soft context", context.Cause(term.Context()), want)
+	s.is("the cause of the context of the work", context.Cause(term.Context()), want)
 }
 
 // ended waits at most some time until a term is over, and checks why.
 func (s *scene) ended(term *tenure.Term, most time.Duration, want error) {
 	s.Helper()
 	within(s.T, most, term.LeaseContext().Done(), "end of the term")
-	s.is("the cause of the hard context", context.Cause(term.LeaseContext()), want)
+	s.is("the cause of the context of the lease", context.Cause(term.LeaseContext()), want)
 	s.is("Err", term.Err(), want)
 	s.is("Err", term.Err(), tenure.ErrLost)
 }
@@ -144,7 +144,7 @@ func (s *scene) ended(term *tenure.Term, most time.Duration, want error) {
 func (s *scene) holds(term *tenure.Term) {
 	s.Helper()
 	if term.Err() != nil || term.Context().Err() != nil {
-		s.Errorf("term %d is over: %v; the soft context: %v", term.Token(), term.Err(), context.Cause(term.Context()))
+		s.Errorf("term %d is over: %v; the context of the work: %v", term.Token(), term.Err(), context.Cause(term.Context()))
 	}
 }
 

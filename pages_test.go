@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/fleet"
+	"github.com/tenure-go/tenure/nomination"
 	"github.com/tenure-go/tenure/peer"
 )
 
@@ -46,6 +47,7 @@ func TestPageOfTheConfiguration(t *testing.T) {
 	}{
 		{"tenure.Config", reflect.TypeFor[tenure.Config]()},
 		{"tenure.Tuning", reflect.TypeFor[tenure.Tuning]()},
+		{"nomination.Config", reflect.TypeFor[nomination.Config]()},
 		{"peer.Config", reflect.TypeFor[peer.Config]()},
 		{"fleet.Config", reflect.TypeFor[fleet.Config]()},
 	} {
