@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,12 +211,12 @@ func TestFleet(t *testing.T) {
 			p.join("a")
 			f := p.member("a").fleet
 			watched := make(chan fleet.Status)
-			var last fleet.Status
+			var last atomic.Pointer[fleet.Status]
 			ctx, stop := context.WithCancel(p.t.Context())
 			go func() {
 				defer close(watched)
 				for s := range f.Watch(ctx) {
-					last = s
+					last.Store(&s)
 				}
 			}()
 			for _, change := range []func(){
@@ -224,13 +225,13 @@ func TestFleet(t *testing.T) {
 				change()
 				for range calm / time.Second {
 					time.Sleep(time.Second)
-					if synctest.Wait(); !reflect.DeepEqual(last, f.Status()) {
-						p.t.Errorf("Watch yielded %+v; the status is %+v", last, f.Status())
+					if synctest.Wait(); !reflect.DeepEqual(*last.Load(), f.Status()) {
+						p.t.Errorf("Watch yielded %+v; the status is %+v", *last.Load(), f.Status())
 					}
 				}
 			}
-			if len(last.Members) > 0 || last.Led > 0 {
-				p.t.Errorf("%+v after Run", last)
+			if s := last.Load(); len(s.Members) > 0 || s.Led > 0 {
+				p.t.Errorf("%+v after Run", s)
 			}
 			stop()
 			<-watched

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/admin"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/nomination"
 )
 
@@ -53,18 +54,19 @@ const (
 // stores.
 func seatPrefix(fleet string) string { return fleet + "/members/" }
 
-// freeSeatLease is the lease in the settings for a free seat, if it is longer than Presence. If the
-// store pushes changes, such a seat is then read only every few minutes.
+// freeSeatLease is the lease in the settings for a free seat, if it is longer than Presence and the
+// store allows it. If the store pushes changes, such a seat is then read only every few minutes.
 const freeSeatLease = 10 * time.Minute
 
 func newSeats(f *Fleet) (s *seats, err error) {
 	s = &seats{fleet: f, changed: make(chan struct{}, 1), target: none, lastTarget: none}
 	presence := f.cfg.Presence
+	free := max(presence, min(freeSeatLease, driver.AbilitiesOf(f.store).MaxLease()))
 	closer := f.cfg.seat(presence, presence/closely)
 	closer.Tuning.PollStable = closer.Tuning.Poll
 	s.configs = [...]tenure.Config{
 		paceHeld: f.cfg.seat(presence, presence), paceAwaited: closer,
-		paceGather: f.cfg.seat(presence, gatherTime/4), paceFree: f.cfg.seat(max(presence, freeSeatLease), presence),
+		paceGather: f.cfg.seat(presence, gatherTime/4), paceFree: f.cfg.seat(free, presence),
 	}
 	if s.group, err = f.newGroup(s.configs[paceGather], "Presence"); err != nil {
 		return nil, err
