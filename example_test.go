@@ -67,32 +67,36 @@ func ExampleElection_Campaign() {
 	// tenure: leadership lost: lease was released
 }
 
-// An observer never campaigns. Use Leaders to follow each change, such as to label the pod that
-// leads.
-func ExampleElection_Leaders() {
+// An observer never campaigns. Watch also yields changes that are not about the leader, such as
+// that the store begins to push.
+func ExampleElection_Watch() {
 	store := memory.New()
 	term, err := candidate(store, tenure.Config{ID: "node-1", Address: "10.0.0.1:80"}).Campaign(context.Background())
 	if err != nil {
 		panic(err)
 	}
-	for leader, err := range candidate(store, tenure.Config{}).Leaders(context.Background()) {
+	var last tenure.Leader
+	for status, err := range candidate(store, tenure.Config{}).Watch(context.Background()) {
 		if err != nil {
 			panic(err)
 		}
-		if !leader.Exists() {
+		if status.Leaderless() {
 			fmt.Println("nobody leads")
 			break
 		}
-		fmt.Println(leader.ID, "leads at", leader.Address)
-		_ = term.Resign(context.Background())
+		if !status.Leader.Equal(last) {
+			last = status.Leader
+			fmt.Println(last.ID, "leads at", last.Address)
+			_ = term.Resign(context.Background())
+		}
 	}
 	// Output:
 	// node-1 leads at 10.0.0.1:80
 	// nobody leads
 }
 
-// An observer whose action may fail waits for the next change and for its retry. Wait only keeps
-// the status up to date, since its condition never holds.
+// An observer whose action may fail tries it again, for the present leader: during the loop of
+// Watch the status is up to date.
 func ExampleElection_Status() {
 	store := memory.New()
 	term, err := candidate(store, tenure.Config{ID: "pod-1"}).Campaign(context.Background())
@@ -109,26 +113,15 @@ func ExampleElection_Status() {
 		return nil
 	}
 
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	e := candidate(store, tenure.Config{ID: "observer"})
-	go func() { _, _ = e.Wait(ctx, func(tenure.Status) bool { return false }) }()
-	for ctx.Err() == nil {
-		changed := e.Changed()
-		status := e.Status()
-		var retry <-chan time.Time
-		if status.Known {
-			if err := label(status.Leader.ID); err != nil {
-				retry = time.After(10 * time.Millisecond)
-			} else {
-				stop() // the end of the example
-			}
+	for _, err := range e.Watch(context.Background()) {
+		if err != nil {
+			panic(err)
 		}
-		select {
-		case <-changed:
-		case <-retry:
-		case <-ctx.Done():
+		for label(e.Status().Leader.ID) != nil {
+			time.Sleep(10 * time.Millisecond)
 		}
+		break // the end of the example
 	}
 	_ = term.Resign(context.Background())
 	// Output: role=leader on pod-1
@@ -156,15 +149,15 @@ func ExampleTerm_Do() {
 	// true
 }
 
-// The soft context ends when the work should finish. The hard context leaves time to save.
+// The context of the work ends when it should finish. The context of the lease leaves time to save.
 func ExampleTerm_Context() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
 	ctx, stop := context.WithCancel(context.Background())
 	save := func(ctx context.Context) { fmt.Println("saved in time:", ctx.Err() == nil) }
-	_ = e.Run(ctx, func(soft context.Context, term *tenure.Term) error {
+	_ = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 		stop()
-		<-soft.Done()
-		fmt.Println("asked to finish:", context.Cause(soft))
+		<-ctx.Done()
+		fmt.Println("asked to finish:", context.Cause(ctx))
 		save(term.LeaseContext())
 		return nil
 	})
@@ -210,8 +203,9 @@ func ExampleStatus_Health() {
 	// 200 well, follows
 }
 
-// A pool of workers drains when the soft context ends: it takes no new jobs and finishes those that
-// it has. The jobs use the hard context, which stays open for Config.FinishWithin.
+// A pool of workers drains when the context of the work ends: it takes no new jobs and finishes
+// those that it has. The jobs use the context of the lease, which stays open for
+// Config.FinishWithin.
 func ExampleElection_Run_drain() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1", FinishWithin: 30 * time.Second})
 	ctx, stop := context.WithCancel(context.Background())
@@ -223,20 +217,20 @@ func ExampleElection_Run_drain() {
 		stop() // as a signal would
 	}()
 	var finished atomic.Int64
-	work := func(hard context.Context, _ int) {
-		if hard.Err() == nil {
+	work := func(lease context.Context, _ int) {
+		if lease.Err() == nil {
 			finished.Add(1)
 		}
 	}
-	err := e.Run(ctx, func(soft context.Context, term *tenure.Term) error {
+	err := e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 		var pool sync.WaitGroup
 		for range 2 {
 			pool.Go(func() {
-				for soft.Err() == nil {
+				for ctx.Err() == nil {
 					select {
 					case n := <-jobs:
 						work(term.LeaseContext(), n)
-					case <-soft.Done():
+					case <-ctx.Done():
 					}
 				}
 			})
@@ -373,14 +367,12 @@ func ExampleTerm_Token() {
 // shards is a table of what this process leads, for other parts of the program to look at.
 type shards struct{ mine sync.Map }
 
-func (s *shards) Elected(_ context.Context, term *tenure.Term) error {
+func (s *shards) Elected(_ context.Context, term *tenure.Term) (stop func(context.Context) error, err error) {
 	s.mine.Store(term.Election(), term)
-	return nil
-}
-
-func (s *shards) Stop(_ context.Context, term *tenure.Term) error {
-	s.mine.Delete(term.Election())
-	return nil
+	return func(context.Context) error {
+		s.mine.Delete(term.Election())
+		return nil
+	}, nil
 }
 
 func (s *shards) leads(name string) bool {

@@ -219,15 +219,18 @@ func TestFleet(t *testing.T) {
 				}
 			}()
 			for _, change := range []func(){
-				func() { p.join("b") }, func() { p.set(p.names[:5], "a", "b") }, func() { p.leave("b") }, func() { p.leave("a") },
+				func() { p.join("b") }, func() { p.set(p.names[:5], "a", "b") }, func() { p.leave("a") },
 			} {
 				change()
-				for range 10 {
-					time.Sleep(calm / 10)
+				for range calm / time.Second {
+					time.Sleep(time.Second)
 					if synctest.Wait(); !reflect.DeepEqual(last, f.Status()) {
 						p.t.Errorf("Watch yielded %+v; the status is %+v", last, f.Status())
 					}
 				}
+			}
+			if len(last.Members) > 0 || last.Led > 0 {
+				p.t.Errorf("%+v after Run", last)
 			}
 			stop()
 			<-watched

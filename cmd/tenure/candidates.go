@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/web"
 	"github.com/tenure-go/tenure/driver"
@@ -29,16 +29,16 @@ const (
 // candidate is one candidate, as --json has it. Only a candidate itself knows its state, whether it
 // is eligible, and so on.
 type candidate struct {
-	ID          string       `json:"id"`
-	Known       string       `json:"known"`          // members.Answered, Reported, or knownLed
-	From        string       `json:"from,omitempty"` // the URL of a report
-	State       tenure.State `json:"state,omitempty"`
-	Eligible    *bool        `json:"eligible,omitempty"`
-	Priority    *int         `json:"priority,omitempty"`
-	LeaseMillis int64        `json:"leaseMillis,omitempty"`
-	Address     string       `json:"address,omitempty"`
-	LastContact *time.Time   `json:"lastContact,omitempty"`
-	Problem     string       `json:"problem,omitempty"`
+	ID          string     `json:"id"`
+	Known       string     `json:"known"`          // members.Answered, Reported, or knownLed
+	From        string     `json:"from,omitempty"` // the URL of a report
+	State       string     `json:"state,omitempty"`
+	Eligible    *bool      `json:"eligible,omitempty"`
+	Priority    *int       `json:"priority,omitempty"`
+	LeaseMillis int64      `json:"leaseMillis,omitempty"`
+	Address     string     `json:"address,omitempty"`
+	LastContact *time.Time `json:"lastContact,omitempty"`
+	Problem     string     `json:"problem,omitempty"`
 
 	incarnation string
 }
@@ -46,7 +46,7 @@ type candidate struct {
 // knownLed says that a candidate is known by the record alone, besides the ways of package members.
 const knownLed = "led"
 
-func candidateOf(m *tenure.Member, known, from string) candidate {
+func candidateOf(m *admin.Member, known, from string) candidate {
 	c := candidate{
 		ID: m.ID, Known: known, From: from, State: m.State, Eligible: &m.Eligible, Priority: &m.Priority, LeaseMillis: m.LeaseMillis,
 		Address: m.Address, Problem: m.Problem, incarnation: m.Incarnation,
@@ -110,7 +110,7 @@ func (f *found) ask(ctx context.Context, store driver.Presence, election string,
 }
 
 // add runs under the lock.
-func (f *found) add(all []tenure.Member, known, from string) {
+func (f *found) add(all []admin.Member, known, from string) {
 	for i := range all {
 		m := &all[i]
 		f.all[m.Election] = append(f.all[m.Election], candidateOf(m, known, from))
@@ -121,7 +121,7 @@ func (f *found) add(all []tenure.Member, known, from string) {
 func (f *found) readAll(ctx context.Context, m *memberFlags, wanted func(string) bool) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	take := func(url string, all []tenure.Member, err error) {
+	take := func(url string, all []admin.Member, err error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if err != nil {
@@ -130,7 +130,7 @@ func (f *found) readAll(ctx context.Context, m *memberFlags, wanted func(string)
 		f.add(all, members.Reported, members.Shown(url))
 	}
 	members.ReadAll(ctx, m.client(), m.addresses, wanted, func(url string, _ []members.Address, err error) { take(url, nil, err) },
-		func(at members.Address, all []tenure.Member, err error) { take(at.URL, all, err) })
+		func(at members.Address, all []admin.Member, err error) { take(at.URL, all, err) })
 }
 
 // of returns the candidates of an election: one entry for each that both answered and reported, and

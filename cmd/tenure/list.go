@@ -153,7 +153,7 @@ func (l *listFlags) judgeAll(ctx context.Context, store driver.Store, names []st
 	}
 	all, failed := make([]standing, len(names)), make([]error, len(names))
 	judge := func(at int, within time.Duration) {
-		e, err := group.Election(names[at], nil)
+		e, err := group.Election(names[at])
 		if err == nil {
 			o := &observer{Election: e, place: l.place, store: store}
 			all[at], err = o.judge(ctx, within, func(string, time.Time, time.Duration) {})

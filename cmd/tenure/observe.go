@@ -147,7 +147,7 @@ func (o *observer) remedy(r admin.Record) error {
 	}
 	hint := fmt.Sprintf("candidates wait until about %s at the latest, or for their own lease if that is longer, and then claim "+
 		"over it; if the record shows no valid lease, tenure reset --force shortens this wait", r.Seen.Add(r.Lease).Local().Format(time.TimeOnly))
-	if errors.Is(problem, tenure.ErrForeign) {
+	if errors.Is(problem, &tenure.StoreError{Kind: driver.Foreign}) {
 		hint = "find out which program wrote them: " + o.place.Commands(o.Name()).Look + "; if no program needs them, tenure reset " +
 			"--force puts a vacant record in their place; until then no candidate can lead"
 	}
@@ -159,7 +159,7 @@ const answerWithin = 10 * time.Second
 
 // firstStatus returns the status after the first read of the store.
 func (o *observer) firstStatus(ctx context.Context) (tenure.Status, error) {
-	return o.wait(ctx, answerWithin, func(s tenure.Status) bool { return s.Known })
+	return o.wait(ctx, answerWithin, func(tenure.Status) bool { return true })
 }
 
 // silent returns the error for a store that has answered before, but does not any more. The trouble
@@ -203,7 +203,7 @@ const (
 // suggest prints a hint with the elections of the store if the observed one has no record: its name
 // may be misspelled.
 func (o *observer) suggest(ctx context.Context, errs io.Writer, store driver.Store) {
-	if s := o.Status(); s.Known && s.Record.Kind == admin.Absent {
+	if o.Status().Record.Kind == admin.Absent {
 		suggest(ctx, errs, o.place, store, o.Name())
 	}
 }

@@ -312,7 +312,7 @@ func (r *runFlags) join(ctx context.Context, s *stores.Store, log *slog.Logger) 
 }
 
 func (p *participation) nominate(n *stores.Nomination, log *slog.Logger) {
-	p.config.Nominator, p.config.NomineeOnly, p.config.Metadata = n.Nominator, n.NomineeOnly, n.Metadata
+	p.config.Nomination, p.config.Metadata = n.Config, n.Metadata
 	p.config.OnEvent = func(e tenure.Event) {
 		if e.Kind != tenure.EventLeader {
 			return

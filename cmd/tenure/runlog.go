@@ -17,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/web"
 	"github.com/tenure-go/tenure/dashboard"
 	"github.com/tenure-go/tenure/metrics"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // storeNamer adds the store to warnings and errors: a store that does not answer is one of many
@@ -124,7 +125,7 @@ func (r *runFlags) measure(log *slog.Logger) (*measures, error) {
 		return m, nil
 	}
 	m.set = metrics.New()
-	lease, margin := r.lease, r.config().Margin()
+	lease, margin := r.lease, timing.Margin(r.config())
 	m.absent = m.set.Add(r.election, func() (metrics.State, bool) {
 		return metrics.State{Role: metrics.Leaderless, Lease: lease, Margin: margin, Unhealthy: true}, true
 	})

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/peer"
@@ -73,7 +72,7 @@ func TestLogNamesATooShortLease(t *testing.T) {
 			var out strings.Builder
 			r := runFlags{format: format, lease: 2 * time.Second, stopWithin: 400 * time.Millisecond, finishWithin: time.Second}
 			cfg := r.config()
-			cfg.Logger, cfg.Clock = r.logger(&out), clock.Standard{}
+			cfg.Logger = r.logger(&out)
 			e, err := tenure.New(distant{memory.NewPolled()}, "e", cfg)
 			if err != nil {
 				t.Fatal(err)

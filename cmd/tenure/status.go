@@ -123,7 +123,7 @@ func (o *observer) judge(
 	if err == nil && within > 0 && s.Leader.Exists() && !fresh(s.Record, time.Now()) {
 		waits(s.Leader.ID, s.Record.Updated, min(within, s.Record.Lease))
 		s, err = o.wait(ctx, within, func(s tenure.Status) bool {
-			return s.Known && (!s.Leader.Exists() || s.Confirmed)
+			return !s.Leader.Exists() || s.Confirmed
 		})
 	}
 	if err != nil {

@@ -118,7 +118,7 @@ func TestLongNamesAreRefusedByTheElection(t *testing.T) {
 	} {
 		_, err := tenure.New(s.open(t), name, tenure.Config{ID: "a"})
 		var wrong *tenure.ConfigError
-		if !errors.As(err, &wrong) || wrong.Field != "Name" || !strings.Contains(err.Error(), limit) {
+		if !errors.As(err, &wrong) || wrong.Fields[0].Field != "Name" || !strings.Contains(err.Error(), limit) {
 			t.Errorf("want %q in: %v", limit, err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -31,7 +30,7 @@ func settable(off *atomic.Int64) func(*stub) {
 
 func candidate(t *testing.T, store driver.Store, id string) *tenure.Election {
 	t.Helper()
-	e, err := tenure.New(store, "billing", tenure.Config{ID: id, Clock: clock.Standard{}})
+	e, err := tenure.New(store, "billing", tenure.Config{ID: id})
 	must(t, err)
 	return e
 }

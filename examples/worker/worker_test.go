@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -28,7 +27,7 @@ type lab struct {
 // start starts a worker. Its jobs have numbers, from 1.
 func start(t *testing.T, job func(ctx context.Context, number int) error) *lab {
 	t.Helper()
-	e, err := tenure.New(memory.New(), "worker", tenure.Config{ID: "node-1", Clock: clock.Standard{}})
+	e, err := tenure.New(memory.New(), "worker", tenure.Config{ID: "node-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

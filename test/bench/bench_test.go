@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
+	"github.com/tenure-go/tenure/timing"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -158,7 +159,7 @@ func TestLastSend(t *testing.T) {
 // TestLosses: the last write that was confirmed in time decides the deadline of a term.
 func TestLosses(t *testing.T) {
 	const lease = 2 * time.Second
-	usable := int64(lease - tenure.Config{Lease: lease}.Margin())
+	usable := int64(lease - timing.Margin(tenure.Config{Lease: lease}))
 	for _, x := range []struct {
 		at      int64 // after the deadline
 		expired bool

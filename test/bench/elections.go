@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // crash kills leaders.
@@ -22,7 +23,7 @@ type crash struct {
 	lease          choice[time.Duration]
 	groups, rounds choice[int]
 	busy           int           // processes that compute all the time beside them
-	late           figures.Bound // not for polled modes, whose bound is Config.WorstFailover
+	late           figures.Bound // not for polled modes, whose bound is timing.WorstFailover
 	others         string
 }
 
@@ -38,7 +39,7 @@ func (x crash) about() about {
 			"just before sending it. The version that the successor's claim replaced says which write " +
 			"that was. The measures end when the successor's lead is called. The crash comes at a random " +
 			"moment between two renewals, and begins with a stamp before the signal. The formula is " +
-			"Config.WorstFailover, with 0.2 s for the store"}
+			"timing.WorstFailover, with 0.2 s for the store"}
 }
 
 // failover holds the times to the next leader: from the end of the lease, and from the crash.
@@ -85,7 +86,7 @@ func (x crash) lines(m mode, lease time.Duration, all []failover) []measure {
 	bounded := timed(m.label()+"end of lease to next leader", late, x.late, "")
 	if m.polled {
 		const latency = 200 * time.Millisecond // of the store, as in the documentation
-		worst := tenure.Config{Lease: lease}.WorstFailover(nil)
+		worst := timing.WorstFailover(tenure.Config{Lease: lease}, nil)
 		bounded = timed(m.label()+"last renewal to next leader", since,
 			figures.Bound{Max: worst + latency}, "")
 		bounded.bound += ", by the formula"

@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // faults injects faults into servers one by one, under leaders with long and short leases.
@@ -310,7 +311,7 @@ func (c *team) losses() losses {
 // the faster of its clocks and this process counts another one, so a thousandth of the lease is
 // allowed.
 func (c *team) deadline(all []entry, of entry) (at int64) {
-	usable := c.role.Lease - tenure.Config{Lease: c.role.Lease}.Margin() - c.role.Lease/1000
+	usable := c.role.Lease - timing.Margin(tenure.Config{Lease: c.role.Lease}) - c.role.Lease/1000
 	for _, e := range all {
 		same := e.who == of.who && e.Election == of.Election && e.Token == of.Token
 		if same && e.What == wrote && !e.Released && (e.Until < at || e.At > at) {

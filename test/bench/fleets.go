@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // fleets spreads many elections over processes.
@@ -53,7 +54,7 @@ func (f fleetTeam) measure() {
 		f.heard(mark, m, stopped)
 		f.kill(m)
 	}))
-	v := judge(terms(f.journal.Since(0)), tenure.Config{Lease: f.lease}.Margin(), machine.Now(),
+	v := judge(terms(f.journal.Since(0)), timing.Margin(tenure.Config{Lease: f.lease}), machine.Now(),
 		func(who string) bool { return f.member(who) != nil })
 	f.report(measure{what: "led by two at once, or elected before the lease's end",
 		value: overlap(v), bound: "0", verdict: figures.Safe(v.Safe())})

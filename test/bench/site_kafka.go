@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/nomination"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -139,7 +140,8 @@ func (c *client) nominate(ctx context.Context, session time.Duration, election s
 		return err
 	}
 	context.AfterFunc(ctx, func() { _ = g.Close() })
-	cfg.Nominator, cfg.NomineeOnly = g, c.me.Mode == onlyMode.name
+	cfg.Nomination = nomination.By(g)
+	cfg.Nomination.Only = c.me.Mode == onlyMode.name
 	cfg.Metadata = group.Metadata(election)
 	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
@@ -119,14 +118,6 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// clock returns a clock in the time of the test.
-func (*site) clock() clock.Clock {
-	if virtual() {
-		return clock.Standard{}
-	}
-	return clock.System{}
-}
-
 func (s *site) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if s.network == nil {
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -209,7 +200,6 @@ func (s *site) client(opts ...kgo.Opt) *kgo.Client {
 // leads returns the term of a candidate that is elected on a store.
 func (s *site) leads(store driver.Store, election string, cfg tenure.Config) *tenure.Term {
 	s.tb.Helper()
-	cfg.Clock = s.clock()
 	e, err := tenure.New(store, election, cfg)
 	if err != nil {
 		s.tb.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
@@ -79,7 +78,7 @@ func electionsOverFaults(t *testing.T, c *cluster) {
 	for i := range 3 {
 		store := c.open(c.through(relays))
 		id := fmt.Sprint("c", i)
-		e, err := tenure.New(store, "billing", tenure.Config{ID: id, Lease: time.Second, Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
+		e, err := tenure.New(store, "billing", tenure.Config{ID: id, Lease: time.Second, OnEvent: func(e tenure.Event) {
 			if e.Kind == tenure.EventLost && !errors.Is(e.Cause, tenure.ErrExpired) || e.Kind == tenure.EventAlarm {
 				t.Errorf("%s, term %d: %v", e.ID, e.Term, e.Cause)
 			}
@@ -91,10 +90,10 @@ func electionsOverFaults(t *testing.T, c *cluster) {
 		all.Go(func() {
 			defer asker.Stop()
 			for ctx.Err() == nil {
-				_ = e.Run(ctx, func(soft context.Context, term *tenure.Term) error {
+				_ = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 					asker.Enter("billing", term, asking.ByTerm)
 					elected.Add(1)
-					pause(soft, 1500*time.Millisecond)
+					pause(ctx, 1500*time.Millisecond)
 					return nil
 				})
 			}
@@ -161,7 +160,7 @@ func (c *cluster) contend(n int) {
 	var all sync.WaitGroup
 	c.tb.Cleanup(func() { cancel(); all.Wait() })
 	for i := range n {
-		e, err := tenure.New(c.open(c.direct()), "billing", tenure.Config{ID: fmt.Sprint(i), Lease: 3 * time.Second, Clock: c.clock()})
+		e, err := tenure.New(c.open(c.direct()), "billing", tenure.Config{ID: fmt.Sprint(i), Lease: 3 * time.Second})
 		if err != nil {
 			c.tb.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/nomination"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -103,7 +104,8 @@ func (l *ledger) leave(r *runner) {
 func (l *ledger) run(t testing.TB, m *candidate, s *kafkalog.Store, cfg tenure.Config) *runner {
 	t.Helper()
 	r := &runner{candidate: m, store: s, finished: make(chan struct{}), done: make(chan struct{})}
-	cfg.Nominator, cfg.Metadata = m, group.Metadata(m.Name())
+	cfg.Nomination.Nominator = nomination.By(m).Nominator
+	cfg.Metadata = group.Metadata(m.Name())
 	e, err := tenure.New(s, "billing", cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +129,7 @@ func (l *ledger) run(t testing.TB, m *candidate, s *kafkalog.Store, cfg tenure.C
 func (s *site) run(l *ledger, cfg tenure.Config) *runner {
 	s.tb.Helper()
 	m := s.join()
-	if cfg.Clock = s.clock(); cfg.ID == "" {
+	if cfg.ID == "" {
 		cfg.ID = fresh("c")
 	}
 	return l.run(s.tb, m, s.open(s.through(m.ways)), cfg)
@@ -161,7 +163,7 @@ func groupElects(p *site, cfg tenure.Config, rounds int) {
 			l.leave(at.runner)
 			took = append(took, l.next(p.tb, began, at.term))
 		})
-		if ended := l.spells()[len(l.spells())-2]; !errors.Is(ended.why, tenure.ErrNominationLost) {
+		if ended := l.spells()[len(l.spells())-2]; !errors.Is(ended.why, nomination.ErrWithdrawn) {
 			p.tb.Errorf("the work ended by %v", ended.why)
 		}
 	}
@@ -171,7 +173,7 @@ func groupElects(p *site, cfg tenure.Config, rounds int) {
 
 // TestGroupStuck: while the coordinator answers no request there is no nominee. After Precedence
 // one candidate is elected. When the group works again, that leader stays until the nominee asks
-// for its place. With NomineeOnly no candidate is elected.
+// for its place. With nomination.Config.Only no candidate is elected.
 func TestGroupStuck(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		each(t, strict, func(t *testing.T, c *cluster) {
@@ -182,7 +184,7 @@ func TestGroupStuck(t *testing.T) {
 			var l ledger
 			began := time.Now()
 			for _, id := range []string{"0", "1", "2"} {
-				c.run(&l, tenure.Config{ID: id, Tuning: tenure.Tuning{Precedence: 20 * time.Second}, NomineeOnly: strict})
+				c.run(&l, tenure.Config{ID: id, Nomination: nomination.Config{Precedence: 20 * time.Second, Only: strict}})
 			}
 			time.Sleep(2 * time.Minute)
 			if strict != (len(l.spells()) == 0) {
@@ -242,7 +244,7 @@ func groupCoordinatorCut(p *site, cfg tenure.Config, rounds int, apart func() (c
 		next := l.next(p.tb, began, at.term)
 		work := l.spells()[len(l.spells())-2]
 		ended := work.end.Sub(began)
-		if virtual() && (!errors.Is(work.why, tenure.ErrNominationLost) || ended > 15*time.Second || next > 20*time.Second) {
+		if virtual() && (!errors.Is(work.why, nomination.ErrWithdrawn) || ended > 15*time.Second || next > 20*time.Second) {
 			p.tb.Errorf("the work ended after %v by %v, and the next one leads after %v", ended, work.why, next)
 		}
 		ends, took = append(ends, ended), append(took, next)
@@ -312,7 +314,7 @@ func TestGroupBesideGoNELI(t *testing.T) {
 		each(t, beside, func(t *testing.T, c *cluster) {
 			c.group.BesideGoNELI = beside
 			var l ledger
-			first := c.run(&l, tenure.Config{ID: "0", Tuning: tenure.Tuning{Precedence: time.Second}})
+			first := c.run(&l, tenure.Config{ID: "0", Nomination: nomination.Config{Precedence: time.Second}})
 			l.next(t, time.Now(), 0)
 			first.ways.Blackhole()
 			_ = c.goneliJoins(kgo.SessionTimeout(15 * time.Second))
@@ -340,7 +342,7 @@ func TestGroupWithAnAbsentNominee(t *testing.T) {
 		settled(t, []*candidate{idle})
 		var l ledger
 		began := time.Now()
-		c.run(&l, tenure.Config{ID: "0", Tuning: tenure.Tuning{Precedence: 20 * time.Second}})
+		c.run(&l, tenure.Config{ID: "0", Nomination: nomination.Config{Precedence: 20 * time.Second}})
 		if took := l.next(t, began, 0); took < 20*time.Second {
 			t.Errorf("it leads %v before its turn", 20*time.Second-took)
 		}

@@ -101,7 +101,7 @@ func leaderOfARecreatedTopic(s *site, recreate func()) {
 	for i := range 50 {
 		create(t, store, fmt.Sprint("other ", i), "x") // so that the old floor is above the new one
 	}
-	e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: 3 * time.Second, Clock: s.clock()})
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

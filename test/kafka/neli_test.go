@@ -61,7 +61,6 @@ func (s *site) begin(name string, change ...func(*neli.Config)) *process {
 		KafkaConfig:   neli.KafkaConfigMap{"heartbeat.interval.ms": 500},
 		ClientOptions: s.direct(),
 		LeaderGroupID: s.group.Name, Name: name, Scribe: slog.New(slog.DiscardHandler),
-		Configure: func(c *tenure.Config) { c.Clock = s.clock() },
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -66,7 +67,7 @@ func TestMemberProcess(t *testing.T) {
 	reports := crew.NewReporter(os.Stdout)
 	e, err := tenure.New(store, key, tenure.Config{ID: memberID, Lease: s.Lease, OnEvent: func(e tenure.Event) {
 		switch {
-		case errors.Is(e.Cause, tenure.ErrRemade):
+		case errors.Is(e.Cause, &tenure.StoreError{Kind: driver.Recreated}):
 			reports.Send(said{What: saysRemade})
 		case e.Kind == tenure.EventLeader && !e.Leader.Exists():
 			reports.Send(said{What: saysVacant})
@@ -79,9 +80,9 @@ func TestMemberProcess(t *testing.T) {
 		reports.Send(said{saysActs, token, stamps})
 	})
 	defer asker.Stop()
-	must(t, e.Run(ctx, func(soft context.Context, t *tenure.Term) error {
+	must(t, e.Run(ctx, func(work context.Context, t *tenure.Term) error {
 		asker.Enter(key, t, asking.ByTerm)
-		<-soft.Done()
+		<-work.Done()
 		if s.Lingers {
 			<-ctx.Done()
 		}

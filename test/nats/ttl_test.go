@@ -93,7 +93,7 @@ func TestExpiryUnderALeader(t *testing.T) {
 			_, err := f.js.UpdateKeyValue(wait.Context(f), c)
 			must(f, err)
 			f.join("fresh")
-			wait.Until(f, "an event reports it", func() bool { return f.Reported(tenure.ErrVanished, natskv.ErrExpired) })
+			wait.Until(f, "an event reports it", func() bool { return f.Reported(&tenure.StoreError{Kind: driver.Deleted}, natskv.ErrExpired) })
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/timing"
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -127,7 +128,7 @@ func TestGuideComputesTheTimesCorrectly(t *testing.T) {
 			times = append(times, d)
 		}
 		lease, stop := times[0], times[1] // with the drift that clocks on Linux may have
-		over := lease - tenure.Config{Lease: lease, StopWithin: stop, Tuning: tenure.Tuning{Drift: 0.01}}.Margin()
+		over := lease - timing.Margin(tenure.Config{Lease: lease, StopWithin: stop, Tuning: tenure.Tuning{Drift: 0.01}})
 		want := []time.Duration{lease, min(lease/5, 5*time.Second), lease / 3, over, over + stop - min(stop/4, reserve), lease}
 		for i, got := range times {
 			if diff := (got - want[i]).Abs(); diff > 10*time.Millisecond {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/test/internal/s3fake"
@@ -99,18 +98,18 @@ func (f *faulty) play() {
 			f.Fatal(err)
 		}
 		e, err := tenure.New(store, "billing", tenure.Config{
-			ID: fmt.Sprintf("c%d", i), Lease: faultyLease, OnEvent: f.onEvent, Clock: clock.Standard{},
+			ID: fmt.Sprintf("c%d", i), Lease: faultyLease, OnEvent: f.onEvent,
 		})
 		if err != nil {
 			f.Fatal(err)
 		}
 		all.Go(func() {
 			for ctx.Err() == nil {
-				err := e.Run(ctx, func(soft context.Context, term *tenure.Term) error {
+				err := e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
 					f.begins(e.ID(), term)
 					select {
 					case <-time.After(faultyLease * 5 / 4): // by then it has renewed
-					case <-soft.Done():
+					case <-ctx.Done():
 					}
 					return nil
 				})

@@ -34,7 +34,7 @@ func TestRealCarelessServerElectsNobody(t *testing.T) {
 		reports := make(chan string)
 		for _, id := range []string{"a", "b"} {
 			e, err := tenure.New(s3d.NewStore(t, url, bucket), "billing", tenure.Config{ID: id, OnEvent: func(ev tenure.Event) {
-				if errors.Is(ev.Cause, tenure.ErrUnfit) {
+				if errors.Is(ev.Cause, driver.ErrUnfit) {
 					select {
 					case reports <- id:
 					case <-ctx.Done():
@@ -116,7 +116,7 @@ func TestRealLongNames(t *testing.T) {
 		for _, name := range []string{long(0, 256), long(0, 300), long(1, 300)} {
 			_, err := tenure.New(store, name, tenure.Config{ID: "a"})
 			var wrong *tenure.ConfigError
-			if !errors.As(err, &wrong) || wrong.Field != "Name" || !strings.Contains(err.Error(), "of at most 255") {
+			if !errors.As(err, &wrong) || wrong.Fields[0].Field != "Name" || !strings.Contains(err.Error(), "of at most 255") {
 				t.Errorf("%d bytes: %v", len(name), err)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/record"
 )
@@ -26,14 +25,14 @@ func survivesFarFloor(t *testing.T, db *sql.DB, open func() driver.Store, lease 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	short, stop := context.WithCancel(ctx)
-	first := joins(t, short, open(), tenure.Config{ID: "a", Lease: lease, Clock: clock.Standard{}})
+	first := joins(t, short, open(), tenure.Config{ID: "a", Lease: lease})
 	old := <-first.leads
 	stop()
 	<-first.gone
 	run(t, db, "UPDATE tenure SET floor = "+floor)
 	began := time.Now()
 	alarms := make(chan error, 100)
-	next := joins(t, ctx, open(), tenure.Config{ID: "b", Lease: lease, Clock: clock.Standard{}, OnEvent: func(e tenure.Event) {
+	next := joins(t, ctx, open(), tenure.Config{ID: "b", Lease: lease, OnEvent: func(e tenure.Event) {
 		if e.Kind == tenure.EventAlarm {
 			alarms <- e.Cause
 		}
@@ -45,7 +44,7 @@ func survivesFarFloor(t *testing.T, db *sql.DB, open func() driver.Store, lease 
 	if waited := time.Since(began); waited < lease {
 		t.Errorf("floor %s: the next leader starts after %v, before a lease of %v", floor, waited, lease)
 	}
-	if cause := <-alarms; cause == nil || !strings.Contains(cause.Error(), "not credible") || errors.Is(cause, tenure.ErrMalformed) {
+	if cause := <-alarms; cause == nil || !strings.Contains(cause.Error(), "not credible") || errors.Is(cause, &tenure.StoreError{Kind: driver.Malformed}) {
 		t.Errorf("floor %s: the alarm is %v", floor, cause)
 	}
 	var now int64
@@ -86,7 +85,7 @@ func TestTermsOfAWrongClockStay(t *testing.T) {
 			last := inRecord
 			for id := range 3 {
 				short, stop := context.WithCancel(ctx)
-				m := joins(t, short, s, tenure.Config{ID: fmt.Sprint(id), Lease: 15 * time.Second, Clock: clock.Standard{}})
+				m := joins(t, short, s, tenure.Config{ID: fmt.Sprint(id), Lease: 15 * time.Second})
 				token := (<-m.leads).Token()
 				if token <= last || (token > term) != (inRecord == term) {
 					t.Errorf("token %d after %d, with %d in the first record", token, last, inRecord)
@@ -133,11 +132,11 @@ func TestManualReleaseIsWaitedOut(t *testing.T) {
 		db, s := openSQLite(t, file)
 		away := &severed{Store: s}
 		const lease = 15 * time.Second
-		old := <-joins(t, ctx, away, tenure.Config{ID: "a", Lease: lease, Clock: clock.Standard{}}).leads
+		old := <-joins(t, ctx, away, tenure.Config{ID: "a", Lease: lease}).leads
 		_, other := openSQLite(t, file)
 		// It reads the edited row soon.
 		often := tenure.Tuning{Poll: time.Second, PollStable: time.Second}
-		next := joins(t, ctx, other, tenure.Config{ID: "b", Lease: lease, Clock: clock.Standard{}, Tuning: often})
+		next := joins(t, ctx, other, tenure.Config{ID: "b", Lease: lease, Tuning: often})
 		if _, err := next.Wait(ctx, func(s tenure.Status) bool { return s.Leader.ID == "a" }); err != nil {
 			t.Fatal(err)
 		}

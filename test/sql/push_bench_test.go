@@ -64,11 +64,11 @@ func BenchmarkHandOver(b *testing.B) {
 		must(b, err)
 		members[id] = e
 		all.Go(func() {
-			_ = e.Run(ctx, func(soft context.Context, _ *tenure.Term) error {
+			_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
 				select {
 				case leads <- won{id, time.Now()}:
-					<-soft.Done()
-				case <-soft.Done():
+					<-ctx.Done()
+				case <-ctx.Done():
 				}
 				return nil
 			})

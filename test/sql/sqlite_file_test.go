@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 )
@@ -107,7 +106,7 @@ func TestSQLiteReplacedFile(t *testing.T) {
 		member := func(ctx context.Context, id string) *member {
 			pool := poolOfSQLite(t, file)
 			context.AfterFunc(ctx, func() { _ = pool.Close() })
-			return joins(t, ctx, over(t, pool, sqlstore.SQLite()), tenure.Config{ID: id, Lease: 15 * time.Second, Clock: clock.Standard{}})
+			return joins(t, ctx, over(t, pool, sqlstore.SQLite()), tenure.Config{ID: id, Lease: 15 * time.Second})
 		}
 		db, _ := openSQLite(t, file)
 		short, stop := context.WithCancel(ctx)
@@ -137,7 +136,7 @@ func TestSQLiteReplacedFileInASharedPool(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "elections.db")
 		db, s := openSQLite(t, file)
 		db.SetMaxIdleConns(5)
-		old := <-joins(t, ctx, s, tenure.Config{ID: "a", Lease: 15 * time.Second, Clock: clock.Standard{}}).leads
+		old := <-joins(t, ctx, s, tenure.Config{ID: "a", Lease: 15 * time.Second}).leads
 		var others []*sql.Conn
 		for range 3 {
 			conn, err := db.Conn(ctx)
@@ -152,7 +151,7 @@ func TestSQLiteReplacedFileInASharedPool(t *testing.T) {
 		must(t, os.Remove(file+"-shm"))
 		must(t, os.Rename(file+".copy", file))
 		copied := over(t, poolOfSQLite(t, file), sqlstore.SQLite())
-		other := joins(t, ctx, copied, tenure.Config{ID: "b", Lease: 15 * time.Second, Clock: clock.Standard{}})
+		other := joins(t, ctx, copied, tenure.Config{ID: "b", Lease: 15 * time.Second})
 		oneLeads(t, old, other)
 	})
 }
@@ -164,7 +163,7 @@ func TestSQLiteRenamedFile(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "elections.db")
 		short, stop := context.WithCancel(t.Context())
 		db, s := openSQLite(t, file)
-		first := joins(t, short, s, tenure.Config{ID: "a", Lease: 15 * time.Second, Clock: clock.Standard{}})
+		first := joins(t, short, s, tenure.Config{ID: "a", Lease: 15 * time.Second})
 		<-first.leads
 		stop()
 		<-first.gone
@@ -202,8 +201,8 @@ func succeedsInTime(t *testing.T, s *sqlstore.Store, other func() *sqlstore.Stor
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	old := <-joins(t, ctx, s, tenure.Config{ID: "b", Lease: 15 * time.Second, Clock: clock.Standard{}}).leads
-	next := joins(t, ctx, other(), tenure.Config{ID: "c", Lease: 15 * time.Second, Clock: clock.Standard{}})
+	old := <-joins(t, ctx, s, tenure.Config{ID: "b", Lease: 15 * time.Second}).leads
+	next := joins(t, ctx, other(), tenure.Config{ID: "c", Lease: 15 * time.Second})
 	<-next.leads
 	if old.Err() == nil {
 		t.Errorf("two leaders: the first one has %v left", old.Remaining())

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -116,7 +115,7 @@ func TestPushingSQLiteReplacedFile(t *testing.T) {
 func TestPushingSQLiteReplacedUnderLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "elections.db")
-		leader := joins(t, t.Context(), openPushing(t, file, inBubble), tenure.Config{ID: "a", Lease: time.Minute, Clock: clock.Standard{}})
+		leader := joins(t, t.Context(), openPushing(t, file, inBubble), tenure.Config{ID: "a", Lease: time.Minute})
 		term := <-leader.leads
 		must(t, os.Rename(file, file+".old"))
 		openPushing(t, file, inBubble)
@@ -262,7 +261,7 @@ func TestPushingSQLiteNextLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "elections.db")
 		member := func(ctx context.Context, id string, s driver.Store) *member {
-			return joins(t, ctx, s, tenure.Config{ID: id, Lease: 15 * time.Second, Clock: clock.Standard{}})
+			return joins(t, ctx, s, tenure.Config{ID: id, Lease: 15 * time.Second})
 		}
 		short, stop := context.WithCancel(t.Context())
 		a := member(short, "a", openPushing(t, file, inBubble))
@@ -353,7 +352,7 @@ func TestPristineSQLite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "elections.db")
 		config := func(id string) tenure.Config {
-			return tenure.Config{ID: id, Lease: 15 * time.Second, Clock: clock.Standard{}}
+			return tenure.Config{ID: id, Lease: 15 * time.Second}
 		}
 		began := time.Now()
 		a := joins(t, t.Context(), openPushing(t, file, inBubble, sqlstore.WithPristine()), config("a"))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/asking"
 	"github.com/tenure-go/tenure/test/internal/reign"
@@ -26,27 +27,30 @@ type action struct {
 
 // actions returns those that a site has.
 func actions(t *testing.T, s rig.Site, network bool) (all []action) {
+	deleted := &tenure.StoreError{Kind: driver.Deleted}
+	recreated := &tenure.StoreError{Kind: driver.Recreated}
+	regressed := &tenure.StoreError{Kind: driver.Regressed}
 	kit := s.Kit(t)
 	add := func(name string, do func(context.Context, string) error, want ...error) {
 		ready := func(testing.TB) func(context.Context, string) error { return do }
 		all = append(all, action{name: name, ready: ready, want: want, whole: name == "recreated"})
 	}
 	if kit.Delete != nil {
-		add("deleted", kit.Delete, tenure.ErrVanished)
+		add("deleted", kit.Delete, deleted)
 	}
 	if kit.Purge != nil {
-		add("purged", kit.Purge, tenure.ErrVanished)
+		add("purged", kit.Purge, deleted)
 	}
 	// A counter within this process begins again, so tokens may recur.
 	if kit.Recreate != nil && (network || kit.FloorTick > 0) {
-		add("recreated", func(ctx context.Context, _ string) error { return kit.Recreate(ctx) }, tenure.ErrRemade, tenure.ErrVanished)
+		add("recreated", func(ctx context.Context, _ string) error { return kit.Recreate(ctx) }, recreated, deleted)
 	}
 	if r, ok := s.(rig.Restorer); ok && r.Restores() {
 		ready := func(t testing.TB) func(context.Context, string) error {
 			restore := r.Backup(t)
 			return func(context.Context, string) error { restore(); return nil }
 		}
-		all = append(all, action{name: "restored", ready: ready, want: []error{tenure.ErrRegressed, tenure.ErrRemade}, whole: true})
+		all = append(all, action{name: "restored", ready: ready, want: []error{regressed, recreated}, whole: true})
 	}
 	return all
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // Variable is a variable of the environment that sets a flag, besides the flag's own variable, and
@@ -262,7 +263,7 @@ const attempts = 2 * time.Millisecond
 
 // fit returns an error if renewals, and the time to stop, do not fit into the lease.
 func (f Flags) fit(cfg tenure.Config) error {
-	usable := cfg.Lease - cfg.Margin() - attempts
+	usable := cfg.Lease - timing.Margin(cfg) - attempts
 	usual := cfg.Lease / 3
 	if cmp.Or(cfg.Tuning.Renew, usual) <= usable {
 		return nil
@@ -294,25 +295,21 @@ func Cause(err error) string {
 // InFlags returns the problems of a configuration that the library found, with the names of the
 // flags instead of its fields. Other errors stay as they are.
 func (f Flags) InFlags(err error) error {
-	all, ok := err.(interface{ Unwrap() []error })
+	config, ok := errors.AsType[*tenure.ConfigError](err)
 	if !ok {
 		return err
 	}
 	var problems []error
-	for _, err := range all.Unwrap() {
-		problems = append(problems, f.inFlags(err))
+	for i := range config.Fields {
+		problems = append(problems, f.inFlags(&config.Fields[i]))
 	}
 	return errors.Join(problems...)
 }
 
-func (f Flags) inFlags(err error) error {
-	var problem *tenure.ConfigError
-	if !errors.As(err, &problem) {
-		return err
-	}
+func (f Flags) inFlags(problem *tenure.FieldError) error {
 	flag, ok := flags[problem.Field]
 	if !ok {
-		return err
+		return problem
 	}
 	return errors.New(problem.About(f.named(flag)))
 }

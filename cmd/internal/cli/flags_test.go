@@ -13,7 +13,7 @@ import (
 
 func TestInFlagsNamesEachFlag(t *testing.T) {
 	_, err := tenure.New(memory.New(), "", tenure.Config{
-		ID: strings.Repeat("x", 300), Lease: time.Millisecond, StopWithin: -time.Second, FinishWithin: -time.Second, Priority: 1e9,
+		ID: strings.Repeat("x", 300), Lease: time.Millisecond, StopWithin: 2 * time.Hour, FinishWithin: 48 * time.Hour, Priority: 1e9,
 	})
 	text := cli.Flags{}.InFlags(err).Error()
 	for _, flag := range []string{"--election", "--id", "--lease", "--stop-within", "--finish-within", "--priority"} {

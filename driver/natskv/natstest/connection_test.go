@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
@@ -151,9 +150,7 @@ func TestDeletedBucket(t *testing.T) {
 
 // member campaigns until the test ends or stop is called.
 func (f *fixture) member(t *testing.T, s *natskv.Store, id string, onEvent func(tenure.Event)) (e *tenure.Election, stop func()) {
-	e, err := tenure.New(s, testKey, tenure.Config{
-		ID: id, Lease: 5 * time.Second, Clock: clock.Standard{}, OnEvent: onEvent,
-	})
+	e, err := tenure.New(s, testKey, tenure.Config{ID: id, Lease: 5 * time.Second, OnEvent: onEvent})
 	f.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -202,7 +199,7 @@ func goodTermsAboveTheFloor(t *testing.T) {
 		t.Errorf("alarmed: %v", (<-alarms).Cause)
 	}
 	f.put(testKey, fmt.Sprintf(`{"leaderID":"x","incarnation":"i","term":%d,"leaseMillis":5000,"nonce":"n"}`, uint64(1<<53-1)))
-	if e := <-alarms; !errors.Is(e.Cause, tenure.ErrMalformed) {
+	if e := <-alarms; !errors.Is(e.Cause, &tenure.StoreError{Kind: driver.Malformed}) {
 		t.Errorf("alarmed: %v", e.Cause)
 	}
 	again, err := second.Wait(wait.Context(t), func(s tenure.Status) bool { return leads(s) && s.Term > after.Term })

@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/clientprops"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/nomination"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -167,12 +168,13 @@ func (k *Place) nominate(ctx context.Context, connection []kgo.Opt, o kind.Optio
 	if err != nil {
 		return nil, k.explainGroup(name, k.NELI.topicFor(election), err)
 	}
+	by := nomination.By(g)
+	by.Only = k.NELI.NomineeOnly
 	return &kind.Nomination{
-		Nominator:   g,
-		NomineeOnly: k.NELI.NomineeOnly,
-		Metadata:    group.Metadata(name),
-		Check:       func(leader map[string]string) error { return group.CheckLeader(name, leader) },
-		Close:       g.Close,
+		Config:   by,
+		Metadata: group.Metadata(name),
+		Check:    func(leader map[string]string) error { return group.CheckLeader(name, leader) },
+		Close:    g.Close,
 	}, nil
 }
 

@@ -182,9 +182,7 @@ type Opened struct {
 // Nomination is part of an election in which a nominator outside of it decides which candidate has
 // precedence.
 type Nomination struct {
-	nomination.Nominator
-	// Only lets no candidate but the nominee claim.
-	Only bool
+	nomination.Config
 	// Metadata is published by each candidate, for Check.
 	Metadata map[string]string
 	// Check returns an error if the published metadata of a leader shows that another Nominator

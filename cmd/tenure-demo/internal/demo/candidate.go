@@ -59,6 +59,7 @@ type event struct {
 	Term   uint64           `json:"term"`
 	Leader string           `json:"leader"`
 	Cause  string           `json:"cause"`
+	Reason tenure.Reason    `json:"reason"`
 	Missed int              `json:"missed"`
 
 	raw json.RawMessage
@@ -141,7 +142,7 @@ func (c *candidate) nominate(ctx context.Context, store *stores.Store, cfg *tenu
 		return func() {}, err
 	}
 	c.nomination = n
-	cfg.Nominator, cfg.NomineeOnly, cfg.Metadata = n.Nominator, n.NomineeOnly, n.Metadata
+	cfg.Nomination, cfg.Metadata = n.Config, n.Metadata
 	return func() { _ = n.Close() }, nil
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/timing"
 )
 
 // Run shows an election until ctx ends or its time is up, and leaves nothing behind. It returns an
@@ -319,7 +320,7 @@ func (o Options) slack() time.Duration {
 		return 0
 	}
 	c := o.spec(1, stores.Place{}).config()
-	return c.WorstFailover(nil) - c.Lease
+	return timing.WorstFailover(c, nil) - c.Lease
 }
 
 // spec returns the spec of the i-th candidate, from 1.

@@ -3,11 +3,11 @@ package demo
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
+	"github.com/tenure-go/tenure/driver"
 )
 
 // kind is the cause of a failover.
@@ -152,8 +152,11 @@ func (l *ledger) deleted(at stamp.Time) {
 	}
 }
 
+// deleted is the reason of a loss because the record was deleted.
+const deleted = tenure.Reason(driver.Deleted)
+
 func whyLost(e *event) kind {
-	if strings.Contains(e.Cause, tenure.ErrVanished.Error()) {
+	if e.Reason == deleted {
 		return kindForced
 	}
 	return kindOther

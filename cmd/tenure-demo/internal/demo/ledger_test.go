@@ -17,8 +17,8 @@ func elected(ms int, id string, term uint64) entry {
 	return happens(ms, tenure.EventElected, id, term, "")
 }
 
-func happens(ms int, k tenure.EventKind, id string, term uint64, cause string) entry {
-	return entry{at: at(ms), event: &event{Time: wall(ms), Kind: k, ID: id, Term: term, Cause: cause}}
+func happens(ms int, k tenure.EventKind, id string, term uint64, why tenure.Reason) entry {
+	return entry{at: at(ms), event: &event{Time: wall(ms), Kind: k, ID: id, Term: term, Reason: why}}
 }
 
 func does(ms int, what do, id string) entry {
@@ -52,7 +52,6 @@ func follow(l *ledger, timeline []entry) []string {
 }
 
 func TestLedgerReportsDurationAndMinimumOfEachFailover(t *testing.T) {
-	vanished := "tenure: lost: " + tenure.ErrVanished.Error()
 	for _, c := range []struct {
 		why      string
 		timeline []entry
@@ -104,17 +103,17 @@ func TestLedgerReportsDurationAndMinimumOfEachFailover(t *testing.T) {
 		},
 		{
 			"a leader that leaves by itself hands over",
-			[]entry{elected(0, "c1", 1), happens(100, tenure.EventLeaving, "c1", 1, "hand-over"), happens(110, tenure.EventReleased, "c1", 1, ""), elected(112, "c2", 2)},
+			[]entry{elected(0, "c1", 1), happens(100, tenure.EventLeaving, "c1", 1, "handed-over"), happens(110, tenure.EventReleased, "c1", 1, ""), elected(112, "c2", 2)},
 			[]string{"graceful c1-c2 12ms/0s"},
 		},
 		{
 			"a deleted key forces a failover",
-			[]entry{elected(0, "c1", 1), deletes(100), happens(101, tenure.EventLost, "c1", 1, vanished), elected(105, "c2", 6)},
+			[]entry{elected(0, "c1", 1), deletes(100), happens(101, tenure.EventLost, "c1", 1, deleted), elected(105, "c2", 6)},
 			[]string{"forced c1-c2 5ms/0s"},
 		},
 		{
 			"the leader may notice the deletion first",
-			[]entry{elected(0, "c1", 1), happens(99, tenure.EventLost, "c1", 1, vanished), deletes(100), elected(105, "c2", 6)},
+			[]entry{elected(0, "c1", 1), happens(99, tenure.EventLost, "c1", 1, deleted), deletes(100), elected(105, "c2", 6)},
 			[]string{"forced c1-c2 6ms/0s"},
 		},
 		{

@@ -27,7 +27,7 @@ func TestRunReportsAllBadSettingsBeforeItStarts(t *testing.T) {
 		want   []string
 	}{
 		{"too many", func(o *Options) { o.Candidates = 101 }, []string{"--candidates is 101"}},
-		{"a negative splay", func(o *Options) { o.Splay = -time.Second }, []string{"--splay is -1s"}},
+		{"a long splay", func(o *Options) { o.Splay = 2 * time.Hour }, []string{"--splay is 2h0m0s"}},
 		{"trials too often", func(o *Options) { o.CrashEvery = 1 }, []string{"--crash-every is 1ns"}},
 		{"no key", func(o *Options) { o.Election = "" }, []string{"--election is empty"}},
 		{"a key that no object can have", func(o *Options) {

@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
@@ -73,7 +74,7 @@ func printEnd(t *testing.T, p printer) {
 	p.show(library(t, 1805, tenure.Event{Kind: tenure.EventElected, ID: "c1", Term: 9}),
 		&failover{kind: kindOther, from: "c2", to: "c1", took: 5 * time.Millisecond})
 	p.show(library(t, 1900, tenure.Event{Kind: tenure.EventLost, ID: "c1", Term: 9, Cause: tenure.ErrExpired, Missed: 3}), nil)
-	p.show(library(t, 1901, tenure.Event{Kind: tenure.EventAlarm, ID: "c1", Cause: tenure.ErrForeign}), nil)
+	p.show(library(t, 1901, tenure.Event{Kind: tenure.EventAlarm, ID: "c1", Cause: &tenure.StoreError{Kind: driver.Foreign}}), nil)
 	p.overlap(wall(1902), witness.Overlap{
 		Older: witness.Span{Token: 7, Who: "c2 (process 4712)", Last: int64(at(1950))},
 		Newer: witness.Span{Token: 9, Who: "c1 (process 4711)", First: int64(at(1945))},

@@ -114,31 +114,24 @@ func (w *Watcher) Run(ctx context.Context, store driver.Store) error {
 		return err
 	}
 	w.election, w.options.Config.ID = e, e.ID()
-	refused := make(chan error, 1)
-	go func() {
-		defer close(refused)
-		refused <- observe(ctx, e)
-		cancel()
-	}()
-	if s, err := e.Wait(ctx, func(s tenure.Status) bool { return s.Known }); err == nil {
-		w.tells(w.story.Begin(s, w.options.Election, e.ID()))
-		if err := w.tell(ctx, cancel); err != nil {
-			return err
-		}
-	}
-	cancel()
-	return <-refused
-}
-
-// observe follows the election until ctx ends, or until an error such as a refusal, which it
-// returns.
-func observe(ctx context.Context, e *tenure.Election) error {
-	for _, err := range e.Leaders(ctx) {
+	var told chan error // nil until the store was read
+	for s, err := range e.Watch(ctx) {
 		if err != nil {
 			return err
 		}
+		if told == nil {
+			told = make(chan error, 1)
+			w.tells(w.story.Begin(s, w.options.Election, e.ID()))
+			go func() {
+				defer cancel()
+				told <- w.tell(ctx, cancel)
+			}()
+		}
 	}
-	return nil
+	if told == nil {
+		return nil
+	}
+	return <-told
 }
 
 func (w *Watcher) tell(ctx context.Context, cancel func()) error {

@@ -91,7 +91,7 @@ func whole() *plot {
 	p.vacant(8001)
 	p.items = append(p.items, item{Item: story.Item{Fact: story.Fact{At: at(9000), What: connection, Text: connectionText(true, nil)}}, up: true})
 	p.shows(9100, "other")
-	p.event(9101, tenure.EventAlarm, tenure.Leader{}, tenure.ErrForeign)
+	p.event(9101, tenure.EventAlarm, tenure.Leader{}, &tenure.StoreError{Kind: driver.Foreign})
 	p.vacant(9102)
 	return p
 }
@@ -157,7 +157,7 @@ func TestRepeatedTroubleIsPrintedLessOften(t *testing.T) {
 	p := newPlot()
 	for s := range 600 {
 		p.event(1000*s, tenure.EventTrouble, tenure.Leader{}, fmt.Errorf("read tcp 127.0.0.1:%d: no answer", 5000+s))
-		p.event(1000*s, tenure.EventAlarm, tenure.Leader{}, tenure.ErrMalformed)
+		p.event(1000*s, tenure.EventAlarm, tenure.Leader{}, &tenure.StoreError{Kind: driver.Malformed})
 	}
 	p.event(600_500, tenure.EventTrouble, tenure.Leader{}, errors.New("another"))
 	for _, i := range p.items {

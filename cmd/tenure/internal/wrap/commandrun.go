@@ -16,6 +16,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"github.com/tenure-go/tenure/timing"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,7 +53,7 @@ func (r *commandRun) follow(ctx context.Context) {
 	r.w.work(g)
 	defer r.w.work(nil)
 	defer reclaim()
-	soft, hard, renewed, atOnce := ctx.Done(), r.term.LeaseContext().Done(), r.term.Renewed(), r.w.atOnce
+	finish, lease, renewed, atOnce := ctx.Done(), r.term.LeaseContext().Done(), timing.Renewed(r.term), r.w.atOnce
 	for {
 		select {
 		case e, ok := <-r.run.Events:
@@ -62,19 +63,19 @@ func (r *commandRun) follow(ctx context.Context) {
 			}
 			r.hear(e)
 		case <-renewed:
-			if renewed = r.term.Renewed(); r.term.Err() != nil {
+			if renewed = timing.Renewed(r.term); r.term.Err() != nil {
 				renewed = nil // the term is over
 			}
 			g.Renewed()
-		case <-soft:
-			soft = nil
+		case <-finish:
+			finish = nil
 			r.ask(g, context.Cause(ctx))
 		case <-atOnce:
 			atOnce = nil
 			g.Kill()
 			defer time.AfterFunc(killWithin, g.Abandon).Stop()
-		case <-hard: // the guard knows this deadline from the last renewal
-			hard = nil
+		case <-lease: // the guard knows this deadline from the last renewal
+			lease = nil
 			defer time.AfterFunc(r.last(), g.Abandon).Stop()
 		}
 	}

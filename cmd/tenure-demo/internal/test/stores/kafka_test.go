@@ -192,7 +192,7 @@ func TestNomineeLeads(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := nominate(t, s, "billing")
-	e, err := tenure.New(s.Driver, "billing", tenure.Config{ID: "a", Lease: time.Minute, Nominator: n, NomineeOnly: n.NomineeOnly, Metadata: n.Metadata})
+	e, err := tenure.New(s.Driver, "billing", tenure.Config{ID: "a", Lease: time.Minute, Nomination: n.Config, Metadata: n.Metadata})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestNomineeLeads(t *testing.T) {
 	if err := term.Resign(ctx); err != nil {
 		t.Error(err)
 	}
-	if !n.NomineeOnly || n.Metadata["kafka.group"] != "billing" {
+	if !n.Only || n.Metadata["kafka.group"] != "billing" {
 		t.Errorf("got %+v", n)
 	}
 	if err := n.Check(map[string]string{"kafka.group": "other"}); err == nil || n.Check(n.Metadata) != nil {
