@@ -138,8 +138,8 @@ func (g *Group) Nominate(see func(nominated bool)) (stop func()) { return g.nomi
 // Nominated reports whether this member is the nominee, by the clock at the time of the question.
 func (g *Group) Nominated() bool { return g.nominee.now() }
 
-// MayLead implements nomination.Gate: with Config.BesideGoNELI a candidate that is not the nominee may
-// lead only while the coordinator confirms that it is a member; without, always.
+// MayLead implements nomination.Gate: with Config.BesideGoNELI a candidate that is not the nominee
+// may lead only while the coordinator confirms that it is a member; without, always.
 func (g *Group) MayLead() bool { return g.nominee.mayLead() }
 
 // Err returns the present error of the membership, or nil. The member goes on trying after any
@@ -150,7 +150,7 @@ func (g *Group) Err() error {
 	return g.trouble
 }
 
-// Vacant implements nomination.VacancyListener. An election calls it if this Group is its Nominator.
+// Vacant implements nomination.VacancyListener. An election calls it if this is its Nominator.
 // While there is no leader, and for two sessions at most, this member sends a heartbeat at once,
 // after 5 ms, and then after pauses that double up to an eighth of Heartbeat. Without it a member
 // notices within a Heartbeat that another one left, and the next owner is named when all have
