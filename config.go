@@ -60,8 +60,8 @@ type Config struct {
 	// while nobody leads.
 	Priority int
 	// Nomination lets a system outside of the election decide which candidate has precedence, in
-	// place of Priority. The guarantee of one leader does not depend on it. The zero value nominates
-	// none. See package nomination.
+	// place of Priority. The guarantee of one leader does not depend on it. The zero value
+	// nominates none. See package nomination.
 	Nomination nomination.Config
 
 	// Lease is how long a leader may be silent, by another candidate's clock, before that candidate
@@ -76,7 +76,8 @@ type Config struct {
 	// ErrOverdue.
 	FinishWithin time.Duration
 
-	// Clock is the source of time. The default also serves tests in virtual time (testing/synctest).
+	// Clock is the source of time. The default also serves tests in virtual time
+	// (testing/synctest).
 	Clock clock.Clock
 	// Logger logs each kind of event (see OnEvent about dropped ones): alarm, overdue and failed as
 	// errors, trouble, lost and waits without an end as warnings, the others as information. The

@@ -36,8 +36,8 @@ func (c *Config) check(able driver.Abilities, given *Config) problems {
 
 const finishWithin = "FinishWithin"
 
-// checkLimits checks each duration by itself. 0 selects the default. A negative one is allowed where
-// the lower limit is 0, and for FinishWithin.
+// checkLimits checks each duration by itself. 0 selects the default. A negative one is allowed
+// where the lower limit is 0, and for FinishWithin.
 func (c *Config) checkLimits() (found problems) {
 	for _, f := range []struct {
 		name        string

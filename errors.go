@@ -52,8 +52,8 @@ var (
 	ErrUnconfirmed = protocol.ErrUnconfirmed
 	// ErrHandOver: a hand-over was requested.
 	ErrHandOver = protocol.ErrHandOver
-	// ErrIneligible: the leader is no longer eligible, by Election.SetEligible or by the Gate of its
-	// Nominator. In EventWaiting, this candidate is not eligible.
+	// ErrIneligible: the leader is no longer eligible, by Election.SetEligible or by its
+	// nomination.Gate. In EventWaiting, this candidate is not eligible.
 	ErrIneligible = protocol.ErrIneligible
 )
 

@@ -33,10 +33,9 @@ import (
 // It returns
 //
 //   - ErrNoLeader if the record names no leader. A leader whose lease has expired is still named;
-//   - an error that wraps ErrForeign or ErrMalformed if the key holds foreign bytes or a malformed
-//     record;
+//   - an error that wraps a *StoreError if the key holds foreign bytes or a malformed record;
 //   - an error that wraps ErrDenied if this process lacks the right to read or write;
-//   - one that wraps ErrUnfit if the store was seen to be unfit for elections;
+//   - one that wraps driver.ErrUnfit if the store was seen to be unfit for elections;
 //   - an error that says so if HandOver waits for a renewal and none comes before the wait or ctx
 //     ends, or if another candidate leads after the wait: HandOver does not ask that candidate;
 //   - ctx's cause if ctx ends in any other case;

@@ -19,9 +19,10 @@ import (
 // carries out its decisions. It decides nothing else.
 //
 // Every input is one step under mu: read the clock, pass the input to the machine, take its
-// decisions. Nothing under mu blocks. No user code runs there, except Config.Clock and nomination.Gate
-// (L14). A runner has no goroutine of its own: steps happen in store calls (one at a time, in a
-// goroutine that ends with them), in timers, in pushes from the store, and in calls of the user.
+// decisions. Nothing under mu blocks. No user code runs there, except Config.Clock and
+// nomination.Gate (L14). A runner has no goroutine of its own: steps happen in store calls (one at
+// a time, in a goroutine that ends with them), in timers, in pushes from the store, and in calls of
+// the user.
 //
 // There may be ten thousand in a process, so rarely used fields are behind a pointer, and common
 // data is shared.

@@ -70,9 +70,9 @@ type Status struct {
 	// calls Run, Watch or the like again. A later denial is a failure like any other.
 	Err error
 	// WriteErr is set if the store says that the right to write is missing (ErrDenied), or that it
-	// cannot hold elections (ErrUnfit). Only a driver.Inspector can say so. The store is asked
-	// while this process campaigns and another candidate leads, once in each lease, until a write
-	// is allowed.
+	// cannot hold elections (driver.ErrUnfit). Only a driver.Inspector can say so. The store is
+	// asked while this process campaigns and another candidate leads, once in each lease, until a
+	// write is allowed.
 	WriteErr error
 }
 

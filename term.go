@@ -36,7 +36,7 @@ type Term struct {
 	resignDone       bool          // the release is over
 	unconfirmed      error         // the result of Resign
 	resignClosed     chan struct{} // closed when resignDone is set
-	whenAsked        func()        // stops the work when it should finish; nil: Lead sees its context end
+	whenAsked        func()        // stops the work when it should finish; nil for a Lead
 }
 
 // leaseContext is the result of LeaseContext, and how it ends.

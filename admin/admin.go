@@ -163,7 +163,7 @@ type Member struct {
 	Priority    int       `json:"priority"`
 	LeaseMillis int64     `json:"lease_ms,omitempty"`
 	Address     string    `json:"address,omitempty"`
-	Incarnation string    `json:"incarnation,omitempty"` // names the Election value, as in tenure.Leader
+	Incarnation string    `json:"incarnation,omitempty"` // as in tenure.Leader
 	LastContact time.Time `json:"last_contact,omitzero"` // by the wall clock of the process
 	Problem     string    `json:"problem,omitempty"`     // the error of tenure.Status.Health
 }

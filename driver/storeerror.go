@@ -10,11 +10,19 @@ type Damage string
 
 // The kinds.
 const (
-	Deleted   Damage = "deleted"   // the record was deleted, purged, or expired in the store
-	Recreated Damage = "recreated" // the store was recreated, or its server restarted or replaced: its former contents prove nothing
-	Regressed Damage = "regressed" // the store holds an older state than before, as after a restored backup
-	Foreign   Damage = "foreign"   // the key holds bytes that are not an election record: no election overwrites them, and nobody leads
-	Malformed Damage = "malformed" // the key holds a record that breaks a limit of the format, or whose term is not credible
+	// Deleted: the record was deleted, purged, or expired in the store.
+	Deleted Damage = "deleted"
+	// Recreated: the store was recreated, or its server restarted or replaced, so its former
+	// contents prove nothing.
+	Recreated Damage = "recreated"
+	// Regressed: the store holds an older state than before, as after a restored backup.
+	Regressed Damage = "regressed"
+	// Foreign: the key holds bytes that are not an election record. No election overwrites them,
+	// and nobody leads.
+	Foreign Damage = "foreign"
+	// Malformed: the key holds a record that breaks a limit of the format, or whose term is not
+	// credible.
+	Malformed Damage = "malformed"
 )
 
 // Error describes the damage.
