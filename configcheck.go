@@ -145,7 +145,7 @@ func (c *Config) checkMargin() problems {
 }
 
 // ConfigError has all problems of a Config and of an election's name. New, NewGroup, Group.Election
-// and Reconfigure return it, and package fleet wraps it.
+// and Reconfigure return it, and so does package fleet.
 type ConfigError struct {
 	// Subject is what has the problems: the election with its name, or the group.
 	Subject string

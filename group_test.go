@@ -129,6 +129,42 @@ func TestElectionsOfAGroup(t *testing.T) {
 				}
 			}
 		},
+		"Watch yields each change once after an election has left and come back": func(s *scene) {
+			g := s.group("o")
+			e, other := g.new().Election, g.new("other").Election
+			statuses := make(chan tenure.Status)
+			go func() {
+				for status := range g.Watch(s.Context()) {
+					statuses <- status
+				}
+			}()
+			all := func() (seen []tenure.Status) {
+				for {
+					select {
+					case now := <-statuses:
+						seen = append(seen, now)
+					case <-time.After(3 * lease):
+						return seen
+					}
+				}
+			}
+			all()
+			other.SetEligible(false)
+			synctest.Wait() // now the loop is slow
+			e.SetEligible(false)
+			g.Leave(e)
+			_, err := g.Join(s.Context(), e, &termCounter{})
+			s.is("Join", err, nil)
+			all()
+			e.SetEligible(true)
+			last := tenure.Status{}
+			for _, now := range all() {
+				if now.State == last.State && now.Eligible == last.Eligible && now.Leader.Equal(last.Leader) {
+					s.Errorf("%s twice, eligible: %v", now.State, now.Eligible)
+				}
+				last = now
+			}
+		},
 		"an error of one election ends no Watch": func(s *scene) {
 			f, far := s.faulty()
 			f.Next(faults.Read, faults.Deny)

@@ -107,18 +107,19 @@ type groupWatch struct {
 	signal chan struct{} // there are changed elections
 
 	mu      sync.Mutex
-	changed []*Election // each once
+	changed []*Election
 	watched map[*Election]*watched
 }
 
 // watched is one election in a groupWatch. Its fields are under the lock of the groupWatch.
 type watched struct {
 	unobserve func()
-	stopWait  func() // ends the wait for a change; nil: the election is in changed
+	changed   bool   // the election is among the changed ones
+	stopWait  func() // ends the last wait for a change, or does nothing
 }
 
 func (w *groupWatch) add(e *Election) {
-	one := &watched{unobserve: e.runner.observe()}
+	one := &watched{unobserve: e.runner.observe(), stopWait: func() {}}
 	w.mu.Lock()
 	w.watched[e] = one
 	w.mu.Unlock()
@@ -130,19 +131,21 @@ func (w *groupWatch) remove(e *Election) {
 	one := w.watched[e]
 	delete(w.watched, e)
 	w.mu.Unlock()
-	if one == nil {
-		return
-	}
-	if one.stopWait != nil {
+	if one != nil {
 		one.stopWait()
+		one.unobserve()
 	}
-	one.unobserve()
 }
 
 // noteChange is also called under the lock of the election's runner.
 func (w *groupWatch) noteChange(e *Election) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	one := w.watched[e]
+	if one == nil || one.changed {
+		return
+	}
+	one.changed = true
 	w.changed = append(w.changed, e)
 	select {
 	case w.signal <- struct{}{}:
@@ -150,14 +153,16 @@ func (w *groupWatch) noteChange(e *Election) {
 	}
 }
 
-// next returns the next changed election that is still watched, or nil.
+// next returns the next changed election, or nil. An election that has left is skipped; if it has
+// come back since, it is listed once more.
 func (w *groupWatch) next() *Election {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.changed) > 0 {
 		e := w.changed[0]
 		w.changed[0], w.changed = nil, w.changed[1:]
-		if w.watched[e] != nil {
+		if one := w.watched[e]; one != nil && one.changed {
+			one.changed = false
 			return e
 		}
 	}

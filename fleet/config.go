@@ -27,8 +27,8 @@ import (
 //	HandOvers   50                         at least 1
 type Config struct {
 	// Election holds the settings of this member in each election. The fleet is the Nominator, so
-	// leave Priority unset, and all of Nomination but Precedence. The fleet shortens Tuning.Renew by
-	// up to a tenth and Nomination.Precedence by up to a quarter. The amount differs between
+	// leave Priority unset, and all of Nomination but Precedence. The fleet shortens Tuning.Renew
+	// by up to a tenth and Nomination.Precedence by up to a quarter. The amount differs between
 	// elections, so that they do not all renew or claim at the same moment. A leader writes once
 	// each Renew: 1,000 elections with a Lease of 15 s take about 210 writes per second in all.
 	// Metrics count the elections but not the seats; for many elections use metrics.NewSummary.

@@ -13,14 +13,14 @@
 //
 // # Assignment
 //
-// Each member takes a seat. A seat is one more election, such as
-// "workers/members/7", which its member leads. So every member sees all others: one that dies loses
-// its seat, and one that ends gives it back. From the list of taken seats and the names of the
-// elections, every member computes the same assignment. It assigns each member at most an equal
-// share plus 5 %, or an equal share rounded up if this is more. Few elections change hands when a
-// member comes or goes. The assignment is the Nominator of each election. The assigned member
-// claims first. If it does not, another member claims after Config.Election.Nomination.Precedence. A leader
-// that is no longer assigned finishes its work and hands over.
+// Each member takes a seat. A seat is one more election, such as "workers/members/7", which its
+// member leads. So every member sees all others: one that dies loses its seat, and one that ends
+// gives it back. From the list of taken seats and the names of the elections, every member computes
+// the same assignment. It assigns each member at most an equal share plus 5 %, or an equal share
+// rounded up if this is more. Few elections change hands when a member comes or goes. The
+// assignment is the Nominator of each election. The assigned member claims first. If it does not,
+// another member claims after Config.Election.Nomination.Precedence. A leader that is no longer
+// assigned finishes its work and hands over.
 //
 // # The cost of a wrong list
 //

@@ -225,8 +225,9 @@ func (s *seats) hold(ctx, campaign context.Context, n int) {
 	case <-term.Context().Done(): // lost, or another member has asked for it
 	}
 	s.fleet.onOwnSeat(none)
-	_ = term.Resign(context.WithoutCancel(ctx)) // Resign bounds its own time
-	s.see(n)                                    // the seat is free, and this member prefers it next time
+	// Resign bounds its own time. Then the seat is free, and this member prefers it next time.
+	_ = term.Resign(context.WithoutCancel(ctx))
+	s.see(n)
 }
 
 func (s *seats) dropTarget() {
