@@ -16,8 +16,8 @@ var ErrWithdrawn = errors.New("the nomination ended")
 // Config says how the candidates of a process are nominated. The zero value nominates none.
 type Config struct {
 	// Nominator returns the Nominator of this process's candidate in an election. It is called once
-	// for each election when that is made, and must not call the group that makes it. Nil, and a nil
-	// result, mean that there is no nominee.
+	// for each election when that is made, and must not call the group that makes it. Nil, and a
+	// nil result, mean that there is no nominee.
 	//
 	// A leader that stops being the nominee is asked to finish, with ErrWithdrawn. A nominee that
 	// sees another leader asks it to hand over, as a candidate of higher Priority would. Priority
