@@ -41,7 +41,7 @@ func newElection(f *shared, name string, s *settings, nominator driver.Nominator
 	if nominator != nil {
 		m.nomination = newNomination(nominator)
 	}
-	m.machine = *protocol.New(&s.machine, incarnation(f.store))
+	m.machine = *protocol.New(&s.machine, e.incarnation())
 	if f.announcer != nil {
 		m.presence = &presence{}
 	}
