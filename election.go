@@ -53,7 +53,7 @@ func newElection(f *shared, name string, s *settings, by nomination.Nominator) *
 	if by != nil {
 		m.nominee = newNominee(by)
 	}
-	m.machine = *protocol.New(&s.machine, incarnation(f.store))
+	m.machine = *protocol.New(&s.machine, e.incarnation())
 	if f.announcer != nil {
 		m.presence = &presence{}
 	}

@@ -262,7 +262,7 @@ func TestHandOverWithFailingPushes(t *testing.T) {
 			s = s.over(&hooked{
 				Store: s.store,
 				watch: func(context.Context, string, func(driver.Entry)) (func(), error) { return func() {}, nil },
-				able:  func(a *driver.Abilities) { a.PeerPushed = true },
+				able:  func(a *driver.Abilities) { a.Peers = peers{a.Watcher} },
 			})
 			a, _ := s.elect("a")
 			b := s.run("b")

@@ -3,6 +3,7 @@ package tenure_test
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
@@ -72,3 +73,8 @@ type watcher func(ctx context.Context, key string, see func(driver.Entry)) (func
 func (w watcher) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	return w(ctx, key, see)
 }
+
+// peers marks pushes that may not reach all members.
+type peers struct{ driver.Watcher }
+
+func (peers) Incarnation(func(uint64) time.Duration) string { return "" }

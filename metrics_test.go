@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/metrics"
 )
@@ -293,4 +295,34 @@ func BenchmarkScrape(b *testing.B) {
 			runtime.KeepAlive(all)
 		})
 	}
+}
+
+// A store of driver.Peers keeps the function of an election, and not the election.
+func TestPeersDoNotKeepElections(t *testing.T) {
+	kept := &keeper{Watcher: memory.New()}
+	store := &hooked{Store: memory.New(), able: func(a *driver.Abilities) { a.Watcher, a.Peers = kept, kept }}
+	alive := func() weak.Pointer[tenure.Election] {
+		e, err := tenure.New(store, key, tenure.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return weak.Make(e)
+	}()
+	for alive.Value() != nil { // until the test's own time limit
+		runtime.GC()
+	}
+	if left := kept.left(1); left != 0 {
+		t.Errorf("the lease is valid for %v", left)
+	}
+}
+
+// keeper is a Peers that keeps what it gets.
+type keeper struct {
+	driver.Watcher
+	left func(term uint64) time.Duration
+}
+
+func (k *keeper) Incarnation(left func(term uint64) time.Duration) string {
+	k.left = left
+	return ""
 }

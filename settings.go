@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"weak"
 
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
@@ -54,16 +55,34 @@ func newSettings(f *shared, given, full *Config) *settings {
 	s := &settings{given: given.clone(), backoff: full.Tuning.Backoff, machine: full.protocol()}
 	s.given.ID = f.id
 	s.machine.ID, s.machine.Rand = f.id, record.Random
-	s.machine.Hearsay = driver.AbilitiesOf(f.store).PeerPushed
+	s.machine.Hearsay = driver.AbilitiesOf(f.store).Peers != nil
 	return s
 }
 
 // incarnation returns a name that no other election value has, in this process or another (L12).
-func incarnation(store driver.Store) string {
-	if s := driver.AbilitiesOf(store).Identifier; s != nil {
-		return s.Incarnation()
+func (e *Election) incarnation() (name string) {
+	if p := driver.AbilitiesOf(e.runner.store).Peers; p != nil {
+		name = p.Incarnation(e.leaseLeft())
 	}
-	return fmt.Sprintf("%016x", record.Random())
+	if name == "" {
+		name = fmt.Sprintf("%016x", record.Random())
+	}
+	return name
+}
+
+// leaseLeft returns a function for driver.Peers, which does not keep the election in memory.
+func (e *Election) leaseLeft() func(term uint64) time.Duration {
+	alive := weak.Make(e)
+	return func(term uint64) time.Duration {
+		e := alive.Value()
+		if e == nil {
+			return 0
+		}
+		m := &e.runner
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.machine.LeaseLeft(m.clock.Now(), term)
+	}
 }
 
 // given returns the present settings, and a copy of them as they were given, without the defaults

@@ -75,7 +75,7 @@ func (w *watch) lose(m *runner, why error) {
 	w.lost = true
 	m.machine.Watching(false)
 	m.meter.called(metrics.Watch, why, 0)
-	if !driver.AbilitiesOf(m.store).PeerPushed {
+	if driver.AbilitiesOf(m.store).Peers == nil {
 		m.report(EventTrouble, m.term, m.wrap("watch", why))
 	}
 }

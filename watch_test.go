@@ -205,7 +205,7 @@ type gossip struct {
 func newGossip(store driver.Store) *gossip {
 	g := &gossip{}
 	g.Store = store
-	g.able = func(a *driver.Abilities) { a.PeerPushed = true }
+	g.able = func(a *driver.Abilities) { a.Peers = peers{a.Watcher} }
 	g.watch = func(_ context.Context, _ string, see func(driver.Entry)) (stop func(), err error) {
 		g.mu.Lock()
 		defer g.mu.Unlock()

@@ -202,7 +202,7 @@ type checkedStore struct {
 // Abilities returns those of the store without pushes, which would pass by the check.
 func (c *checkedStore) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(c.Store)
-	a.Watcher, a.PeerPushed = nil, false
+	a.Watcher, a.Peers = nil, nil
 	return a
 }
 

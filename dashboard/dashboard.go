@@ -81,9 +81,9 @@ type Source struct {
 	Store   driver.Store
 	Connect func(ctx context.Context, waiting func(error)) (driver.Store, error)
 	// Elections are the names of the elections. If it is empty, the store must be a
-	// driver.Inspector that can list its keys. The Dashboard lists them every 10 s, or less often if
-	// a listing takes more than 0.2 s, up to once a minute. An election that is no longer listed stays on the page. At most
-	// 20,000 are shown.
+	// driver.Inspector that can list its keys. The Dashboard lists them every 10 s, or less often
+	// if a listing takes more than 0.2 s, up to once a minute. An election that is no longer listed
+	// stays on the page. At most 20,000 are shown.
 	Elections []string
 	// Members are the URLs at which processes serve a Report. The page shows the reports about
 	// elections of this source, by their names. A URL that begins with "dns+", such as

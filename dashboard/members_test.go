@@ -321,7 +321,7 @@ func TestProcessesThatWentAreForgotten(t *testing.T) {
 // store. No push passes by the check of an action.
 func TestStoresOfTheDashboardKeepAbilities(t *testing.T) {
 	acting := able.Answers(t.Context(), able.Store{})
-	for _, hidden := range []string{"Watcher", "PeerPushed"} {
+	for _, hidden := range []string{"Watcher", "Peers"} {
 		delete(acting, hidden)
 	}
 	if got := able.Answers(t.Context(), &checkedStore{Store: able.Store{}}); !maps.Equal(got, acting) {

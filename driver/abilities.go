@@ -10,12 +10,11 @@ import (
 // Abilities holds the optional interfaces of a store. A nil field is an ability that the store does
 // not have. The methods are those of Bounded and Inspector, and answer for a store that is neither.
 type Abilities struct {
-	Watcher    Watcher
-	PeerPushed bool // the store is a PeerPushed
-	Bounded    Bounded
-	Inspector  Inspector
-	Presence   Presence
-	Identifier Identifier
+	Watcher   Watcher
+	Peers     Peers
+	Bounded   Bounded
+	Inspector Inspector
+	Presence  Presence
 }
 
 // Wrapper is a Store around another one, such as one that counts calls or injects faults. For each
@@ -49,11 +48,10 @@ func AbilitiesOf(s Store) (a Abilities) {
 		return w.Abilities()
 	}
 	a.Watcher, _ = s.(Watcher)
-	_, a.PeerPushed = s.(PeerPushed)
+	a.Peers, _ = s.(Peers)
 	a.Bounded, _ = s.(Bounded)
 	a.Inspector, _ = s.(Inspector)
 	a.Presence, _ = s.(Presence)
-	a.Identifier, _ = s.(Identifier)
 	return a
 }
 
@@ -106,6 +104,5 @@ func (a Abilities) CheckRights(ctx context.Context, key string) error {
 	return a.Inspector.CheckRights(ctx, key)
 }
 
-// Pushes reports whether the store pushes every change to all members. A PeerPushed store cannot
-// promise that.
-func (a Abilities) Pushes() bool { return a.Watcher != nil && !a.PeerPushed }
+// Pushes reports whether the store pushes every change to all members. Peers cannot promise that.
+func (a Abilities) Pushes() bool { return a.Watcher != nil && a.Peers == nil }

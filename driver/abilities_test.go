@@ -9,12 +9,12 @@ import (
 	"github.com/tenure-go/tenure/internal/test/able"
 )
 
-// quiet is a wrapper that hides one ability.
+// quiet is a wrapper that hides pushes.
 type quiet struct{ driver.Store }
 
 func (q quiet) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(q.Store)
-	a.Watcher = nil
+	a.Watcher, a.Peers = nil, nil
 	return a
 }
 
@@ -22,6 +22,7 @@ func TestAbilitiesOf(t *testing.T) {
 	full := able.Answers(t.Context(), able.Store{})
 	polled := maps.Clone(full)
 	delete(polled, "Watcher")
+	delete(polled, "Peers")
 	for _, c := range []struct {
 		name, why string
 		store     driver.Store
@@ -36,7 +37,7 @@ func TestAbilitiesOf(t *testing.T) {
 			t.Errorf("%s: %v, want %v: %s", c.name, got, c.want, c.why)
 		}
 	}
-	if len(full) != 6 {
+	if len(full) != 5 {
 		t.Errorf("%d abilities answer: %v", len(full), full)
 	}
 }

@@ -190,12 +190,21 @@ type Watcher interface {
 	Watch(ctx context.Context, key string, see func(Entry)) (stop func(), err error)
 }
 
-// PeerPushed is a Watcher whose pushes come from members, and so may reach some and not others.
-// Members of its elections do not assume that the others have received a push.
-type PeerPushed interface {
+// Peers is a Watcher over which members push to each other, so that a push may reach some and not
+// others. Members of its elections do not assume that the others have received a push.
+type Peers interface {
 	Watcher
-	// PeerPushed marks the interface. It does nothing.
-	PeerPushed()
+	// Incarnation returns a new name, of at most 64 bytes of text, that no other election ever
+	// gets. A name may be a public key: then the store can prove later that this election wrote a
+	// record. If the result is empty, the election makes a name itself. Incarnation is called once
+	// for each Election value.
+	//
+	// The function left returns for how much longer the lease of a term of this election is valid,
+	// by the election's own clock and less the margin of its settings, even if no outstanding write
+	// is applied. It returns 0 for any other term. After it no member may say that this election
+	// leads. It takes a lock of the election and returns at once; call it without a lock of the
+	// store. It does not keep the Election in memory, and returns 0 when that is gone.
+	Incarnation(left func(term uint64) time.Duration) string
 }
 
 // Bounded is a Store with limits on leases and keys. An election checks them when it is made, and
@@ -262,14 +271,6 @@ type Presence interface {
 
 // MaxPresence is the size in bytes of the longest answer of one candidate, see Presence.
 const MaxPresence = 1024
-
-// Identifier is a Store that names the incarnations of its elections. A name may be a public key.
-// With it the store can prove later that this election wrote a record.
-type Identifier interface {
-	// Incarnation returns a new name, 1 to 64 bytes of text, that no other election ever gets. It
-	// is called once for each Election value.
-	Incarnation() string
-}
 
 // Severity ranks a finding.
 type Severity int

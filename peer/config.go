@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 )
 
@@ -55,13 +54,6 @@ type Config struct {
 	// may come from one address or /64 network. Serve closes further connections. Over plain HTTP
 	// each stream takes one. Default: 4,096.
 	MaxConnections int
-	// Margin is the margin of the elections' leases, as tenure.Config.Margin returns it for their
-	// settings. A leader answers until Margin before the end of its lease. Default and minimum: the
-	// margin of tenure's default settings.
-	Margin time.Duration
-	// Clock measures how long a lease is valid. It must be the clock of the elections. Default:
-	// clock.Default().
-	Clock clock.Clock
 	// OnError is called with an error when the connection to the leader of an election fails, and
 	// with nil when it works again. It is not called again for the same failure. The key is empty
 	// if this process could not serve a connection: such reports are at least Retry apart, and
@@ -77,9 +69,6 @@ func (c Config) withDefaults() Config {
 	c.MaxStreams = cmp.Or(c.MaxStreams, 1024)
 	c.MaxStreamsPerAddress = cmp.Or(c.MaxStreamsPerAddress, max(16, c.MaxStreams/4))
 	c.MaxConnections = cmp.Or(c.MaxConnections, 4096)
-	if c.Clock == nil {
-		c.Clock = clock.Default()
-	}
 	if c.OnError == nil {
 		c.OnError = func(string, error) {}
 	}
@@ -94,9 +83,6 @@ func (c *Config) validate(store driver.Store) error {
 	}
 	problems = append(problems,
 		atLeast("Timeout", c.Timeout, time.Millisecond), atLeast("Retry", c.Retry, time.Millisecond))
-	if c.Margin < 0 {
-		problems = append(problems, fmt.Errorf("Margin is %v; it must be at least 0", c.Margin))
-	}
 	problems = append(problems, atLeast("MaxStreams", c.MaxStreams, 1),
 		atLeast("MaxStreamsPerAddress", c.MaxStreamsPerAddress, 1), atLeast("MaxConnections", c.MaxConnections, 1))
 	if err := errors.Join(problems...); err != nil {

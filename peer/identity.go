@@ -8,19 +8,27 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
-// identities holds the incarnations that this process made. Each is a public key. The private keys,
-// which prove them, stay here.
+// identities holds the incarnations that this process made. Each is a public key.
 type identities struct {
-	mu   sync.RWMutex
-	keys map[string]ed25519.PrivateKey
+	mu  sync.RWMutex
+	all map[string]identity
+}
+
+// identity is one incarnation. The private key, which proves it, stays here. The function left is
+// that of its election.
+type identity struct {
+	key  ed25519.PrivateKey
+	left func(term uint64) time.Duration
 }
 
 // issue returns a new incarnation, of 43 bytes of text.
-func (i *identities) issue() string {
+func (i *identities) issue(left func(term uint64) time.Duration) string {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		panic("peer: no randomness: " + err.Error()) // it cannot happen: Go exits first
@@ -28,21 +36,36 @@ func (i *identities) issue() string {
 	name := text.EncodeToString(public)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.keys[name] = private
+	i.all[name] = identity{private, left}
 	return name
 }
 
-func (i *identities) isOwn(incarnation string) bool {
+func (i *identities) of(incarnation string) (one identity, own bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return i.keys[incarnation] != nil
+	one, own = i.all[incarnation]
+	return one, own
+}
+
+func (i *identities) isOwn(incarnation string) bool {
+	_, own := i.of(incarnation)
+	return own
+}
+
+// left returns for how much longer the lease of an own record is valid. No lock is held while the
+// election answers.
+func (i *identities) left(r *record.Record) time.Duration {
+	one, own := i.of(r.Incarnation)
+	if !own {
+		return 0
+	}
+	return one.left(r.Term)
 }
 
 // prove signs a statement with the key of one of these incarnations.
 func (i *identities) prove(incarnation string, s statement) string {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	return text.EncodeToString(ed25519.Sign(i.keys[incarnation], s.message()))
+	one, _ := i.of(incarnation)
+	return text.EncodeToString(ed25519.Sign(one.key, s.message()))
 }
 
 // publicKey decodes an incarnation. One that was made without this package is no key, and such a
@@ -55,7 +78,7 @@ func publicKey(incarnation string) (ed25519.PublicKey, bool) {
 // text encodes keys, challenges and proofs. It is strict, so each has only one encoding.
 var text = base64.RawURLEncoding.Strict()
 
-func newIdentities() *identities { return &identities{keys: map[string]ed25519.PrivateKey{}} }
+func newIdentities() *identities { return &identities{all: map[string]identity{}} }
 
 const (
 	// domain begins every signed message, so that no signature means anything elsewhere.

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -117,25 +116,6 @@ func (w wires) server(t testing.TB, h http.Handler) *httptest.Server {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// turned is a clock that a test sets. Its timers are real and unused here.
-type turned struct {
-	clock.Standard
-	mu  sync.Mutex
-	now time.Duration
-}
-
-func (c *turned) Now() clock.Reading {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return clock.Reading{Instant: clock.Instant{Mono: c.now, Raw: c.now, Boot: c.now}}
-}
-
-func (c *turned) turn(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now += d
-}
-
 // held returns a record as its holder writes it, the n-th of the term.
 func held(incarnation string, term, n uint64) record.Record {
 	return record.Record{
@@ -203,10 +183,13 @@ func (r reports) until(t *testing.T, part string) error {
 	}
 }
 
+// forever is the lease of an election that goes on.
+func forever(uint64) time.Duration { return time.Hour }
+
 // open returns a store that is closed with the test.
 func open(t testing.TB, on wires, inner driver.Store, change func(*Config)) *Store {
 	t.Helper()
-	cfg := Config{Networks: loopback, Timeout: 3 * time.Second, Retry: 50 * time.Millisecond, Clock: clock.Standard{}}
+	cfg := Config{Networks: loopback, Timeout: 3 * time.Second, Retry: 50 * time.Millisecond}
 	if change != nil {
 		change(&cfg)
 	}
@@ -302,7 +285,7 @@ func newPair(t *testing.T, on wires, leader, follower func(*Config)) *pair {
 	p.faults = faults.New(p.cells, 1, faults.Plan{})
 	p.leader = open(t, on, p.faults, leader)
 	p.address = serving(t, on, p.leader)
-	p.name = p.leader.Incarnation()
+	p.name = p.leader.Incarnation(forever)
 	p.version = p.write(t, held(p.name, 1, 1))
 	p.follower = open(t, on, p.cells, func(c *Config) {
 		c.OnError = p.said.note

@@ -2,22 +2,20 @@ package peer
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
 )
 
-// ledger holds the elections that this process leads. It learns of them from the reads and writes
-// of the Store. Nothing under its lock blocks, so a renewal never waits for a follower.
+// ledger holds the elections that this process leads. It learns their records from the reads and
+// writes of the Store, and asks the election itself how long its lease is valid. Nothing under its
+// lock blocks, so a renewal never waits for a follower.
 type ledger struct {
-	clock  clock.Clock
-	margin time.Duration // the minimum
-	isOwn  func(incarnation string) bool
+	own *identities
 
 	mu    sync.Mutex
 	seats map[string]*keyState // for each key that an own incarnation ever tried to write
@@ -37,21 +35,13 @@ type keyState struct {
 	writes uint64
 }
 
-// leaderWrite is one write of a leader, with the time for which it keeps the lease valid. It is
-// immutable.
+// leaderWrite is one write of a leader. It is immutable.
 type leaderWrite struct {
 	value   []byte
 	prev    driver.Version // the version that it replaced
 	version driver.Version
 	record  record.Record
-	sent    clock.Reading
-	budget  time.Duration
-}
-
-// left returns how much longer the write keeps the lease valid. Like the leader's own deadline, it
-// counts from before the write was sent.
-func (p *leaderWrite) left(now clock.Reading) time.Duration {
-	return p.budget - now.LeaderSince(p.sent.Instant)
+	inTime  bool // the lease of its term was valid when it was sent
 }
 
 // entry returns the entry for watches. Its Floor is the record's own term. The claim of this term
@@ -82,10 +72,10 @@ const maxPending = 16
 // does not extend the lease.
 func (l *ledger) begin(key string, prev driver.Version, value []byte) *leaderWrite {
 	r, err := record.Decode(value)
-	if err != nil || r.LeaderID == "" || r.Request != nil || !l.isOwn(r.Incarnation) || bytes.ContainsAny(value, "\r\n") {
+	if err != nil || r.LeaderID == "" || r.Request != nil || !l.own.isOwn(r.Incarnation) || bytes.ContainsAny(value, "\r\n") {
 		return nil
 	}
-	a := &leaderWrite{value: bytes.Clone(value), prev: prev, record: r, sent: l.clock.Now(), budget: l.budget(&r)}
+	a := &leaderWrite{value: bytes.Clone(value), prev: prev, record: r, inTime: l.own.left(&r) > 0}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stateOf(key)
@@ -95,15 +85,6 @@ func (l *ledger) begin(key string, prev driver.Version, value []byte) *leaderWri
 	}
 	s.pending = append(s.pending, a)
 	return a
-}
-
-// budget returns the part of a lease that the leader uses. It is 0 for a release, since the leader
-// no longer leads when it sends that.
-func (l *ledger) budget(r *record.Record) time.Duration {
-	if r.Released {
-		return 0
-	}
-	return r.Lease - max(l.margin, protocol.Margin(r.Lease, l.clock.Drift(), protocol.TimerLateness(r.Lease), 0))
 }
 
 func (l *ledger) stateOf(key string) *keyState {
@@ -150,7 +131,7 @@ func (s *keyState) continuesTerm(a *leaderWrite) bool {
 	if a.record.Seq == 1 && !a.record.Released {
 		return true
 	}
-	if s.current == nil || !s.current.sameTerm(&a.record) || s.current.left(a.sent) <= 0 {
+	if s.current == nil || !s.current.sameTerm(&a.record) || !a.inTime {
 		// after the end of the lease, another leader may have written before a backup was restored
 		return false
 	}
@@ -213,55 +194,71 @@ func (s *keyState) pendingWrite(c *cell) *leaderWrite {
 // in it, or an earlier one.
 func (p *leaderWrite) sameLeader(c *cell) bool { return c.valid && p.sameTerm(&c.record) }
 
-// valid reports whether the lease is valid now. Among the current write and those of unknown
-// outcome, the one with the least time left counts.
-func (s *keyState) valid(now clock.Reading) bool {
-	if s.current == nil {
-		return false
+// holds returns the current write, or nil if the term is released or its release was sent: the
+// leader no longer leads then.
+func (s *keyState) holds() *leaderWrite {
+	if s.current == nil || s.current.record.Released {
+		return nil
 	}
-	left := s.current.left(now)
 	for _, a := range s.pending {
-		if s.current.sameTerm(&a.record) {
-			left = min(left, a.left(now))
+		if a.record.Released && s.current.sameTerm(&a.record) {
+			return nil
 		}
 	}
-	return left > 0
+	return s.current
 }
 
 // led returns the keys with a valid lease now.
-func (l *ledger) led() []string {
-	now := l.clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var keys []string
-	for key, s := range l.seats {
-		if s.valid(now) {
+func (l *ledger) led() (keys []string) {
+	for _, key := range l.tried() {
+		if _, p := l.look(key); p != nil {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// look returns the state and the write to serve for a key, or nil if its lease is not valid now.
-func (l *ledger) look(key string) (*keyState, *leaderWrite) {
-	now := l.clock.Now()
+// tried returns the keys that an own incarnation ever tried to write.
+func (l *ledger) tried() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.seats[key]; s != nil && s.valid(now) {
-		return s, s.current
+	return slices.Collect(maps.Keys(l.seats))
+}
+
+// look returns the state and the write to serve for a key, or nil if its lease is not valid now.
+func (l *ledger) look(key string) (*keyState, *leaderWrite) {
+	s, p := l.held(key)
+	if p == nil || l.left(p) <= 0 {
+		return nil, nil
+	}
+	return s, p
+}
+
+func (l *ledger) held(key string) (*keyState, *leaderWrite) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.seats[key]; s != nil {
+		return s, s.holds()
 	}
 	return nil, nil
 }
 
+// left returns for how much longer the lease of a write is valid, as its election says.
+func (l *ledger) left(p *leaderWrite) time.Duration { return l.own.left(&p.record) }
+
 // next returns the write that a stream sends, and a channel that is closed at the next change. If
 // the write is nil, the stream ends. A release is sent once, to streams that began before it.
 func (l *ledger) next(s *keyState) (*leaderWrite, <-chan struct{}) {
-	now := l.clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s.current == nil || !s.current.record.Released && s.current.left(now) <= 0 {
+	p, changed := l.present(s)
+	if p == nil || !p.record.Released && l.left(p) <= 0 {
 		return nil, nil
 	}
+	return p, changed
+}
+
+func (l *ledger) present(s *keyState) (*leaderWrite, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return s.current, s.changed
 }
 

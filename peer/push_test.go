@@ -17,7 +17,6 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/test/wait"
-	"github.com/tenure-go/tenure/timing"
 )
 
 func followerReceivesEachWrite(t *testing.T, on wires) {
@@ -95,7 +94,7 @@ func followerComesBackAfterAnOutage(t *testing.T, on wires) {
 
 func TestWatchesInTheLeadersOwnProcess(t *testing.T) {
 	s := open(t, wires{}, memory.NewPolled(), nil)
-	name := s.Incarnation()
+	name := s.Incarnation(forever)
 	a, b := listenTo(t, s, testKey), listenTo(t, s, testKey)
 	other := listenTo(t, s, testKey+"2")
 	for n := uint64(1); n < 4; n++ {
@@ -151,9 +150,9 @@ func stopFromSee(t *testing.T, on wires) {
 
 // A follower dials only for a leader that it can follow, and only for a watched key.
 func TestRecordsWithoutAFollowableLeader(t *testing.T) {
-	someone := newIdentities().issue()
+	someone := newIdentities().issue(forever)
 	s := open(t, wires{}, memory.NewPolled(), nil)
-	own := s.Incarnation()
+	own := s.Incarnation(forever)
 	listenTo(t, s, testKey)
 	silent := held(someone, 1, 1)
 	silent.LeaderAddr = ""
@@ -183,7 +182,7 @@ func manyKeys(t *testing.T, on wires) {
 	cells := memory.NewPolled()
 	leader := open(t, on, cells, nil)
 	address := serving(t, on, leader)
-	name := leader.Incarnation()
+	name := leader.Incarnation(forever)
 	follower := open(t, on, cells, nil)
 	before := runtime.NumGoroutine()
 	for i := range 500 {
@@ -269,11 +268,11 @@ func TestLateReadDoesNotMakeALeaderFollow(t *testing.T) {
 		cells := memory.NewPolled()
 		f, s := late(t, cells)
 		listenTo(t, s, testKey)
-		v := write(t, cells, testKey, held(newIdentities().issue(), 1, 1))
+		v := write(t, cells, testKey, held(newIdentities().issue(forever), 1, 1))
 		f.Next(faults.Read, faults.DelayAfter)
 		go func() { _, _ = s.Read(t.Context(), testKey) }()
 		synctest.Wait()
-		if _, err := s.CompareAndSwap(t.Context(), testKey, v, encode(t, held(s.Incarnation(), 2, 1))); err != nil {
+		if _, err := s.CompareAndSwap(t.Context(), testKey, v, encode(t, held(s.Incarnation(forever), 2, 1))); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -291,7 +290,7 @@ func TestLateReadDoesNotMakeALeaderFollow(t *testing.T) {
 func TestReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s := late(t, memory.NewPolled())
-		name := s.Incarnation()
+		name := s.Incarnation(forever)
 		v := write(t, s, testKey, held(name, 1, 1))
 		renew := func(from driver.Version, n uint64) {
 			if _, err := s.CompareAndSwap(t.Context(), testKey, from, encode(t, held(name, 1, n))); err != nil {
@@ -316,28 +315,91 @@ func TestReadThatOvertakesTheAnswerToARenewal(t *testing.T) {
 	})
 }
 
-// An election may keep back more than the defaults. Margin declares it.
-func TestNothingIsServedAfterTheTermsOwnDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := faults.New(memory.NewPolled(), 1, faults.Plan{})
-		cfg := tenure.Config{
-			ID: "a", Lease: 4 * time.Second, Tuning: tenure.Tuning{Renew: 500 * time.Millisecond, Drift: 0.1}, StopWithin: 2 * time.Second,
-			Clock: clock.Standard{},
-		}
-		s := open(t, wires{}, f, func(c *Config) { c.Margin, c.Clock = timing.Margin(cfg), cfg.Clock })
-		e, err := tenure.New(s, testKey, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		term, err := e.Campaign(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+// A leader answers for exactly as long as its term by the election's own account, with the margin
+// and the clock of the election at this moment.
+func TestServedForAsLongAsTheTerm(t *testing.T) {
+	drift := func(c *tenure.Config) { c.Tuning.Drift = 0.1 }
+	stop := func(c *tenure.Config) { c.StopWithin = 2 * time.Second }
+	shorter := func(c *tenure.Config) { c.Lease = 2 * time.Second }
+	for name, c := range map[string]struct {
+		before, later func(*tenure.Config)
+		settle        time.Duration // from the change to the end of renewals
+	}{
+		"the default margin":                       {},
+		"a margin that was set":                    {before: func(c *tenure.Config) { drift(c); stop(c) }},
+		"a clock that runs fast":                   {before: func(c *tenure.Config) { c.Clock = fast{} }},
+		"a larger margin, not yet in force":        {later: stop},
+		"a larger margin":                          {later: stop, settle: time.Second},
+		"a larger drift, at the next renewal":      {later: drift, settle: time.Second},
+		"a smaller margin, not yet in force":       {before: stop, later: func(c *tenure.Config) { c.StopWithin = 0 }},
+		"a smaller margin":                         {before: stop, later: func(c *tenure.Config) { c.StopWithin = 0 }, settle: time.Second},
+		"a shorter lease":                          {later: shorter, settle: time.Second},
+		"a shorter lease in an unanswered renewal": {later: shorter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := tenure.Config{
+					ID: "a", Lease: 4 * time.Second, Tuning: tenure.Tuning{Renew: 500 * time.Millisecond}, Clock: clock.Standard{},
+				}
+				if c.before != nil {
+					c.before(&cfg)
+				}
+				servedForAsLongAsTheTerm(t, cfg, c.later, c.settle)
+			})
+		})
+	}
+}
+
+func servedForAsLongAsTheTerm(t *testing.T, cfg tenure.Config, later func(*tenure.Config), settle time.Duration) {
+	f := faults.New(memory.NewPolled(), 1, faults.Plan{})
+	s := open(t, wires{}, f, nil)
+	e, err := tenure.New(s, testKey, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	term, err := e.Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second + 100*time.Millisecond)
+	if settle == 0 {
 		f.Partition()
-		<-term.LeaseContext().Done()
+	}
+	if later != nil {
+		if err := e.Reconfigure(later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(settle)
+	f.Partition()
+	for step, begun := 10*time.Millisecond, time.Now(); term.Remaining() > 0; time.Sleep(step) {
+		if !s.leads() {
+			t.Errorf("Path answers 404 after %v, while the term goes on for %v", time.Since(begun), term.Remaining())
+			break
+		}
+		if time.Since(begun) > 4*time.Second {
+			t.Fatal("the term does not end")
+		}
+	}
+	for range 500 {
 		if s.leads() {
 			t.Error("Path answers 200 while the term is over by the election's own account")
+			break
 		}
-		_ = term.Resign(t.Context()) // it is over
-	})
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = term.Resign(t.Context()) // it is over
 }
+
+// fast is a clock that runs at 1.25 times the rate of the system's.
+type fast struct{ clock.Standard }
+
+func (fast) Now() clock.Reading {
+	r := clock.Standard{}.Now()
+	for _, d := range []*time.Duration{&r.Mono, &r.Raw, &r.Boot} {
+		*d += *d / 4
+	}
+	return r
+}
+
+func (fast) Drift() float64 { return 0.3 }

@@ -301,7 +301,7 @@ func (s *Store) sendWrites(ctx context.Context, seat *keyState, o *streamWriter,
 // waitForWrite waits for the next write or until a heartbeat is due, but not longer than the lease
 // is valid.
 func (s *Store) waitForWrite(ctx context.Context, changed <-chan struct{}, p *leaderWrite) bool {
-	beat := time.NewTimer(max(time.Millisecond, min(p.record.Lease/3, p.left(s.cfg.Clock.Now()))))
+	beat := time.NewTimer(max(time.Millisecond, min(p.record.Lease/3, s.books.left(p))))
 	defer beat.Stop()
 	select {
 	case <-changed:

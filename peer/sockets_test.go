@@ -59,7 +59,7 @@ func TestNetworks(t *testing.T) {
 			_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 			cells, said := memory.NewPolled(), make(reports, 100)
 			s := open(t, sockets, cells, func(c *Config) { c.Networks, c.OnError = narrow, said.note })
-			r := held(newIdentities().issue(), 1, 1)
+			r := held(newIdentities().issue(forever), 1, 1)
 			r.LeaderAddr = host + ":" + port
 			write(t, cells, testKey, r)
 			listenTo(t, s, testKey)

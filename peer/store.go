@@ -15,11 +15,11 @@
 // # What is served
 //
 // Config.Path answers 200 with the bytes of the record while this process leads and its lease is
-// valid by its own clock, otherwise 404. The leader counts its lease from before it sent the write.
-// It answers 404 as soon as less than Config.Margin of that lease is left. If a write gets no
-// answer, Config.Path still serves the last confirmed record. It stops Config.Margin before the
-// earlier of two times: the end of that record's lease, and the end of the lease of the unanswered
-// write. See [Store.Handler].
+// valid by its own clock, otherwise 404. Its election decides that: it counts the lease from before
+// it sent the write, and subtracts the margin of its present settings (see tenure.Config.Margin).
+// If a write gets no answer, Config.Path still serves the last confirmed record. It stops when that
+// record or, if this is earlier, the unanswered write no longer keeps the lease valid. See
+// [Store.Handler].
 //
 // # What is followed
 //
@@ -75,6 +75,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/record"
@@ -86,9 +87,8 @@ var (
 )
 
 // Store is a store whose members receive the leader's writes from the leader. It must be made by
-// New. It implements driver.Store, driver.Watcher, driver.PeerPushed and driver.Identifier. As a
-// driver.Wrapper it has all other abilities of the inner store as well. Its methods may be called
-// from many goroutines.
+// New. It implements driver.Store, driver.Watcher and driver.Peers. As a driver.Wrapper it has all
+// other abilities of the inner store as well. Its methods may be called from many goroutines.
 type Store struct {
 	inner driver.Store
 	cfg   Config
@@ -115,7 +115,7 @@ func New(store driver.Store, cfg Config) (*Store, error) {
 	keys := newIdentities()
 	s := &Store{
 		inner: store, cfg: cfg, keys: keys, certs: certs,
-		books: &ledger{clock: cfg.Clock, margin: cfg.Margin, isOwn: keys.isOwn, seats: map[string]*keyState{}},
+		books: &ledger{own: keys, seats: map[string]*keyState{}},
 	}
 	s.hub = &hub{cfg: cfg, dial: newDialler(cfg, certs), subject: map[string]*watchedKey{}, heard: map[string]target{}}
 	s.gate = &requestGate{closing: make(chan struct{})}
@@ -170,18 +170,15 @@ func (s *Store) publish(key string, news *leaderWrite) {
 // Abilities returns those of the inner store, and those that this one adds.
 func (s *Store) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(s.inner)
-	a.Watcher, a.PeerPushed, a.Identifier = s, true, s
+	a.Watcher, a.Peers = s, s
 	return a
 }
 
-// PeerPushed marks that pushes may not reach every member: some cannot reach the leader, or do not
-// use this package.
-func (s *Store) PeerPushed() {}
-
-// Incarnation returns a new public key as 43 bytes of base64url. The private key stays in this
-// Store, for as long as the Store lives. It proves to followers that they talk to the process that
-// the record in the store names.
-func (s *Store) Incarnation() string { return s.keys.issue() }
+// Incarnation returns a new public key as 43 bytes of base64url. The private key and the function
+// stay in this Store, for as long as the Store lives. The key proves to followers that they talk to
+// the process that the record in the store names. The records of this incarnation are served only
+// while left returns more than 0 for their term.
+func (s *Store) Incarnation(left func(term uint64) time.Duration) string { return s.keys.issue(left) }
 
 // Watch calls see for the leader's writes. The leader pushes them over the network; if it is in
 // this process, its CompareAndSwap calls see. An empty Entry means that a stream broke. Reads

@@ -76,14 +76,14 @@ func (i *impostor) follow(t *testing.T, on wires, change func(*Config)) (*receiv
 
 func newImpostor(t *testing.T) *impostor {
 	keys := newIdentities()
-	return &impostor{t: t, keys: keys, name: keys.issue()}
+	return &impostor{t: t, keys: keys, name: keys.issue(forever)}
 }
 
 // TestThreats covers the threats of the package comment. In each case a sound event comes first, so
 // that the connection is known to work. The bad event is dropped, with the connection.
 func TestThreats(t *testing.T) {
 	stranger := newIdentities()
-	other := stranger.issue()
+	other := stranger.issue(forever)
 	var old []byte
 	tests := []struct {
 		name   string
@@ -339,7 +339,7 @@ func slowFollower(t *testing.T, on wires) {
 	leader := open(t, on, memory.NewPolled(), func(c *Config) { c.Timeout = 2 * time.Second })
 	server := on.server(t, leader.Handler()) // without its own limits
 	server.Start()
-	name := leader.Incarnation()
+	name := leader.Incarnation(forever)
 	write(t, leader, testKey, held(name, 1, 1))
 	here, err := on.dial(t.Context(), "tcp", server.Listener.Addr().String()) // it buffers nothing
 	if err != nil {

@@ -120,7 +120,8 @@ func (l *legacy) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(l.inner)
 	a.Inspector = legacyInspector{driver.AbilitiesOf(l.inner), l.format.skew}
 	if a.Watcher != nil {
-		a.Watcher, a.PeerPushed = legacyWatcher{l, a.Watcher}, true
+		w := legacyWatcher{l, a.Watcher}
+		a.Watcher, a.Peers = w, legacyPeers{w, a.Peers}
 	}
 	return a
 }
@@ -132,6 +133,20 @@ type legacyWatcher struct {
 
 func (w legacyWatcher) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	return w.inner.Watch(ctx, key, func(e driver.Entry) { see(w.translate(e)) })
+}
+
+// legacyPeers marks pushes that S3lect processes do not receive.
+type legacyPeers struct {
+	legacyWatcher
+	peers driver.Peers // nil: the store itself pushes
+}
+
+// Incarnation returns a name of the store's peers, or none.
+func (p legacyPeers) Incarnation(left func(term uint64) time.Duration) string {
+	if p.peers == nil {
+		return ""
+	}
+	return p.peers.Incarnation(left)
 }
 
 type legacyInspector struct {

@@ -71,7 +71,7 @@ func (e *S3Elector) withPeers(store driver.Store, opts S3ElectorOptions) (*peer.
 	h := &hostReader{Store: store}
 	return peer.New(h, peer.Config{
 		Networks: networks, Path: e.cfg.PeerHealthPath, ClientTLS: e.roots.client(h.leader), Timeout: e.cfg.PeerTimeout,
-		Retry: e.cfg.FrequentInterval, Clock: e.settings(&e.cfg).Clock,
+		Retry: e.cfg.FrequentInterval,
 		OnError: func(key string, err error) {
 			if err != nil {
 				e.log.Debug("s3lect: a leader cannot be followed; the lockfile is read instead", "lockfilePath", key, "error", err)

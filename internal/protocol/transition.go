@@ -167,6 +167,16 @@ func (m *Machine) Remaining(now clock.Reading, term uint64) (time.Duration, erro
 	return 0, m.cause
 }
 
+// LeaseLeft returns how much longer the lease of a term is valid by this member's clock, less the
+// margin, or 0 if this member has left that term. Unlike Remaining, it counts on while the work of
+// a term that has ended still runs, until the lease is released. It changes nothing.
+func (m *Machine) LeaseLeft(now clock.Reading, term uint64) time.Duration {
+	if m.lease.term != term || m.phase == Idle || m.phase == Candidate {
+		return 0
+	}
+	return max(m.remaining(now), 0)
+}
+
 // Cause returns why the last term ended, or why this member was refused, whichever was later.
 func (m *Machine) Cause() error { return m.cause }
 

@@ -23,10 +23,7 @@ func (Store) CheckKey(string) error { return errors.New("no key") }
 func (Store) MaxLease() time.Duration { return 9 * time.Second }
 
 // Incarnation returns a name.
-func (Store) Incarnation() string { return "a name" }
-
-// PeerPushed marks the store.
-func (Store) PeerPushed() {}
+func (Store) Incarnation(func(uint64) time.Duration) string { return "a name" }
 
 // Watch pushes one entry.
 func (Store) Watch(_ context.Context, _ string, see func(driver.Entry)) (func(), error) {
@@ -62,8 +59,8 @@ func Answers(ctx context.Context, s driver.Store) map[string]string {
 		_, err := a.Watcher.Watch(ctx, "k", func(e driver.Entry) { all["Watcher"] += string(e.Value) })
 		all["Watcher"] += fmt.Sprint(err)
 	}
-	if a.PeerPushed {
-		all["PeerPushed"] = ""
+	if a.Peers != nil {
+		all["Peers"] = a.Peers.Incarnation(func(uint64) time.Duration { return 0 })
 	}
 	if a.Bounded != nil {
 		all["Bounded"] = fmt.Sprint(a.Bounded.MinLease(), a.Bounded.MaxLease(), a.Bounded.CheckKey("k"))
@@ -77,9 +74,6 @@ func Answers(ctx context.Context, s driver.Store) map[string]string {
 		_, err := a.Presence.Announce(ctx, "k", func() []byte { return nil })
 		found, failed := a.Presence.Candidates(ctx, "k")
 		all["Presence"] = fmt.Sprintf("%v %s %v", err, found, failed)
-	}
-	if a.Identifier != nil {
-		all["Identifier"] = a.Identifier.Incarnation()
 	}
 	return all
 }
