@@ -72,8 +72,8 @@ type Config struct {
 	// time has passed.
 	StopWithin time.Duration
 	// FinishWithin is how long the work may take to finish after it was asked to. The lease is
-	// renewed during this time. If the work has not finished by then, the term ends with
-	// ErrOverdue.
+	// renewed during this time, and Term.LeaseContext stays open. If the work has not finished by
+	// then, the term ends with ErrOverdue. Raise it if jobs that have begun take longer.
 	FinishWithin time.Duration
 
 	// Clock is the source of time. The default also serves tests in virtual time

@@ -14,7 +14,12 @@ import (
 // change, though it moves LastContact and Record. A slow loop sees the latest status, not every
 // one.
 //
+//	var last tenure.Leader
 //	for status, err := range e.Watch(ctx) {
+//		if err == nil && !status.Leader.Equal(last) {
+//			last = status.Leader // the zero Leader: nobody leads
+//		}
+//	}
 //
 // The first leader that it yields may be dead already. If so, its lease expires by this process's
 // clock, and Watch yields a status without a leader, unless it sees the next leader first.

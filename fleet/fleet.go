@@ -260,8 +260,8 @@ type Member struct {
 // Assigned and Moving is 0. A member that is cut off may show its last assignment for a while; when
 // it has lost its seat, no Member is Self.
 type Status struct {
-	// Members are the holders of seats, as far as this member knows, in the order of seats; none
-	// while no Run is under way.
+	// Members are the holders of seats, as far as this member knows, in the order of seats. None
+	// while no Run is under way; on a new store, none for up to Presence after the start.
 	Members []Member
 	// Elections is the number of elections.
 	Elections int

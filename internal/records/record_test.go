@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/records"
@@ -74,11 +73,11 @@ func seesRenewals(t *testing.T, store driver.Store) {
 	t.Helper()
 	changed := make(chan records.Record, 1000)
 	tapped := records.Tap(store, func(_ string, e driver.Entry, _ bool) { changed <- records.Read(e) })
-	e, err := tenure.New(store, "billing", tenure.Config{ID: "c1", Lease: time.Second, Clock: clock.Standard{}})
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "c1", Lease: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	observer, err := tenure.New(tapped, "billing", tenure.Config{Lease: 100 * time.Millisecond, Clock: clock.Standard{}})
+	observer, err := tenure.New(tapped, "billing", tenure.Config{Lease: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +86,7 @@ func seesRenewals(t *testing.T, store driver.Store) {
 		t.Fatal(err)
 	}
 	go func() {
-		for range observer.Leaders(t.Context()) {
+		for range observer.Watch(t.Context()) {
 		}
 	}()
 	nonces := map[string]bool{}
