@@ -286,8 +286,8 @@ func (o outcome) verdict() figures.Verdict {
 	return v
 }
 
-// disturbed reports whether the run was safe, but a thread waited for a processor for so long that a
-// lease may have expired, or that a guard and its command did nothing. Nothing excuses faults of
+// disturbed reports whether the run was safe, but a thread waited for a processor for so long that
+// a lease may have expired, or that a guard and its command did nothing. Nothing excuses faults of
 // acts and tokens, nor processes that a tenure leaves when it ends in order, which has no deadline.
 // Other remaining processes are excused only if another run leaves none.
 func (o outcome) disturbed(lease time.Duration) bool {

@@ -177,8 +177,8 @@ func longRows() []row {
 }
 
 // choose returns the rows of each store whose whole name the expression matches, or all rows if it
-// is empty. If there are several stores, it may match STORE-ROW instead, which is then the name. The
-// controls of a row are those of the first store that has it.
+// is empty. If there are several stores, it may match STORE-ROW instead, which is then the name.
+// The controls of a row are those of the first store that has it.
 func choose(stores []string, expression string) ([]row, error) {
 	whole, err := regexp.Compile("^(?:" + expression + ")$")
 	if err != nil {
