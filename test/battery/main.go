@@ -34,8 +34,8 @@
 // If a thread waits for a processor for more than a tenth of the lease, a leader can lose its lease
 // without a fault of tenure. Most such waits are the delay of normal threads on a busy machine. If
 // such a run is safe (acts, tokens, processes of a tenure that ended in order) but breaks another
-// promise, it is repeated, up to eight times. After that it counts as late, unless a process is left
-// over.
+// promise, it is repeated, up to eight times. After that it counts as late, unless a process is
+// left over.
 package main
 
 import (
