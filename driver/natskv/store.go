@@ -169,10 +169,11 @@ func inName(r rune) bool {
 }
 
 // Keys returns the sorted keys of all values in the bucket. The client library makes a consumer for
-// it, which gets the headers of the last message of each key. A missing right looks like silence
+// it, which gets the headers of the last message of each key. If no key comes for 5 s, such as when
+// the server that had the consumer died, Keys makes another one. A missing right looks like silence
 // until the context ends: the error never wraps driver.ErrDenied.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
-	all, err := abandon.Run(ctx, s.calls, func() ([]string, error) { return s.cells.keys(ctx) }, abandon.NoUndo)
+	all, err := abandon.Run(ctx, s.calls, func() ([]string, error) { return untilHeard(ctx, s.cells.keys) }, abandon.NoUndo)
 	if err == nil {
 		err = context.Cause(ctx) // the library ends a list that is not complete without an error
 	}
@@ -195,34 +196,55 @@ func (b *bucket) keys(ctx context.Context) ([]string, error) {
 func (h *handle) keys(ctx context.Context) ([]string, error) { return h.kv.keys(ctx) }
 
 func (k jetstreamKeyValue) keys(ctx context.Context) ([]string, error) {
-	list, err := k.kv.ListKeys(ctx, jetstream.IgnoreDeletes())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = list.Stop() }()
-	return receiveAll(ctx, list.Keys()), nil
+	return receiveAll(ctx, func(ctx context.Context) (keyLister, error) { return k.kv.ListKeys(ctx, jetstream.IgnoreDeletes()) })
 }
 
 func (k legacyKeyValue) keys(ctx context.Context) ([]string, error) {
-	list, err := k.kv.ListKeys(nats.Context(ctx))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = list.Stop() }()
-	return receiveAll(ctx, list.Keys()), nil
+	return receiveAll(ctx, func(ctx context.Context) (keyLister, error) { return k.kv.ListKeys(nats.Context(ctx)) })
 }
 
-// receiveAll returns what came until the channel was closed, or ctx ended.
-func receiveAll(ctx context.Context, from <-chan string) (all []string) {
-	for {
-		select {
-		case key, ok := <-from:
-			if !ok {
-				return all
+// keyLister is the list of either client library.
+type keyLister interface {
+	Keys() <-chan string
+	Stop() error
+}
+
+var errSilent = errors.New("no key came from the server in time")
+
+// receiveAll makes a list and returns all of it. Its error is errSilent if no key came for the time
+// of silence.
+func receiveAll(ctx context.Context, begin func(context.Context) (keyLister, error)) (all []string, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer silent.Stop()
+	list, err := begin(ctx)
+	if err == nil {
+		defer func() { _ = list.Stop() }()
+		for more := true; more; {
+			var key string
+			select {
+			case key, more = <-list.Keys():
+			case <-ctx.Done():
+				more = false
 			}
-			all = append(all, key)
-		case <-ctx.Done():
-			return all
+			if more {
+				all = append(all, key)
+				silent.Reset(silence)
+			}
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return all, err
+}
+
+// untilHeard makes lists until one is not silent. The last error is that of ctx.
+func untilHeard(ctx context.Context, list func(context.Context) ([]string, error)) ([]string, error) {
+	for {
+		if all, err := list(ctx); !errors.Is(err, errSilent) {
+			return all, err
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,8 +19,8 @@ import (
 
 func bareStage(t *testing.T) *stage {
 	t.Helper()
-	b := &battery{ctx: t.Context(), options: options{lease: time.Second, store: "nats"}}
-	return &stage{b: b, lease: time.Second, mark: t.Name()}
+	b := &battery{ctx: t.Context(), options: options{lease: time.Second}}
+	return &stage{b: b, row: row{store: "nats"}, lease: time.Second, mark: t.Name()}
 }
 
 // TestFlaws: the text that each flaw replaces is in the source, and each row has its control.
@@ -45,6 +46,21 @@ func TestFlaws(t *testing.T) {
 	}
 	for f := range named {
 		t.Errorf("flaw %s is not among the flaws", f.name)
+	}
+}
+
+// TestControlsOfSeveralStores: each row has its controls once, on the first store that has the row.
+func TestControlsOfSeveralStores(t *testing.T) {
+	chosen, err := choose([]string{"sqlite", "postgres"}, "crash|postgres-(cut|hang)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, r := range chosen {
+		got += fmt.Sprint(r.name, ":", len(r.flaws), " ")
+	}
+	if want := "sqlite-crash:1 postgres-crash:0 postgres-cut:1 postgres-hang:1 "; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -90,7 +106,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestDisturbed: a stall of the machine excuses late events and those that the loss of a lease may
+// TestDisturbed: a wait for a processor excuses late events and those that the loss of a lease may
 // cause, and nothing else.
 func TestDisturbed(t *testing.T) {
 	const lease = time.Second
@@ -102,18 +118,18 @@ func TestDisturbed(t *testing.T) {
 		final bool
 		said  string
 	}{
-		{"nothing wrong", outcome{stood: lease}, false, fine},
-		{"late", outcome{late: late, stood: lease / 10}, false, fine},
-		{"late, and it stood still", outcome{late: late, stood: lease}, false, fine},
-		{"a promise", outcome{wrong: wrong, stood: lease / 10}, false, failed},
-		{"a promise, and it stood still", outcome{wrong: wrong, stood: lease}, false, disturbed},
-		{"a promise for the last time", outcome{wrong: wrong, stood: lease}, true, excused},
-		{"an error for the last time", outcome{errs: []error{errors.New("x")}, stood: lease}, true, failed},
-		{"an act, and it stood still", outcome{acts: stale, stood: lease}, false, failed},
-		{"a process", outcome{wrong: wrong, orphans: 1, stood: lease / 10}, false, failed},
-		{"a process, and it stood still", outcome{wrong: wrong, orphans: 1, stood: lease}, false, disturbed},
-		{"a process of a tenure that ended in order", outcome{wrong: wrong, orphans: 1, leftovers: 1, stood: lease}, false, failed},
-		{"a process for the last time", outcome{wrong: wrong, orphans: 1, stood: lease}, true, failed},
+		{"nothing wrong", outcome{waited: lease}, false, fine},
+		{"late", outcome{late: late, waited: lease / 10}, false, fine},
+		{"late, and a thread waited", outcome{late: late, waited: lease}, false, fine},
+		{"a promise", outcome{wrong: wrong, waited: lease / 10}, false, failed},
+		{"a promise, and a thread waited", outcome{wrong: wrong, waited: lease}, false, disturbed},
+		{"a promise for the last time", outcome{wrong: wrong, waited: lease}, true, excused},
+		{"an error for the last time", outcome{errs: []error{errors.New("x")}, waited: lease}, true, failed},
+		{"an act, and a thread waited", outcome{acts: stale, waited: lease}, false, failed},
+		{"a process", outcome{wrong: wrong, orphans: 1, waited: lease / 10}, false, failed},
+		{"a process, and a thread waited", outcome{wrong: wrong, orphans: 1, waited: lease}, false, disturbed},
+		{"a process of a tenure that ended in order", outcome{wrong: wrong, orphans: 1, leftovers: 1, waited: lease}, false, failed},
+		{"a process for the last time", outcome{wrong: wrong, orphans: 1, waited: lease}, true, failed},
 	} {
 		j := &job{}
 		said, again := j.take(c.o, lease, c.final)
@@ -134,7 +150,7 @@ func TestControls(t *testing.T) {
 		again bool
 	}{
 		{outcome{}, false, hides, true},
-		{outcome{wrong: []string{"something came late"}, stood: time.Hour}, true, hides, false},
+		{outcome{wrong: []string{"something came late"}, waited: time.Hour}, true, hides, false},
 		{outcome{acts: stale}, false, shows, false},
 	} {
 		said, again := j.take(c.o, time.Second, c.final)
@@ -154,6 +170,8 @@ func TestExitCodes(t *testing.T) {
 		{"-rows -row crash.*", exitOK, "crash-guard"},
 		{"-row nonsense", exitUsage, "no row is"},
 		{"-row (", exitUsage, "missing closing"},
+		{"-rows -store sqlite,postgres -row crash|postgres-cut", exitOK, "postgres-cut"},
+		{"-store memory", exitUsage, "no candidate can use store"},
 		{"-runs 0", exitUsage, ""},
 		{"-side -1", exitUsage, ""},
 		{"stray", exitUsage, ""},
@@ -252,8 +270,8 @@ func TestEvidence(t *testing.T) {
 func TestTables(t *testing.T) {
 	var out strings.Builder
 	seen := outcome{runs: 1, figures: []figure{{"a measure", "1 MB", "2 MB", figures.Held}}}
-	r := results{battery: &battery{options: options{lease: time.Second, store: "nats"}}, noise: "Noise", jobs: []*job{
-		{row: row{name: "r", title: "a title"}, seen: seen}, {row: row{name: "r"}, flaw: releasedEarly, seen: outcome{}},
+	r := results{battery: &battery{options: options{lease: time.Second}}, noise: "Noise", jobs: []*job{
+		{row: row{name: "r", title: "a title", store: "nats"}, seen: seen}, {row: row{name: "r", store: "nats"}, flaw: releasedEarly, seen: outcome{}},
 	}}
 	r.print(&out, true)
 	for _, want := range []string{"| r | 1 | 0 | 0 | 0 | 0 | 0 |", "| released-early | r |", "| BROKEN |", "| r | a measure | 1 MB | 2 MB | ok |", "- r: a title", "Noise"} {

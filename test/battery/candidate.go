@@ -36,7 +36,7 @@ func (c *candidate) start() error {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(c.tenure, c.args()...)
-	cmd.Env = environment(c.stage.mark, c.stage.b.kind().Environ(c.address())...)
+	cmd.Env = environment(c.stage.mark, c.stage.row.kind().Environ(c.address())...)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := crew.Start(cmd)
 	if err == nil {
@@ -46,7 +46,7 @@ func (c *candidate) start() error {
 }
 
 func (c *candidate) args() []string {
-	args := []string{"run", "--store", c.stage.b.kind().URL(c.address()), "--create", "--election", election, "--id", c.id(),
+	args := []string{"run", "--store", c.stage.row.kind().URL(c.address()), "--create", "--election", election, "--id", c.id(),
 		"--lease", c.stage.lease.String(), "--log-level", "debug"}
 	args = append(append(append(args, c.stage.row.run...), "--"), c.stage.row.by...)
 	args = append(args, c.stage.b.worker, "-journal", c.stage.journal())

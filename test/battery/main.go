@@ -6,7 +6,9 @@
 //	go run ./test/battery -quick           every row once, without those that only measure, at the
 //	                                       same time, and a few seconds of random faults: less than
 //	                                       three minutes
-//	go run ./test/battery -store postgres  on PostgreSQL; -help lists the stores
+//	go run ./test/battery -store postgres  on PostgreSQL; -help lists the stores. Several, separated
+//	                                       by commas, are played side by side; a row is then named
+//	                                       STORE-ROW, and each control is played on the first store
 //	go run ./test/battery -row 'crash.*'   the rows that this expression matches as a whole; -rows
 //	                                       lists them
 //	go run ./test/battery -timeout 20m     give up after this time; an event that has not happened
@@ -29,10 +31,11 @@
 // The exit code is 1 if a row fails, or if a control shows no fault. Then the command prints the
 // end of the journal and the logs of all processes. Only -timeout ends a run that takes too long.
 //
-// If the machine stands still for more than a tenth of the lease, a leader can lose its lease
-// without a fault of tenure. If such a run is safe (acts, tokens, processes of a tenure that ended
-// in order) but breaks another promise, it is repeated, up to eight times. After that it counts as
-// late, unless a process is left over.
+// If a thread waits for a processor for more than a tenth of the lease, a leader can lose its lease
+// without a fault of tenure. Most such waits are the delay of normal threads on a busy machine. If
+// such a run is safe (acts, tokens, processes of a tenure that ended in order) but breaks another
+// promise, it is repeated, up to eight times. After that it counts as late, unless a process is
+// left over.
 package main
 
 import (
@@ -54,7 +57,6 @@ import (
 	"github.com/tenure-go/tenure/test/internal/halt"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/natsd"
-	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/rigs"
 )
 
@@ -90,7 +92,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.BoolVar(&o.markdown, "markdown", false, "print markdown")
 	f.BoolVar(&o.list, "rows", false, "list the rows and play nothing")
 	f.StringVar(&o.row, "row", "", "play the rows that this regular expression matches as a whole")
-	f.StringVar(&o.store, "store", "nats", "hold the elections on one of "+strings.Join(stores(), ", "))
+	f.StringVar(&o.store, "store", "nats", "hold the elections on these, separated by commas: "+strings.Join(stores(), ", "))
 	f.IntVar(&o.runs, "runs", 1, "play each row so often")
 	f.IntVar(&o.side, "side", 0, "play so many side by side where nothing is measured that this would spoil (default 4, with -quick 8)")
 	f.DurationVar(&o.lease, "lease", 2*time.Second, "the lease of the candidates")
@@ -98,10 +100,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time: what has not happened by then has failed")
 	f.StringVar(&o.keep, "keep", "", "keep the journals and logs, in a new directory in this one")
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the random faults and moments")
-	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 || o.kind().URL == nil {
+	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 {
 		return exitUsage
 	}
-	chosen, err := choose(o.row)
+	chosen, err := choose(strings.Split(o.store, ","), o.row)
 	switch {
 	case err != nil:
 		fmt.Fprintln(log, "error:", err)
@@ -115,9 +117,6 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	}
 	return playAll(ctx, o, chosen, out, log)
 }
-
-// kind is the kind of server that the candidates use.
-func (o options) kind() rig.Kind { return rigs.Kind(o.store) }
 
 // stores returns the values of the flag -store, for its help.
 func stores() (names []string) {
@@ -230,11 +229,11 @@ func (b *battery) players() int {
 	return pick(b, 8, 4)
 }
 
-// bound returns the longest time from a fault to the next worker. It is longer for stores that are
-// polled: up to a lease may pass between two reads.
-func (b *battery) bound() time.Duration {
+// bound returns the longest time from a fault to the next worker of a row. It is longer for stores
+// that are polled: up to a lease may pass between two reads.
+func (b *battery) bound(r row) time.Duration {
 	bound := b.lease*3/2 + time.Second/2
-	if b.kind().Polled {
+	if r.kind().Polled {
 		bound += b.lease
 	}
 	return bound

@@ -198,12 +198,12 @@ func (s *stage) handOverToFrozen() {
 // askToHandOver runs tenure hand-over, as an operator does.
 func (s *stage) askToHandOver(ctx context.Context, to string) error {
 	address := s.server.Addresses()[0]
-	args := []string{"hand-over", "--store", s.b.kind().URL(address), "--election", election}
+	args := []string{"hand-over", "--store", s.row.kind().URL(address), "--election", election}
 	if to != "" {
 		args = append(args, "--to", to)
 	}
 	cmd := exec.CommandContext(ctx, s.tenure, args...)
-	cmd.Env = environment(s.mark, s.b.kind().Environ(address)...)
+	cmd.Env = environment(s.mark, s.row.kind().Environ(address)...)
 	crew.Separate(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("hand-over: %w: %s", err, strings.TrimSpace(string(out)))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,11 +45,7 @@ func (j *job) passed() bool {
 // play plays rows and their controls, several at the same time, and then those that must run alone.
 func (b *battery) play(chosen []row) *results {
 	res := &results{battery: b, jobs: b.jobs(chosen)}
-	// Builds keep the machine busy, so they come before the measurements. If one fails, the job
-	// reports the error.
-	for _, j := range res.jobs {
-		_, _ = b.binary(j.flaw)
-	}
+	b.builds(res.jobs)
 	around := figures.Listen()
 	b.sideBySide(res.jobs)
 	for _, j := range res.jobs {
@@ -66,12 +64,29 @@ func (b *battery) play(chosen []row) *results {
 	return res
 }
 
+// builds builds what the jobs need, before the measurements, because it keeps the machine busy. A
+// build mostly links, on one processor. If one fails, its job reports the error.
+func (b *battery) builds(jobs []*job) {
+	free := make(chan struct{}, runtime.NumCPU())
+	var all sync.WaitGroup
+	for _, f := range flaws() {
+		if slices.ContainsFunc(jobs, func(j *job) bool { return j.flaw == f }) {
+			all.Go(func() {
+				free <- struct{}{}
+				_, _ = b.binary(f)
+				<-free
+			})
+		}
+	}
+	all.Wait()
+}
+
 var errNotPlayed = errors.New("there was no time left to play it")
 
 func (b *battery) jobs(chosen []row) []*job {
 	var all []*job
 	for _, r := range chosen {
-		if r.measuring && b.quick && b.row == "" {
+		if r.measuring && b.quick {
 			continue
 		}
 		runs := b.runs
@@ -114,8 +129,8 @@ func (b *battery) sideBySide(jobs []*job) {
 
 // tries is how often a run is played at most. A control is repeated until its flaw shows: some
 // faults come at a random moment that may be harmless, and some flaws show only for a tenth of a
-// second, in which a busy machine may do nothing. Another run is repeated if a processor stood
-// still.
+// second, in which a busy machine may do nothing. Another run is repeated if a thread waited for a
+// processor for too long.
 const tries = 8
 
 // perform plays a job once, and repeats it if necessary.
@@ -154,8 +169,8 @@ const (
 	failed    = "FAILED"
 	shows     = "its flaw shows"
 	hides     = "its flaw does NOT show"
-	disturbed = "a processor stood still for so long that the lease may have been lost by that: played again"
-	excused   = "a processor stood still for too long each time: only acts, tokens and what is left over are judged"
+	disturbed = "a thread waited for a processor for so long that the lease may have been lost by that: played again"
+	excused   = "a thread waited for a processor for too long each time: only acts, tokens and what is left over are judged"
 )
 
 // take adds the outcome of a run to a job. It returns the verdict, and whether to repeat the run.
@@ -198,7 +213,7 @@ func (b *battery) trial(j *job, name string) (outcome, string) {
 	}
 	o := s.conclude(err)
 	noise := around.End()
-	o.stood = around.Worst()
+	o.waited = around.Worst()
 	evidence := s.evidence(o) + "  " + noise + "\n"
 	if b.keep == "" {
 		_ = os.RemoveAll(s.dir)
@@ -232,7 +247,7 @@ type outcome struct {
 	late             []string // events that took longer than they should
 	figures          []figure
 	errs             []error       // of runs that could not be played
-	stood            time.Duration // the longest time for which a processor stood still
+	waited           time.Duration // the longest time for which a thread waited for a processor
 }
 
 // figure is a measure that only some rows have.
@@ -254,7 +269,7 @@ func (o outcome) plus(p outcome) outcome {
 		late:    append(o.late, p.late...),
 		figures: append(o.figures, p.figures...),
 		errs:    append(o.errs, p.errs...),
-		stood:   max(o.stood, p.stood),
+		waited:  max(o.waited, p.waited),
 	}
 }
 
@@ -271,16 +286,16 @@ func (o outcome) verdict() figures.Verdict {
 	return v
 }
 
-// disturbed reports whether the run was safe, but a processor stood still for so long that a lease
-// may have expired, or that a guard and its command on that processor did nothing. Nothing excuses
-// faults of acts and tokens, nor processes that a tenure leaves when it ends in order, which has no
-// deadline. Other remaining processes are excused only if another run leaves none.
+// disturbed reports whether the run was safe, but a thread waited for a processor for so long that
+// a lease may have expired, or that a guard and its command did nothing. Nothing excuses faults of
+// acts and tokens, nor processes that a tenure leaves when it ends in order, which has no deadline.
+// Other remaining processes are excused only if another run leaves none.
 func (o outcome) disturbed(lease time.Duration) bool {
-	return o.acts.Safe() && o.leftovers == 0 && o.stood > lease/10
+	return o.acts.Safe() && o.leftovers == 0 && o.waited > lease/10
 }
 
-// excused returns the outcome with broken promises counted as late. If the machine stood still, a
-// leader may have lost its lease, and could not keep the promises of a leader.
+// excused returns the outcome with broken promises counted as late. If threads waited for too long,
+// a leader may have lost its lease, and could not keep the promises of a leader.
 func (o outcome) excused() outcome {
 	o.late, o.wrong = append(o.late, o.wrong...), nil
 	return o

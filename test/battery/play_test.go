@@ -27,7 +27,7 @@ func TestPlay(t *testing.T) {
 	if testing.Short() {
 		names = names[:1]
 	}
-	b, err := open(wait.Context(t), options{quick: true, store: "nats", lease: 1500 * time.Millisecond, runs: 1, seed: 1}, t.Output())
+	b, err := open(wait.Context(t), options{quick: true, lease: 1500 * time.Millisecond, runs: 1, seed: 1}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestPlay(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chosen, err := choose(name)
+			chosen, err := choose([]string{"nats"}, name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,7 +71,7 @@ func (r *results) rows() [][]string {
 			strconv.Itoa(o.acts.Regressed), strconv.Itoa(o.orphans), "", "", "", "", o.verdict().String()}
 		if len(o.next) > 0 {
 			line[7], line[8] = figures.Show(o.last.Max()), figures.Show(o.idle.Min())
-			line[9], line[10] = o.next.String(), figures.Show(r.battery.bound())
+			line[9], line[10] = o.next.String(), figures.Show(r.battery.bound(j.row))
 		}
 		lines = append(lines, line)
 	}
@@ -117,13 +117,17 @@ func (r *results) figures() [][]string {
 
 func (r *results) conditions() string {
 	again := 0
+	var on []string
 	for _, j := range r.jobs {
 		again += j.disturbed
+		if title := j.row.kind().Title; !slices.Contains(on, title) {
+			on = append(on, title)
+		}
 	}
 	return fmt.Sprintf("Lease %v, stop-within a fifth of it unless the row says otherwise, three candidates, up to %d runs side by side, each with %s; "+
-		"workers act each millisecond; %d processors, %s. %d runs were played again, since a processor "+
-		"stood still for more than a tenth of the lease and a promise was broken by that; their acts and tokens count. %s.",
-		r.battery.lease, r.battery.players(), r.battery.kind().Title, runtime.NumCPU(), runtime.Version(), again, r.noise)
+		"workers act each millisecond; %d processors, %s. %d runs were played again, since a thread "+
+		"waited for a processor for more than a tenth of the lease and a promise was broken by that; their acts and tokens count. %s.",
+		r.battery.lease, r.battery.players(), strings.Join(on, ", or "), runtime.NumCPU(), runtime.Version(), again, r.noise)
 }
 
 // The limits of the shown parts of the journal and of each log.

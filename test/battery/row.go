@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
+
+	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/rigs"
 )
 
 // row is one kind of fault, or a measurement.
 type row struct {
 	name  string
 	title string
+	store string
 	// worker holds the flags of the worker, and run the flags of tenure run.
 	worker, run []string
 	// by is a program that runs the worker; empty: tenure does.
@@ -28,6 +31,9 @@ type row struct {
 	// flaws are the flaws with which this row must fail.
 	flaws []*flaw
 }
+
+// kind is the kind of server that the candidates use.
+func (r row) kind() rig.Kind { return rigs.Kind(r.store) }
 
 // once injects one fault. Only the journal judges the run.
 func once(f fault) func(*stage) {
@@ -170,25 +176,37 @@ func longRows() []row {
 	}
 }
 
-// choose returns the rows whose whole name the expression matches, or all rows if it is empty.
-func choose(expression string) ([]row, error) {
-	if expression == "" {
-		return rows(), nil
-	}
+// choose returns the rows of each store whose whole name the expression matches, or all rows if it
+// is empty. If there are several stores, it may match STORE-ROW instead, which is then the name.
+// The controls of a row are those of the first store that has it.
+func choose(stores []string, expression string) ([]row, error) {
 	whole, err := regexp.Compile("^(?:" + expression + ")$")
 	if err != nil {
 		return nil, err
 	}
 	var chosen []row
-	var names []string
-	for _, r := range rows() {
-		if whole.MatchString(r.name) {
+	controlled := map[string]bool{}
+	for _, store := range stores {
+		if rigs.Kind(store).URL == nil {
+			return nil, fmt.Errorf("no candidate can use store %q", store)
+		}
+		for _, r := range rows() {
+			name := store + "-" + r.name
+			if expression != "" && !whole.MatchString(r.name) && !(len(stores) > 1 && whole.MatchString(name)) {
+				continue
+			}
+			if controlled[r.name] {
+				r.flaws = nil
+			}
+			controlled[r.name] = true
+			if r.store = store; len(stores) > 1 {
+				r.name = name
+			}
 			chosen = append(chosen, r)
 		}
-		names = append(names, r.name)
 	}
 	if chosen == nil {
-		return nil, fmt.Errorf("no row is %q; there are %s", expression, strings.Join(names, ", "))
+		return nil, fmt.Errorf("no row is %q; -rows lists them", expression)
 	}
 	return chosen, nil
 }

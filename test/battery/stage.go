@@ -58,7 +58,7 @@ func (s *stage) begin() (err error) {
 	check(os.MkdirAll(filepath.Join(s.dir, "server"), 0o700))
 	check(must(witness.Open(s.journal())).Close()) // create the file before follow opens it
 	s.watch = must(follow(s.journal(), s.inspect))
-	s.server, err = s.b.kind().Start(s.b.ctx, filepath.Join(s.dir, "server"))
+	s.server, err = s.row.kind().Start(s.b.ctx, filepath.Join(s.dir, "server"))
 	check(err)
 	for range members {
 		s.hire(s.tenure)
@@ -78,7 +78,7 @@ func (s *stage) journal() string { return filepath.Join(s.dir, "journal") }
 // hire adds a candidate that runs a tenure binary, and starts it.
 func (s *stage) hire(tenure string) {
 	c := &candidate{stage: s, number: len(s.candidates) + 1, tenure: tenure}
-	if !s.b.kind().Files {
+	if !s.row.kind().Files {
 		c.relay = must(relay.New("nats://" + s.server.Addresses()[0]))
 	}
 	s.candidates = append(s.candidates, c)
@@ -133,7 +133,7 @@ func (s *stage) killAll() {
 }
 
 // bound returns the longest time from a fault to the next worker.
-func (s *stage) bound() time.Duration { return s.b.bound() }
+func (s *stage) bound() time.Duration { return s.b.bound(s.row) }
 
 // patience bounds a wait by the battery's own time limit. A control has a shorter limit, because
 // with a flaw the event may never come. Then the control is repeated.

@@ -9,8 +9,8 @@ import (
 )
 
 // Noise measures how late the machine wakes this process during a measurement. Every wait in an
-// election is late by as much. It sleeps on each processor, because one processor of a virtual
-// machine may stand still while the others go on.
+// election is late by as much. Mostly, other threads have the processor. It sleeps on each
+// processor, because one may be busier than the others, or get no time from a hypervisor.
 type Noise struct {
 	stop chan struct{}
 	done sync.WaitGroup
