@@ -111,7 +111,7 @@ func BenchmarkScrape(b *testing.B) {
 			}
 			all := make([]*tenure.Election, n)
 			for i := range all {
-				if all[i], err = g.Election(fmt.Sprint("shard-", i), nil); err != nil {
+				if all[i], err = g.Election(fmt.Sprint("shard-", i)); err != nil {
 					b.Fatal(err)
 				}
 			}
