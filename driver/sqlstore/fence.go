@@ -45,8 +45,8 @@ var (
 //	  ON CONFLICT (name, step) DO UPDATE SET term = excluded.term WHERE f.term < excluded.term;
 //	SELECT term FROM tenure_fence WHERE name = 'billing' AND step = 2;
 //
-// Each transaction of the work begins with the next statement. If it returns no row, the transaction
-// must be rolled back. The limit in milliseconds is that of FenceLimit.
+// Each transaction of the work begins with the next statement. If that returns no row, roll the
+// transaction back. The limit in milliseconds is that of FenceLimit.
 //
 //	SELECT set_config('idle_in_transaction_session_timeout', :milliseconds, true),
 //	    set_config('statement_timeout', :milliseconds, true)
