@@ -207,7 +207,7 @@ func (s *source) observe(name string) (added bool, err error) {
 	return true, nil
 }
 
-// observeAgain begins anew to observe an election.
+// observeAgain observes an election from the beginning.
 func (s *source) observeAgain(one *election) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

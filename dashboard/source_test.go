@@ -87,8 +87,8 @@ func TestGoroutines(t *testing.T) {
 	})
 }
 
-// An election that vanishes from the store stays on the page, and costs no more requests. When it is
-// listed again, it is followed again, with the terms that were seen before.
+// An election that vanishes from the store stays on the page, and costs no more requests. When it
+// is listed again, it is followed again, with the terms that were seen before.
 func TestElectionThatVanishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewPolled()

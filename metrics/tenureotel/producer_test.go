@@ -12,15 +12,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/metrics"
-	"github.com/tenure-go/tenure/metrics/tenureotel"
 	"go.opentelemetry.io/otel/attribute"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/metrics"
+	"github.com/tenure-go/tenure/metrics/tenureotel"
 )
 
 // played returns a Set of two elections with some events.

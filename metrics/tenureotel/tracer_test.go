@@ -10,15 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver/faults"
-	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/metrics/tenureotel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/metrics/tenureotel"
 )
 
 const lease = 15 * time.Second

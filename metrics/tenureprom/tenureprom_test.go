@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/metrics"
