@@ -267,7 +267,7 @@ var worst = map[health]int{vacant: 0, alarmed: 1, flapping: 2, tight: 3, unknown
 
 const (
 	// An election flaps if its leader changed flappingFrom times within flappingWithin, without the
-	// changes that were asked for. The alert TenureFlapping has the same numbers; docs/observe.md
+	// changes that were asked for. The alert TenureFlapping has the same numbers; docs/failures.md
 	// states them.
 	flappingFrom   = 6
 	flappingWithin = 15 * time.Minute
