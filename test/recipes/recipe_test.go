@@ -243,8 +243,8 @@ func (r recipe) without(flag string) recipe {
 	return r
 }
 
-// Rows of the battery support the claims of docs/run.md. The rows that docs/run-limits.md names must
-// exist, and it must name all rows but the longest.
+// Rows of the battery support the claims of docs/run.md. docs/run-limits.md must name all rows but
+// the longest, and no other.
 func TestGuideNamesTheRowsOfTheBattery(t *testing.T) {
 	out, err := exec.Command("go", "run", "../battery", "-rows").Output()
 	must(t, err)
