@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
@@ -74,8 +75,8 @@ func (e *Election) ID() string { return e.runner.id }
 // Term.Resign, even if the term is lost.
 //
 // It returns ctx's cause if ctx ends first; an error that wraps ErrDenied if the store denies
-// reading and has never allowed it; ErrRunning; or ErrTermOpen. After the end of ctx, Campaign may
-// need up to a third of the lease, at most 2 s, to withdraw a claim whose outcome is unknown.
+// reading and has never allowed it; or ErrRunning. After the end of ctx, Campaign may need up to a
+// third of the lease, at most 2 s, to withdraw a claim whose outcome is unknown.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if !e.runner.busy.CompareAndSwap(false, true) {
 		return nil, ErrRunning
@@ -94,6 +95,8 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return r.term, r.err
 }
 
+var errTermOpen = fmt.Errorf("%w: the last term is still open; call Resign when its work has stopped", ErrRunning)
+
 // campaign makes the machine campaign. If a denial has stopped the observers and they have not
 // noticed it yet, they observe again.
 func (m *runner) campaign(s *seeker) error {
@@ -111,7 +114,7 @@ func (m *runner) campaign(s *seeker) error {
 		}
 	})
 	if open {
-		return ErrTermOpen
+		return errTermOpen
 	}
 	return nil
 }
@@ -207,7 +210,7 @@ type Lead func(ctx context.Context, term *Term) error
 // panic continues.
 //
 // Run returns nil if ctx ends while it campaigns; an error that wraps ErrDenied if the store denies
-// reading and has never allowed it; ErrRunning; or ErrTermOpen.
+// reading and has never allowed it; or ErrRunning.
 func (e *Election) Run(ctx context.Context, lead Lead) error {
 	s := &session{handler: lead, steps: make(chan sessionStep, 1)}
 	if err := s.begin(ctx, e); err != nil {

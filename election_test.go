@@ -39,7 +39,7 @@ func TestCampaign(t *testing.T) {
 			time.Sleep(10 * lease)
 			s.holds(term)
 			_, err := e.Campaign(s.Context())
-			s.is("a second Campaign", err, tenure.ErrTermOpen)
+			s.is("a second Campaign", err, tenure.ErrRunning)
 			if got, ok := tenure.FromContext(term.LeaseContext()); got != term || !ok {
 				s.Error("the term is not in its own context")
 			}
@@ -66,7 +66,7 @@ func TestCampaign(t *testing.T) {
 			s.store.Delete(key)
 			s.ended(term, 2*lease, damage(driver.Deleted))
 			_, err := e.Campaign(s.Context())
-			s.is("Campaign", err, tenure.ErrTermOpen)
+			s.is("Campaign", err, tenure.ErrRunning)
 			_ = term.Resign(s.Context())
 			again := e.campaign()
 			s.follows(again, term)

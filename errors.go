@@ -10,12 +10,11 @@ import (
 
 // Errors to branch on.
 var (
-	// ErrRunning: a Run, Campaign or Group.Join of this Election is under way already.
+	// ErrRunning: a Run, Campaign or Group.Join of this Election is under way already, or its last
+	// term is open. If that was not resigned, its work may still be running: call Term.Resign when
+	// it has stopped. The term is also open while its release goes on, which can outlast the
+	// context of Resign.
 	ErrRunning = errors.New("tenure: this election is already being campaigned for")
-	// ErrTermOpen: the last term of this Election is open. If it was not resigned, its work may
-	// still be running: call Term.Resign when it has stopped. The term is also open while its
-	// release goes on, which can outlast the context of Resign.
-	ErrTermOpen = errors.New("tenure: the last term is still open; call Resign when its work has stopped")
 	// ErrDecline: lead and Handler.Elected return it if this process cannot lead now. The lease is
 	// released, and after Tuning.Backoff the process campaigns again.
 	ErrDecline = errors.New("tenure: leadership declined")
@@ -110,7 +109,6 @@ type Reason string
 //	                   another process with the same ID
 //	short-lease        ShortLeaseError
 //	shutdown           ErrShutdown
-//	term-open          ErrTermOpen
 //	too-late           ErrTooLate
 //	unconfirmed        ErrUnconfirmed
 //	unfit              driver.ErrUnfit
@@ -166,7 +164,6 @@ var reasons = []struct {
 	{driver.ErrUnfit, "unfit"},
 	{ErrDecline, "declined"},
 	{ErrRunning, "running"},
-	{ErrTermOpen, "term-open"},
 	{ErrNoLeader, "no-leader"},
 	{ErrTooLate, "too-late"},
 	{driver.ErrPoolBusy, "pool-busy"},

@@ -19,7 +19,7 @@ import (
 
 // sentinels are the exported errors of the package.
 var sentinels = map[string]error{
-	"ErrRunning": tenure.ErrRunning, "ErrTermOpen": tenure.ErrTermOpen, "ErrDecline": tenure.ErrDecline,
+	"ErrRunning": tenure.ErrRunning, "ErrDecline": tenure.ErrDecline,
 	"ErrLost": tenure.ErrLost, "ErrNoLeader": tenure.ErrNoLeader,
 	"ErrShutdown": tenure.ErrShutdown, "ErrTooLate": tenure.ErrTooLate,
 	"ErrDenied": tenure.ErrDenied, "ErrExpired": tenure.ErrExpired, "ErrDeposed": tenure.ErrDeposed,

@@ -139,7 +139,10 @@ func ExampleTerm_Do() {
 	}
 	ctx := context.Background()
 	fmt.Println(term.Do(ctx, 5*time.Second, work))
-	fmt.Println(term.Do(ctx, time.Minute, work)) // the whole lease
+	err = term.Do(ctx, time.Minute, work) // the whole lease
+	if errors.Is(err, tenure.ErrTooLate) {
+		fmt.Println(err)
+	}
 	_ = term.Resign(ctx)
 	fmt.Println(errors.Is(term.Do(ctx, 0, work), tenure.ErrLost))
 	// Output:
@@ -169,6 +172,74 @@ func ExampleTerm_Context() {
 // A health check asks whether this process is well. That does not depend on leading: a follower
 // that is restarted as unhealthy cannot take over. The answer also says whether it leads, for
 // people and load balancers. That is no permission to act later.
+// Code deep inside of the work finds the term in its context.
+func ExampleFromContext() {
+	write := func(ctx context.Context) {
+		if term, ok := tenure.FromContext(ctx); ok && term.Err() == nil {
+			fmt.Println("writing for", term.Election())
+		}
+	}
+	term, err := candidate(memory.New(), tenure.Config{ID: "node-1"}).Campaign(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	write(term.Context())
+	_ = term.Resign(context.Background())
+	write(term.Context())
+	// Output: writing for billing
+}
+
+// The cause says why the work has to end.
+func ExampleTerm_Context_cause() {
+	why := func(cause error) string {
+		switch {
+		case errors.Is(cause, tenure.ErrShutdown):
+			return "this program ends"
+		case errors.Is(cause, tenure.ErrHandOver), errors.Is(cause, tenure.ErrIneligible):
+			return "another process is to lead"
+		case errors.Is(cause, tenure.ErrOverdue):
+			return "the work takes too long to finish"
+		case errors.Is(cause, tenure.ErrExpired), errors.Is(cause, tenure.ErrDeposed):
+			return "the term was lost"
+		}
+		return "an operator should look: " + cause.Error()
+	}
+	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
+	term, err := e.Campaign(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	e.SetEligible(false) // as after a failed health check
+	<-term.Context().Done()
+	fmt.Println(why(context.Cause(term.Context())))
+	_ = term.Resign(context.Background())
+	// Output: another process is to lead
+}
+
+// A page for people shows the state in words.
+func ExampleState() {
+	words := map[tenure.State]string{
+		tenure.StateIdle:      "takes no part",
+		tenure.StateCandidate: "stands by",
+		tenure.StateLeader:    "leads",
+		tenure.StateLeaving:   "finishes its work, then hands over",
+		tenure.StateEnded:     "leads no longer; its work is about to stop",
+		tenure.StateOverdue:   "leads no longer, but its work did not stop: restart it",
+		tenure.StateReleasing: "hands over",
+	}
+	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
+	fmt.Println(e.ID(), words[e.Status().State])
+	term, err := e.Campaign(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(e.ID(), words[e.Status().State])
+	_ = term.Resign(context.Background())
+	// Output:
+	// node-1 takes no part
+	// node-1 leads
+}
+
 func ExampleStatus_Health() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
 	health := func(w http.ResponseWriter, _ *http.Request) {

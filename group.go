@@ -112,8 +112,8 @@ func (g *Group) add(e *Election) {
 //
 // The channel receives one value when this process no longer takes part in the election and its
 // work has stopped: what Run would return, or an error that wraps ErrAbandoned if the handler
-// called runtime.Goexit. Join itself returns ErrRunning, ErrTermOpen, or an error if the election
-// is not of this group.
+// called runtime.Goexit. Join itself returns ErrRunning, or an error if the election is not of
+// this group.
 func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <-chan error, err error) {
 	if err := g.takeBack(e); err != nil {
 		return nil, err

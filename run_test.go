@@ -175,7 +175,7 @@ func TestAbandonedWork(t *testing.T) {
 			b := s.run("b")
 			b.idles(lease - time.Second)
 			b.leads(2 * lease)
-			s.is("Run while the work may run", e.Run(s.Context(), holdOn), tenure.ErrTermOpen)
+			s.is("Run while the work may run", e.Run(s.Context(), holdOn), tenure.ErrRunning)
 		},
 		"so does one in Backoff": func(s *scene) {
 			e := s.new("a", func(c *tenure.Config) { c.Tuning.Backoff = func(int) time.Duration { panic("oh") } })

@@ -32,7 +32,7 @@ function links(md) {
       const href = link.attrGet('href')
       if (/^[a-z]+:|^#/.test(href)) continue
       const file = posix.join('docs', posix.dirname(env.relativePath), href)
-      const within = file.startsWith('docs/')
+      const within = /^docs\/.*\.md\b/.test(file)
       const target = within ? href.replace('README.md', 'index.md') : `${repository}/blob/main/${file}`
       link.attrSet('href', target)
     }

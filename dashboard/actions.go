@@ -159,7 +159,7 @@ func handOver(ctx context.Context, s *source, e *election, a *action) error {
 		}
 		return nil
 	}}
-	cfg := s.observerConfig(e.store, s.clock, nil)
+	cfg := s.observerConfig(e.store, nil)
 	if a.user != "" && record.CheckName(a.user) == nil {
 		cfg.ID = a.user
 	}

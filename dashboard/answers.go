@@ -111,7 +111,7 @@ func (s *source) row(elections []*election) sourceRow {
 	}
 	r.OK = r.Problem == ""
 	for _, e := range elections {
-		if each := e.pollInterval(); each > 0 {
+		if each := e.pollInterval(); each > 0 && e.observed != nil {
 			r.Pushed = false
 			r.PerMinute += float64(time.Minute) / float64(each)
 		}
@@ -267,7 +267,7 @@ var worst = map[health]int{vacant: 0, alarmed: 1, flapping: 2, tight: 3, unknown
 
 const (
 	// An election flaps if its leader changed flappingFrom times within flappingWithin, without the
-	// changes that were asked for. The alert TenureFlapping has the same numbers; docs/observe.md
+	// changes that were asked for. The alert TenureFlapping has the same numbers; docs/failures.md
 	// states them.
 	flappingFrom   = 6
 	flappingWithin = 15 * time.Minute
@@ -334,7 +334,7 @@ func (e *election) judge(r *row, away bool, now time.Time) (h health, why troubl
 	switch {
 	case away: // the store's own line has the reason
 		return unknown, trouble{}
-	case !e.known:
+	case !led && e.since.IsZero():
 		return unknown, cmp.Or(e.trouble, trouble{Reason: notYet})
 	case r.Alarm && led:
 		return alarmed, e.alarm
@@ -342,8 +342,6 @@ func (e *election) judge(r *row, away bool, now time.Time) (h health, why troubl
 		return vacant, e.alarm
 	case !led && e.trouble != trouble{}:
 		return unknown, e.trouble
-	case !led && e.since.IsZero():
-		return unknown, trouble{Reason: notYet}
 	case !led && now.Before(e.expected):
 		return starting, trouble{Reason: e.vacancy}
 	case !led:

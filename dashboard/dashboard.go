@@ -32,7 +32,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/members"
 )
@@ -60,9 +59,6 @@ type Config struct {
 	// https://logs.example/?q={election}: {store}, {election}, {leader} and {term} are replaced.
 	// They must be http or https URLs; without one there is no such link.
 	LogURL, RunbookURL string
-	// Clock is the source of time for leases: clock.System{} by default. In tests with virtual time
-	// (testing/synctest), set it to clock.Standard{}.
-	Clock clock.Clock
 }
 
 // Source is a store with elections.
@@ -83,7 +79,8 @@ type Source struct {
 	// Elections are the names of the elections. If it is empty, the store must be a
 	// driver.Inspector that can list its keys. The Dashboard lists them every 10 s, or less often
 	// if a listing takes more than 0.2 s, up to once a minute. An election that is no longer listed
-	// stays on the page. At most 20,000 are shown.
+	// stays on the page. If it has had no record for a minute, it is observed again once it is
+	// listed. At most 20,000 are shown.
 	Elections []string
 	// Members are the URLs at which processes serve a Report. The page shows the reports about
 	// elections of this source, by their names. A URL that begins with "dns+", such as
@@ -114,6 +111,9 @@ const (
 	// listEvery.
 	listShare        = 50
 	retryDeniedEvery = time.Minute // where the store denies reading
+	// vanishedAfter is how long an election without a leader has had no record when it counts as
+	// vanished. In a store that was recreated, candidates put records within seconds.
+	vanishedAfter = time.Minute
 	// lease bounds one request to the store, and nothing else: an observer has no lease.
 	lease = 15 * time.Second
 )
@@ -156,10 +156,11 @@ func (s *Source) interval() time.Duration { return cmp.Or(s.Interval, defaultInt
 // pushes reports whether a store pushes changes, so that nothing is read in steady state.
 func pushes(store driver.Store) bool { return driver.AbilitiesOf(store).Watcher != nil }
 
+const observerID = "dashboard"
+
 // observerConfig returns the settings of the elections of a store.
-func (s *Source) observerConfig(store driver.Store, c clock.Clock, onEvent func(tenure.Event)) tenure.Config {
-	cfg := tenure.Config{ID: "dashboard", Lease: lease, Clock: c, OnEvent: onEvent}
-	cfg.Lease = max(cfg.Lease, driver.AbilitiesOf(store).MinLease())
+func (s *Source) observerConfig(store driver.Store, onEvent func(tenure.Event)) tenure.Config {
+	cfg := tenure.Config{ID: observerID, Lease: max(lease, driver.AbilitiesOf(store).MinLease()), OnEvent: onEvent}
 	cfg.Tuning.Poll, cfg.Tuning.PollStable = s.interval(), s.interval() // for times without pushes
 	return cfg
 }
@@ -209,7 +210,7 @@ func New(cfg Config) (*Dashboard, error) {
 		}
 	}
 	for _, of := range cfg.Sources {
-		d.sources = append(d.sources, newSource(of, cfg.Clock, d.hub, d.history))
+		d.sources = append(d.sources, newSource(of, d.hub, d.history))
 	}
 	d.pages = d.routes()
 	return d, nil

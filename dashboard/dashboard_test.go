@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -35,7 +34,6 @@ type shown struct {
 // run runs a Dashboard until stop, or until the test ends.
 func run(t *testing.T, cfg Config) (s shown, stop func()) {
 	t.Helper()
-	cfg.Clock = clock.Standard{}
 	d, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +89,7 @@ func (s shown) about(name string) (a detail) {
 // lead campaigns until stopped. The stop releases the lease unless the store is cut off first.
 func lead(t *testing.T, store driver.Store, name, id string, changes ...func(*tenure.Config)) (stop func()) {
 	t.Helper()
-	cfg := tenure.Config{ID: id, Lease: lease, Clock: clock.Standard{}}
+	cfg := tenure.Config{ID: id, Lease: lease}
 	for _, change := range changes {
 		change(&cfg)
 	}

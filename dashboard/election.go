@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/records"
@@ -25,19 +26,18 @@ const (
 // election is the known state of one election. It follows from the items of the story, in their
 // order.
 type election struct {
-	key           key
-	interval      time.Duration // between two reads where nothing is pushed
-	hub           *hub
-	history       *history
-	election      *tenure.Election
-	store         driver.Store
-	story         story.Story
-	stopObserving func()
+	key      key
+	interval time.Duration // between two reads where nothing is pushed
+	hub      *hub
+	history  *history
+	store    driver.Store
+	story    story.Story
+	observed *tenure.Election // under the source's lock; nil: it has left the group
 
 	// mu is taken before the story's lock, so that items are applied in the story's order.
 	mu            sync.Mutex
-	known         bool      // the store has answered
 	pushed        bool      // the store pushes changes at present
+	absent        bool      // the store has no record
 	trouble       trouble   // the store's last failure; empty once it answers
 	alarm         trouble   // the last alarm, until the next leader
 	vacancy       string    // why nobody leads
@@ -150,14 +150,10 @@ var endings = map[string]string{story.Graceful: endReleased, story.Forced: endDe
 
 // onEntry applies an entry that was read, or pushed.
 func (e *election) onEntry(entry driver.Entry, pushed bool, now time.Time) {
-	pushes := pushed || e.election.Status().Pushed
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	back := !e.known || e.trouble != trouble{}
-	if e.known || pushes { // the first read comes before the first push
-		e.pushed = pushes
-	}
-	e.known, e.trouble = true, trouble{}
+	back := e.trouble != trouble{}
+	e.trouble = trouble{}
 	e.lastSight = sighting{e.lastSight.at, now, pushed}
 	if !e.unseenSince.IsZero() {
 		e.unseen = bounded(append(e.unseen, gap{e.unseenSince, now}), maxGaps)
@@ -197,11 +193,23 @@ func (e *election) onEvent(event tenure.Event) {
 	e.applyAll(e.story.Hear(event))
 }
 
-// onFirstStatus applies the first known status.
-func (e *election) onFirstStatus(s tenure.Status, id string) {
+// onStatus applies a status. Events show what happened between two of them.
+func (e *election) onStatus(s tenure.Status) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.applyAll(e.story.Begin(s, e.key.Name, id))
+	if e.pushed != s.Pushed {
+		e.pushed = s.Pushed
+		e.hub.changed(e.key)
+	}
+	e.absent = s.Record.Kind == admin.Absent
+	e.applyAll(e.story.Begin(s, e.key.Name, observerID))
+}
+
+// vanished reports whether the election has long had neither a leader nor a record.
+func (e *election) vanished(now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.absent && e.leading.leader == "" && e.trouble == trouble{} && now.Sub(e.since) >= vanishedAfter
 }
 
 func (e *election) applyAll(facts []story.Item) {
@@ -225,7 +233,7 @@ func (e *election) apply(f *story.Item) {
 		e.vacate(f)
 	case story.Alarm:
 		e.alarm = trouble{Reason: f.Event.Cause.Error()}
-		if errors.Is(f.Event.Cause, tenure.ErrForeign) {
+		if errors.Is(f.Event.Cause, &tenure.StoreError{Kind: driver.Foreign}) {
 			e.alarm = trouble{"the key holds bytes that are not an election record", f.Event.Cause.Error()}
 		}
 	case story.Trouble:

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
@@ -73,7 +72,7 @@ func TestMovesThatWereAskedFor(t *testing.T) {
 			lead(t, store, "billing", id)
 			time.Sleep(2 * lease)
 		}
-		asker, err := tenure.New(store, "billing", tenure.Config{ID: "ops", Clock: clock.Standard{}})
+		asker, err := tenure.New(store, "billing", tenure.Config{ID: "ops"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/members"
 )
 
-// Report returns a handler that serves, as a JSON array, the tenure.Member of each election that
+// Report returns a handler that serves, as a JSON array, the admin.Member of each election that
 // the given function returns. A Dashboard in another process reads it: see Source.Members. So do
 // tenure status and tenure list, with --member. The handler calls the function for each request,
 // and does not authenticate requests.
 func Report(elections func() []*tenure.Election) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		all := []tenure.Member{}
+		all := []admin.Member{}
 		for _, e := range elections() {
 			all = append(all, e.Member())
 		}
@@ -54,7 +55,7 @@ type reports struct {
 // report is the last report of a process.
 type report struct {
 	at      time.Time
-	members []tenure.Member
+	members []admin.Member
 	problem string // why there is no later report
 }
 
@@ -83,7 +84,7 @@ func (r *reports) run(ctx context.Context, url string) {
 func (r *reports) readAll(ctx context.Context, url string) {
 	bounded, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	take := func(url string, reported []tenure.Member, err error) {
+	take := func(url string, reported []admin.Member, err error) {
 		if ctx.Err() == nil {
 			r.take(url, reported, err)
 		}
@@ -93,7 +94,7 @@ func (r *reports) readAll(ctx context.Context, url string) {
 		if err != nil {
 			take(url, nil, err)
 		}
-	}, func(at members.Address, reported []tenure.Member, err error) { take(at.URL, reported, err) })
+	}, func(at members.Address, reported []admin.Member, err error) { take(at.URL, reported, err) })
 }
 
 // keep forgets the processes of a URL that its name no longer has. If the lookup failed, it keeps
@@ -119,7 +120,7 @@ func (r *reports) keep(url string, found []members.Address, failed bool) {
 	r.byURL[url] = now
 }
 
-func (r *reports) take(address string, reported []tenure.Member, err error) {
+func (r *reports) take(address string, reported []admin.Member, err error) {
 	r.mu.Lock()
 	was := r.byAddress[address]
 	now := report{at: time.Now(), members: reported}
@@ -140,8 +141,8 @@ func (r *reports) take(address string, reported []tenure.Member, err error) {
 
 // changedElections returns the elections in which a member has changed. A change of LastContact
 // alone does not count.
-func changedElections(was, now []tenure.Member) map[string]struct{} {
-	before := make(map[tenure.Member]struct{}, len(was))
+func changedElections(was, now []admin.Member) map[string]struct{} {
+	before := make(map[admin.Member]struct{}, len(was))
 	for _, m := range was {
 		m.LastContact = time.Time{}
 		before[m] = struct{}{}
@@ -158,7 +159,7 @@ func changedElections(was, now []tenure.Member) map[string]struct{} {
 
 // memberRow is a member on the page.
 type memberRow struct {
-	tenure.Member
+	admin.Member
 	Known string    `json:"known"` // members.Answered or Reported
 	From  string    `json:"from,omitempty"`
 	At    time.Time `json:"at"`
@@ -215,7 +216,7 @@ type answers struct {
 type candidates struct {
 	asked   time.Time
 	at      time.Time
-	members []tenure.Member
+	members []admin.Member
 	problem string // why there is no later answer
 }
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/members"
@@ -71,12 +71,15 @@ var (
 func TestMembersReportThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, there := memory.New(), &processes{of: map[string]http.Handler{}}
-		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7, Clock: clock.Standard{}})
+		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.SetEligible(false)
-		defer e.Observe()()
+		go func() {
+			for range e.Watch(t.Context()) {
+			}
+		}()
 		there.set("node-1", reportOf(e))
 		there.set("node-2", http.NotFoundHandler())
 		there.set("node-3", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -114,7 +117,7 @@ func TestMembersReportThemselves(t *testing.T) {
 func TestMemberReportsAreStreamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, there := memory.New(), &processes{of: map[string]http.Handler{}}
-		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Clock: clock.Standard{}})
+		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,9 +186,9 @@ func TestManyChangesAreOneMessage(t *testing.T) {
 		names := shards(1000)
 		var asked atomic.Int64
 		there := &processes{of: map[string]http.Handler{"node-1": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			all := make([]tenure.Member, len(names))
+			all := make([]admin.Member, len(names))
 			for i, name := range names {
-				all[i] = tenure.Member{Election: name, ID: fmt.Sprint(asked.Load())}
+				all[i] = admin.Member{Election: name, ID: fmt.Sprint(asked.Load())}
 			}
 			asked.Add(1)
 			_ = json.NewEncoder(w).Encode(all)
@@ -234,7 +237,7 @@ func TestCandidatesAnswerThePage(t *testing.T) {
 			}
 			return nil
 		})
-		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7, Clock: clock.Standard{}})
+		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,8 +307,8 @@ func TestProcessesThatWentAreForgotten(t *testing.T) {
 		return all
 	}
 	r.keep(name, []members.Address{a, b}, false)
-	r.take(a.URL, []tenure.Member{{Election: "billing", ID: "a"}}, nil)
-	r.take(b.URL, []tenure.Member{{Election: "billing", ID: "b"}}, nil)
+	r.take(a.URL, []admin.Member{{Election: "billing", ID: "a"}}, nil)
+	r.take(b.URL, []admin.Member{{Election: "billing", ID: "b"}}, nil)
 	r.keep(name, nil, true)
 	r.take(name, nil, errors.New("no such host"))
 	if got, silent := ids(), r.silent(); !slices.Equal(got, []string{"a", "b"}) || !slices.Equal(silent, []string{name + ": no such host"}) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/records"
 )
@@ -18,7 +17,6 @@ import (
 // source observes the elections of one store.
 type source struct {
 	Source
-	clock   clock.Clock
 	hub     *hub
 	history *history
 	reports *reports
@@ -34,16 +32,16 @@ type source struct {
 	troubles chan failure  // the first that was not looked into
 	answers  chan struct{} // the store has answered
 	relist   chan struct{} // lists the elections at once
-
-	starting sync.WaitGroup // elections that wait for the store's first answer
 }
 
 // maxElections bounds the memory that a store's list can take.
 const maxElections = 20_000
 
-func newSource(of Source, c clock.Clock, h *hub, kept *history) *source {
+var errFull = fmt.Errorf("only the first %d elections are shown", maxElections)
+
+func newSource(of Source, h *hub, kept *history) *source {
 	s := &source{
-		Source: of, clock: c, hub: h, history: kept, elections: map[string]*election{}, outages: kept.outagesOf(of.Name),
+		Source: of, hub: h, history: kept, elections: map[string]*election{}, outages: kept.outagesOf(of.Name),
 		troubles: make(chan failure, 1), answers: make(chan struct{}, 1), relist: make(chan struct{}, 1),
 	}
 	s.reports = newReports(&of, h, func(election string) bool { return s.find(election) != nil })
@@ -52,8 +50,8 @@ func newSource(of Source, c clock.Clock, h *hub, kept *history) *source {
 
 // run observes until ctx ends.
 func (s *source) run(ctx context.Context) {
-	defer s.starting.Wait()
-	defer s.stopAll()
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
 	store := s.Store
 	if store == nil {
 		var err error
@@ -68,16 +66,38 @@ func (s *source) run(ctx context.Context) {
 	}
 	s.back(time.Now())
 	drain(s.relist)
-	s.starting.Go(func() { s.followTrouble(ctx) })
+	tasks.Go(func() { s.watch(ctx) })
+	tasks.Go(func() { s.followTrouble(ctx) })
 	able := driver.AbilitiesOf(store)
 	if able.Presence != nil {
-		s.starting.Go(func() { s.reports.ask(ctx, able.Presence) })
+		tasks.Go(func() { s.reports.ask(ctx, able.Presence) })
 	}
 	if len(s.Elections) > 0 {
-		s.add(ctx, s.Elections)
-		<-ctx.Done()
+		s.add(s.Elections)
 		return
 	}
+	s.follow(ctx)
+}
+
+// watch applies the statuses of all elections until ctx ends. If the store denies reading one, it
+// tries again later, since an operator may grant the right.
+func (s *source) watch(ctx context.Context) {
+	for status, err := range s.group.Watch(ctx) {
+		one := s.find(status.Election)
+		if err == nil {
+			one.onStatus(status)
+			continue
+		}
+		time.AfterFunc(retryDeniedEvery, func() {
+			if ctx.Err() == nil {
+				s.observeAgain(one)
+			}
+		})
+	}
+}
+
+// follow lists the elections until ctx ends.
+func (s *source) follow(ctx context.Context) {
 	for {
 		begun := time.Now()
 		s.list(ctx)
@@ -94,9 +114,7 @@ func (s *source) run(ctx context.Context) {
 // setStore sets the store, and makes the group of its elections.
 func (s *source) setStore(store driver.Store) error {
 	tapped := records.Tap(store, func(name string, e driver.Entry, pushed bool) {
-		if one := s.find(name); one != nil {
-			one.onEntry(e, pushed, time.Now())
-		}
+		s.find(name).onEntry(e, pushed, time.Now())
 		if !e.Unverified {
 			offer(s.answers, struct{}{})
 		}
@@ -104,10 +122,8 @@ func (s *source) setStore(store driver.Store) error {
 	if s.Store != nil {
 		tapped = limitReads(tapped)
 	}
-	group, err := tenure.NewGroup(tapped, s.observerConfig(store, s.clock, func(e tenure.Event) {
-		if one := s.find(e.Election); one != nil {
-			one.onEvent(e)
-		}
+	group, err := tenure.NewGroup(tapped, s.observerConfig(store, func(e tenure.Event) {
+		s.find(e.Election).onEvent(e)
 		if e.Kind == tenure.EventTrouble {
 			offer(s.troubles, failure{e.Time, e.Cause})
 		}
@@ -120,8 +136,7 @@ func (s *source) setStore(store driver.Store) error {
 
 const cannotList = "this store cannot list its elections: name them"
 
-// list adds the elections that the store has by now. It removes none: an election whose record was
-// deleted may still have candidates.
+// list adds the elections that the store has by now, and those that have vanished leave.
 func (s *source) list(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
@@ -136,10 +151,8 @@ func (s *source) list(ctx context.Context) {
 		offer(s.troubles, failure{time.Now(), err})
 		s.report(trouble{"the elections cannot be listed", err.Error()})
 	default:
-		s.add(ctx, names)
-		s.mu.Lock()
-		s.listed = time.Now()
-		s.mu.Unlock()
+		s.add(names)
+		s.leave(names, time.Now())
 	}
 }
 
@@ -153,25 +166,14 @@ func (s *source) report(problem trouble) {
 	}
 }
 
-// add observes the new ones among the elections, and reports the last problem with them.
-func (s *source) add(ctx context.Context, names []string) {
+// add observes the elections that are not observed yet, and reports the last problem with them.
+func (s *source) add(names []string) {
 	added, problem := false, ""
 	for _, name := range names {
-		if s.find(name) != nil {
-			continue
-		}
-		s.mu.Lock()
-		full := len(s.elections) >= maxElections
-		s.mu.Unlock()
-		if full {
-			problem = fmt.Sprintf("only the first %d elections are shown", maxElections)
-			break
-		}
-		if err := s.observe(ctx, name); err != nil {
+		one, err := s.observe(name)
+		if added = added || one; err != nil {
 			problem = err.Error()
-			continue
 		}
-		added = true
 	}
 	s.report(trouble{Reason: problem})
 	if added {
@@ -179,36 +181,56 @@ func (s *source) add(ctx context.Context, names []string) {
 	}
 }
 
-func (s *source) observe(ctx context.Context, name string) error {
-	e, err := s.group.Election(name, nil)
-	if err != nil {
-		return err
-	}
-	one := &election{
-		key: key{s.Name, name}, pushed: pushes(s.store), interval: s.interval(), hub: s.hub, history: s.history, election: e, store: s.store,
-	}
-	one.resume(s.history.of(one.key))
+// observe adds an election to the group, unless it is there. What watch, or the store, shows of it
+// waits for the lock.
+func (s *source) observe(name string) (added bool, err error) {
 	s.mu.Lock()
-	s.elections[name] = one
-	s.mu.Unlock()
-	s.history.forget(one.key)
-	one.stopObserving = e.Observe()
-	s.starting.Go(func() { one.awaitStore(ctx) })
-	return nil
+	defer s.mu.Unlock()
+	one := s.elections[name]
+	switch {
+	case one != nil && one.observed != nil:
+		return false, nil
+	case one == nil && len(s.elections) >= maxElections:
+		return false, errFull
+	}
+	e, err := s.group.Election(name)
+	if err != nil {
+		return false, err
+	}
+	if one == nil {
+		one = &election{key: key{s.Name, name}, pushed: pushes(s.store), interval: s.interval(), hub: s.hub, history: s.history, store: s.store}
+		one.resume(s.history.of(one.key))
+		s.elections[name] = one
+		s.history.forget(one.key)
+	}
+	one.observed = e
+	return true, nil
 }
 
-// awaitStore waits for the store's first answer. If the store denies reading, it tries again later,
-// since an operator may grant the right.
-func (e *election) awaitStore(ctx context.Context) {
-	for ctx.Err() == nil {
-		status, err := e.election.Wait(ctx, func(now tenure.Status) bool { return now.Known })
-		if err == nil {
-			e.onFirstStatus(status, e.election.ID())
-			return
-		}
-		select {
-		case <-time.After(retryDeniedEvery):
-		case <-ctx.Done():
+// observeAgain observes an election from the beginning.
+func (s *source) observeAgain(one *election) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one.observed != nil {
+		s.group.Leave(one.observed)
+		one.observed, _ = s.group.Election(one.key.Name) // the name is valid
+	}
+}
+
+// leave ends the observation of elections whose record has vanished and is not listed. They stay on
+// the page. A candidate that is still there puts a record, which is listed.
+func (s *source) leave(listed []string, now time.Time) {
+	there := make(map[string]bool, len(listed))
+	for _, name := range listed {
+		there[name] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed = now
+	for name, one := range s.elections {
+		if !there[name] && one.observed != nil && one.vanished(now) {
+			s.group.Leave(one.observed)
+			one.observed = nil
 		}
 	}
 }
@@ -224,12 +246,6 @@ func (s *source) all() []*election {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.elections))
-}
-
-func (s *source) stopAll() {
-	for _, e := range s.all() {
-		e.stopObserving()
-	}
 }
 
 // maxReads bounds the reads that are under way at once on a store that candidates use, too. With

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"runtime/pprof"
 	"strings"
 	"sync/atomic"
@@ -65,19 +66,59 @@ func TestStoreThatCannotListItsElections(t *testing.T) {
 	}
 }
 
-// No goroutine outlives Run.
-func TestRunLeavesNoGoroutines(t *testing.T) {
+// The number of goroutines does not depend on that of elections. None outlives Run.
+func TestGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := failing(memory.New(), cutOff)
 		_, stop := run(t, Config{Sources: []Source{{Name: "store", Store: store, Elections: shards(1000)}}})
 		time.Sleep(time.Minute)
+		synctest.Wait() // until the reads and events of this moment have ended
+		if n := runtime.NumGoroutine(); n > 100 {
+			t.Errorf("%d goroutines", n)
+		}
 		stop()
 		var stacks strings.Builder
 		if err := pprof.Lookup("goroutine").WriteTo(&stacks, 1); err != nil {
 			t.Fatal(err)
 		}
-		if text := stacks.String(); strings.Contains(text, "(*election).awaitStore") {
-			t.Errorf("an election still waits for the store:\n%.3000s", text)
+		if text := stacks.String(); strings.Contains(text, "(*source).") {
+			t.Errorf("a source still observes:\n%.3000s", text)
+		}
+	})
+}
+
+// An election that vanishes from the store stays on the page, and costs no more requests. When it
+// is listed again, it is followed again, with the terms that were seen before.
+func TestElectionThatVanishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.NewPolled()
+		s := show(t, Source{Name: "store", Store: store, Interval: time.Second})
+		stay, leave := lead(t, store, "billing", "a"), lead(t, store, "job", "b")
+		time.Sleep(time.Minute)
+		if of := s.overview("").Sources[0]; of.Elections != 2 || of.PerMinute != 120 {
+			t.Errorf("with two: %+v", of)
+		}
+		leave()
+		store.Delete("job")
+		time.Sleep(2 * listEvery)
+		if of := s.overview("").Sources[0]; of.PerMinute != 120 {
+			t.Errorf("soon after: %+v", of)
+		}
+		time.Sleep(vanishedAfter)
+		a, of := s.about("job"), s.overview("").Sources[0]
+		if of.Elections != 2 || of.PerMinute != 60 || a.Row.Health != "vacant" || a.Record.Kind != "absent" || len(a.Terms) != 1 {
+			t.Errorf("without one: %+v, %+v", of, a)
+		}
+		lead(t, store, "job", "c")
+		time.Sleep(time.Minute)
+		a, of = s.about("job"), s.overview("").Sources[0]
+		if of.PerMinute != 120 || a.Row.Health != "ok" || a.Row.Leader != "c" || len(a.Terms) != 2 || a.Terms[1].AtLeast {
+			t.Errorf("with two again: %+v, %+v", of, a)
+		}
+		stay()
+		time.Sleep(time.Hour)
+		if of := s.overview("").Sources[0]; of.PerMinute != 120 {
+			t.Errorf("a released record has not vanished: %+v", of)
 		}
 	})
 }

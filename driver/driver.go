@@ -4,7 +4,7 @@
 // Tenure needs one linearizable compare-and-swap register per election: a cell, which a key names.
 // An adapter must implement [Store]. All other interfaces are optional; an election finds them by
 // [AbilitiesOf]. A store around another one passes them on as a [Wrapper]. The conformance kit in
-// package drivertest tests this contract.
+// package drivertest tests this contract. docs/write-a-store.md has the steps to write an adapter.
 //
 // # Rules for adapters
 //

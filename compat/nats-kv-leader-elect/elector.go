@@ -100,7 +100,7 @@ func (e *Elector) settings() tenure.Config {
 // after OnLost has returned and the lease was released. Then Start may be called again.
 //
 // It returns nil at the end. It returns an error if this candidate already takes part; one that
-// wraps tenure.ErrTermOpen if a callback of an earlier Start panicked; and, with WithStore, one
+// wraps tenure.ErrRunning if a callback of an earlier Start panicked; and, with WithStore, one
 // that wraps driver.ErrDenied if the store has denied every read from the beginning.
 func (e *Elector) Start(ctx context.Context) error {
 	ctx, err := e.begin(ctx)

@@ -30,7 +30,7 @@ type KafkaConfigMap map[string]interface{}
 type Config struct {
 	// KafkaConfig holds the properties of the connection to the brokers, by the names of librdkafka
 	// or of the Java clients. bootstrap.servers is localhost:9092 if not given. A property that is
-	// unknown or not supported is an error; docs/neli.md lists all.
+	// unknown or not supported is an error. One without effect is logged once, with the reason.
 	KafkaConfig KafkaConfigMap
 	// LeaderTopic is the topic whose partition 0 the group assigns to one member. Default:
 	// LeaderGroupID + ".neli". The leases are in LeaderTopic + ".log". Both are created if they do

@@ -7,7 +7,7 @@
 // precedence. But only a lease in a separate log, LeaderTopic + ".log", makes a process the leader.
 // When the barrier receives [LeaderAcquired], the process was elected, and no other process is
 // elected before its lease has expired or was released. docs/neli.md describes the move step by
-// step, and lists each difference.
+// step, and lists the differences.
 //
 // # Which goroutine calls the barrier
 //

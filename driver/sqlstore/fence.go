@@ -29,6 +29,30 @@ var (
 // newer term has opened its Fence there. The election may be on any store: the fence has its own
 // table, in the database that the transactions write to. A Fence must be made by OpenFence. Its
 // methods may be called from many goroutines, and transactions of one term run side by side.
+// Package pgxstore has DoFenced for transactions of pgx, and Run is for other libraries.
+//
+// # Other languages
+//
+// A program in another language sends the statements itself; tenure run gives it the token in
+// TENURE_TOKEN. On PostgreSQL a new leader runs these three before its work, in this order, each in
+// a transaction of its own. The row of step 1 announces the term: no transaction of a leader's work
+// locks it, so an old term cannot keep it from the new one. The last statement must return the
+// token, or a newer term has the fence.
+//
+//	INSERT INTO tenure_fence AS f (name, step, term) VALUES ('billing', 1, :token)
+//	  ON CONFLICT (name, step) DO UPDATE SET term = excluded.term WHERE f.term < excluded.term;
+//	INSERT INTO tenure_fence AS f (name, step, term) VALUES ('billing', 2, :token)
+//	  ON CONFLICT (name, step) DO UPDATE SET term = excluded.term WHERE f.term < excluded.term;
+//	SELECT term FROM tenure_fence WHERE name = 'billing' AND step = 2;
+//
+// Each transaction of the work begins with the next statement. If that returns no row, roll the
+// transaction back. The limit in milliseconds is that of FenceLimit.
+//
+//	SELECT set_config('idle_in_transaction_session_timeout', :milliseconds, true),
+//	    set_config('statement_timeout', :milliseconds, true)
+//	  FROM tenure_fence AS f WHERE name = 'billing' AND step = 2 AND term = :token AND NOT EXISTS
+//	  (SELECT FROM tenure_fence AS n WHERE n.name = 'billing' AND n.step = 1 AND n.term > :token)
+//	  FOR SHARE OF f;
 type Fence struct {
 	db      *sql.DB
 	term    driver.Term
@@ -74,7 +98,7 @@ func FenceCreate() FenceOption { return func(s *fenceSettings) { s.create = true
 //
 // It waits for transactions of earlier terms, as long as ctx and the term last. A transaction ends
 // when its work ends. If its process is frozen, the server ends it when its last statement has run,
-// or the session has been idle, for FenceLimit. SQLite has no such limit: see docs/sql.md.
+// or the session has been idle, for FenceLimit. SQLite has no such limit.
 //
 // It returns an error that wraps ErrFenced if a newer term has the fence; driver.ErrLost if the
 // term is over; ErrUnfit on Galera, if autocommit is off or a transaction was left open on the

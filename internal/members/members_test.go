@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/admin"
 	"github.com/tenure-go/tenure/internal/members"
 )
 

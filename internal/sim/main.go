@@ -7,7 +7,7 @@
 //	go run ./internal/sim -bug absence-claimed    200 seeds with a rule left out: must fail
 //	go run ./internal/sim -bugs                   every planted bug in turn
 //	go run ./internal/sim -drift 5                clocks off by up to 5 times the bound: must fail
-//	go run ./internal/sim -picture                one lease's life, as docs/lease.md shows it
+//	go run ./internal/sim -picture                one lease's life, as docs/lease.txt has it
 //
 // A seed decides everything: the faults, their times, and all random numbers. The same seed gives
 // the same run.

@@ -23,13 +23,6 @@ func TestPictureMatchesTheDocs(t *testing.T) {
 	if string(file) != b.String() {
 		t.Errorf("docs/lease.txt is another picture; draw it with: go run ./internal/sim -picture > docs/lease.txt\n%s", b.String())
 	}
-	page, err := os.ReadFile("../../docs/lease.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), "```text\n"+b.String()+"```") {
-		t.Error("docs/lease.md shows another picture than docs/lease.txt")
-	}
 }
 
 // TestPictureShowsTheSafeOrder checks the order of times that the whole protocol relies on.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/records"
@@ -45,7 +44,7 @@ func (o *observed) kinds() (all []story.What) {
 func observe(t *testing.T, s driver.Store) *observed {
 	t.Helper()
 	o := &observed{}
-	cfg := tenure.Config{ID: "observer", Clock: clock.Standard{}, OnEvent: func(e tenure.Event) { o.add(o.story.Hear(e)) }}
+	cfg := tenure.Config{ID: "observer", OnEvent: func(e tenure.Event) { o.add(o.story.Hear(e)) }}
 	cfg.Tuning.Poll, cfg.Tuning.PollStable = time.Second, time.Second
 	e, err := tenure.New(records.Tap(s, func(_ string, e driver.Entry, pushed bool) {
 		o.add(o.story.See(e, pushed, time.Now()))
@@ -53,7 +52,10 @@ func observe(t *testing.T, s driver.Store) *observed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Observe())
+	go func() {
+		for range e.Watch(t.Context()) {
+		}
+	}()
 	return o
 }
 
@@ -79,7 +81,7 @@ func observesBoth(t *testing.T, s driver.Store) {
 	if got := first.kinds(); !slices.Equal(got, []story.What{story.Named, story.Nobody}) {
 		t.Fatalf("of a dead leader: %v", got)
 	}
-	candidate, err := tenure.New(s, "billing", tenure.Config{ID: "w2", Clock: clock.Standard{}})
+	candidate, err := tenure.New(s, "billing", tenure.Config{ID: "w2"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/metrics"
-	"github.com/tenure-go/tenure/metrics/tenureotel"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/metrics"
+	"github.com/tenure-go/tenure/metrics/tenureotel"
 )
 
 // In production, use a periodic reader, and exporters of OTLP.

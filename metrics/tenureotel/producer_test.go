@@ -12,15 +12,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/metrics"
-	"github.com/tenure-go/tenure/metrics/tenureotel"
 	"go.opentelemetry.io/otel/attribute"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/metrics"
+	"github.com/tenure-go/tenure/metrics/tenureotel"
 )
 
 // played returns a Set of two elections with some events.
@@ -226,7 +227,7 @@ func BenchmarkProduce(b *testing.B) {
 			}
 			all := make([]*tenure.Election, n)
 			for i := range all {
-				if all[i], err = g.Election(fmt.Sprint("shard-", i), nil); err != nil {
+				if all[i], err = g.Election(fmt.Sprint("shard-", i)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -10,16 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
-	"github.com/tenure-go/tenure/driver/faults"
-	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/metrics/tenureotel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/metrics/tenureotel"
 )
 
 const lease = 15 * time.Second
@@ -48,7 +48,7 @@ func newStage(t *testing.T, next func(tenure.Event)) *stage {
 // config returns the settings of a member whose events the Tracer gets.
 func (s *stage) config() tenure.Config {
 	return tenure.Config{
-		ID: "node-1", Lease: lease, FinishWithin: 10 * time.Second, Clock: clock.Standard{}, OnEvent: s.tracer.OnEvent,
+		ID: "node-1", Lease: lease, FinishWithin: 10 * time.Second, OnEvent: s.tracer.OnEvent,
 	}
 }
 
@@ -222,7 +222,7 @@ func (s *stage) laterRecord() []byte {
 	rival := memory.New()
 	rival.Restore(s.store.Snapshot())
 	rival.Delete("job")
-	e, err := tenure.New(rival, "job", tenure.Config{ID: "node-2", Lease: lease, Clock: clock.Standard{}})
+	e, err := tenure.New(rival, "job", tenure.Config{ID: "node-2", Lease: lease})
 	if err == nil {
 		_, err = e.Campaign(s.Context())
 	}
@@ -241,7 +241,7 @@ func TestSpanOfAbandonedWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := g.Election("job", nil)
+		e, err := g.Election("job")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestEventsArePassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kinds []tenure.EventKind
 		s := newStage(t, func(e tenure.Event) { kinds = append(kinds, e.Kind) })
-		other, err := tenure.New(s.faults, "job", tenure.Config{ID: "node-2", Lease: lease, Clock: clock.Standard{}})
+		other, err := tenure.New(s.faults, "job", tenure.Config{ID: "node-2", Lease: lease})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -390,8 +390,10 @@ func TestTermsThatHaveEndedNeedNoMemory(t *testing.T) {
 // counter is work without a goroutine.
 type counter struct{ led sync.WaitGroup }
 
-func (c *counter) Elected(context.Context, *tenure.Term) error { c.led.Done(); return nil }
-func (c *counter) Stop(context.Context, *tenure.Term) error    { return nil }
+func (c *counter) Elected(context.Context, *tenure.Term) (stop func(context.Context) error, err error) {
+	c.led.Done()
+	return func(context.Context) error { return nil }, nil
+}
 
 func TestSpansOfManyElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/metrics"
@@ -111,7 +112,7 @@ func BenchmarkScrape(b *testing.B) {
 			}
 			all := make([]*tenure.Election, n)
 			for i := range all {
-				if all[i], err = g.Election(fmt.Sprint("shard-", i), nil); err != nil {
+				if all[i], err = g.Election(fmt.Sprint("shard-", i)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -115,27 +115,6 @@ func TestNamedPagesExist(t *testing.T) {
 	}
 }
 
-// TestPageOfTheSteps compares the tables in docs/testing.md with the files of steps.
-func TestPageOfTheSteps(t *testing.T) {
-	page := files(t, ".md")["docs/testing.md"]
-	for _, file := range []string{"run", "soak"} {
-		text, err := os.ReadFile(filepath.Join(root, ".ci", file+".steps"))
-		must(t, err)
-		all, err := parse(string(text))
-		must(t, err)
-		_, section, _ := strings.Cut(page, "\n## The steps of .ci/"+file+"\n")
-		section, _, _ = strings.Cut(section, "\n## ")
-		for _, s := range all {
-			if row := "| `" + s.name + "` | " + s.what + " |"; !strings.Contains(section, row) {
-				t.Errorf("docs/testing.md does not have the row %s", row)
-			}
-		}
-		if rows := strings.Count(section, "\n| `"); rows != len(all) {
-			t.Errorf("docs/testing.md has %d steps of .ci/%s, which has %d", rows, file, len(all))
-		}
-	}
-}
-
 // files returns the texts of all files of the tree with one of these extensions, by name.
 func files(t *testing.T, extensions ...string) map[string]string {
 	t.Helper()

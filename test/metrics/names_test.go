@@ -13,7 +13,7 @@ import (
 const (
 	rulesFile = "../../deploy/prometheus/tenure.rules.yml"
 	boardFile = "../../deploy/grafana/tenure.json"
-	guide     = "../../docs/observe.md"
+	guide     = "../../docs/failures.md"
 )
 
 func read(t *testing.T, file string) string {
@@ -68,7 +68,7 @@ func TestEveryAlertHasASection(t *testing.T) {
 		if !strings.Contains(page, "\n### "+a[1]+"\n") {
 			t.Errorf("%s has no section of %s", guide, a[1])
 		}
-		if !strings.Contains(read(t, rulesFile), "observe.md#"+strings.ToLower(a[1])+"\n") {
+		if !strings.Contains(read(t, rulesFile), "failures.md#"+strings.ToLower(a[1])+"\n") {
 			t.Errorf("%s has no runbook_url", a[1])
 		}
 	}

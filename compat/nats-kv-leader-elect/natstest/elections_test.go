@@ -65,7 +65,7 @@ func TestCallbackThatPanics(t *testing.T) {
 		if took := b.mustLead(2 * lease); took < lease*8/10 {
 			t.Errorf("another leads after %v", took)
 		}
-		if err := e.Start(t.Context()); !errors.Is(err, tenure.ErrTermOpen) {
+		if err := e.Start(t.Context()); !errors.Is(err, tenure.ErrRunning) {
 			t.Errorf("Start once more: %v", err)
 		}
 	})

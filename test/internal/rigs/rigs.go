@@ -12,7 +12,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
-// All returns them. A new store is one line more here, and its name is in the steps of .ci and in
+// All returns them. A new store is one line more here, and its name is in a step of .ci/run and in
 // docs/testing.md.
 func All() []rig.Rig {
 	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs()),

@@ -76,7 +76,7 @@ func PgBouncerSite(t testing.TB, mode string) Site {
 }
 
 // MariaDBSite is a database on MariaDB with these settings. InnoDB shows writes before they are
-// durable, and may take some back in a crash, unless there is a binary log: docs/sql.md.
+// durable, and may take some back in a crash, unless there is a binary log: docs/sql-rare.md.
 func MariaDBSite(t testing.TB, settings ...string) Site {
 	t.Helper()
 	m := StartMariaDB(t, settings...)
