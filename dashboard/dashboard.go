@@ -79,8 +79,8 @@ type Source struct {
 	// Elections are the names of the elections. If it is empty, the store must be a
 	// driver.Inspector that can list its keys. The Dashboard lists them every 10 s, or less often
 	// if a listing takes more than 0.2 s, up to once a minute. An election that is no longer listed
-	// stays on the page. If it has had no record for a minute, it is observed again once it is
-	// listed. At most 20,000 are shown.
+	// stays on the page. If it then has no record, and had no leader for a minute, it is not
+	// observed until it is listed again. At most 20,000 are shown.
 	Elections []string
 	// Members are the URLs at which processes serve a Report. The page shows the reports about
 	// elections of this source, by their names. A URL that begins with "dns+", such as
@@ -111,7 +111,7 @@ const (
 	// listEvery.
 	listShare        = 50
 	retryDeniedEvery = time.Minute // where the store denies reading
-	// vanishedAfter is how long an election without a leader has had no record when it counts as
+	// vanishedAfter is how long an election without a record must have had no leader to count as
 	// vanished. In a store that was recreated, candidates put records within seconds.
 	vanishedAfter = time.Minute
 	// lease bounds one request to the store, and nothing else: an observer has no lease.

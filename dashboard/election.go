@@ -205,7 +205,7 @@ func (e *election) onStatus(s tenure.Status) {
 	e.applyAll(e.story.Begin(s, e.key.Name, observerID))
 }
 
-// vanished reports whether the election has long had neither a leader nor a record.
+// vanished reports whether the election has no record, and has long had no leader.
 func (e *election) vanished(now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

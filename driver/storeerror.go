@@ -44,6 +44,6 @@ func (e *StoreError) Error() string {
 
 // Is reports whether the target is a StoreError of the same Kind.
 func (e *StoreError) Is(target error) bool {
-	t, ok := target.(*StoreError) //nolint:errorlint // errors.Is has unwrapped e, and unwraps no target
+	t, ok := target.(*StoreError)
 	return ok && t.Kind == e.Kind
 }

@@ -8,7 +8,7 @@
 //		election.OnLost(handleLosingLeadership))
 //	err = elect.Start(ctx) // blocks until stopped
 //
-// docs/nats-kv-leader-elect.md describes the move step by step, and lists each difference.
+// docs/nats-kv-leader-elect.md describes the move step by step.
 //
 // # The lease
 //
@@ -25,6 +25,38 @@
 // expires, independently of them. OnLost follows each OnWon, also at a shutdown, and the lease is
 // released only after OnLost has returned. After a panic in a callback the lease is not released.
 // If the program recovers from the panic, the lease runs out.
+//
+// # Differences
+//
+// In nats-kv-leader-elect a leader has no deadline: while an update of the key hangs, or after the
+// process was frozen, it keeps leading beside the next leader. Here it stops by its own clock.
+// There Stop, and IsLeader within a callback, never return; at a shutdown OnLost is not called and
+// the key stays; a lost answer to a write makes a leader take its own key for another's; every
+// error is swallowed; changes are found at the next campaign; and a slow callback delays the
+// update. None of this happens here. Programs also notice these differences:
+//
+//   - OnWon is called at the election, and not three quarters of the TTL later. If it does not
+//     return, the lease is renewed, and OnLost waits for it. OnLost is called before the lease is
+//     released.
+//   - While OnLost runs, Token is available for as long as the lease is held.
+//   - OnCampaign is called after each confirmed renewal, and not before each update.
+//   - WithDebug's function is called from several goroutines.
+//   - State is LeaderState exactly if IsLeader is true, and UnknownState after the end. It prints
+//     its name.
+//   - An empty name becomes that of the host and the process.
+//   - The value of the key is a record in JSON, with the name as its leaderID. A value of another
+//     program is never overwritten, and OnError reports driver.Foreign.
+//   - A key may have at most 512 bytes.
+//   - The random wait of up to 5 s comes before the first claim, and not before the first
+//     OnCampaign.
+//   - A bucket without a TTL is no error. The interval of campaigns has no limits of its own: the
+//     lease must leave the leader time for two attempts to renew.
+//   - A back-off of 0 waits 10 ms. A back-off saves no requests, because candidates make none while
+//     there is a leader. It keeps leadership where it was after an outage; after a crash the next
+//     leader may lead up to one interval later.
+//   - At each Start, OnError reports each unsafe setting of the bucket, and WithDebug warnings,
+//     too.
+//   - A tenth of the lease is reserved for the leader's work to stop: see Configure and StopWithin.
 package election
 
 import (

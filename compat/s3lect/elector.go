@@ -6,7 +6,53 @@
 //     [ToStorage] makes such a storage from a store.
 //   - [Legacy] lets candidates share one lockfile with S3lect processes while a fleet moves over.
 //
-// docs/s3lect.md describes the move step by step, and lists each difference.
+// docs/s3lect.md describes the move step by step.
+//
+// # Differences
+//
+// Names, fields and methods have S3lect's types. These differ in effect:
+//
+//   - IsLeader is true while the lease is valid by this process's own clock, and it is not
+//     stopping. In S3lect it stays true until the next successful read of the lockfile, and after
+//     Stop, so there are two leaders for as long as an outage lasts. For the same reason a failed
+//     storage operation counts in ConsecutiveFails, and the lease runs out.
+//   - Times of day decide nothing, except for S3lect processes that share the lockfile.
+//   - Over a store of Tenure's, a server that ignores the conditions of writes elects no leader,
+//     and the error gives the reason. A Storage of your own is not checked.
+//   - An absent lockfile is waited out for LeaderTimeout, also at the first start, because a lease
+//     may be valid although its record was deleted.
+//   - LeaderTimeout is at least 2 s on object storage and leaves room for two renewals: 10.4 s for
+//     a FrequentInterval of 5 s. Otherwise the error names the minimum.
+//   - InfrequentInterval is used, up to LeaderTimeout; S3lect always reads every 5 s. So a release
+//     is seen after up to 15 s with the defaults, or milliseconds in PeerMode.
+//   - A nil Storage means S3 with the configuration of the AWS SDK; LockfilePath is then
+//     s3://bucket/key.
+//   - The context of OnAcquireLeadership ends with leadership. Work that needs longer takes
+//     context.WithoutCancel. That of OnLoseLeadership lasts 5 s, also after Start's has ended.
+//   - If OnLoseLeadership takes too long there is no release, and the lease runs out.
+//   - After OnAcquireLeadership failed, this process campaigns again after LeaderTimeout, then
+//     twice that, and so on up to ten times, so that others get a turn.
+//   - When Start's context ends, leadership is given up as by Stop.
+//   - Stop returns when hook and release are done, or after 10 s with an error. Start after Stop is
+//     an error: make another elector.
+//   - WaitForLeadership waits until this process leads, and WaitForNextElection until it has read
+//     the lockfile or heard from a leader; failed reads do not count. Both return an error after
+//     Stop.
+//   - LeaderID and LeaderAddr are empty while nobody leads. LeaderLastSeen is by this process's
+//     clock.
+//   - UpdateConfig refuses another LockfilePath, ServerID, PeerHealthPath or PeerTimeout, and
+//     settings that cannot work, and then changes nothing.
+//   - Peers get each renewal and the release over one stream. A leader's answer must be signed by
+//     the incarnation in the lockfile, and never ends or starts a lease by itself. Addresses
+//     outside of loopback and private networks are dialed only if PeerNetworks has them. Redirects
+//     are not followed.
+//   - A PeerCACert or NewHealthServer without a certificate is an error. PeerHealthPath is a plain
+//     path. HealthServer.Start returns an error if the address is in use.
+//   - NewLeadershipHandler asks only GetLeadershipStatus of an elector of another kind; peers that
+//     follow by stream need an S3Elector. Its lastUpdated is the time of the leader's last sign.
+//   - Log messages are Tenure's events, and those of hooks.
+//   - MockStorage and NewMock are not here: use memory.New as the Store, or ToStorage of
+//     memory.NewPolled.
 package s3lect
 
 import (

@@ -78,6 +78,8 @@
 // answered in that time. The same holds for a write and other writes. Over a connection of the
 // store's own, 1 s replaces the 2 s, or four times the last round trip if that is longer.
 //
+// A store sends at most 128 reads at a time; further reads wait in the process. Writes do not wait.
+//
 // After a reconnect to another cluster's bucket of the same name, or to an older bucket that was
 // put back, a store does nothing there: see [ErrTwoClusters].
 package natskv

@@ -90,14 +90,12 @@ func TestCommandLinesAreFoundInDocuments(t *testing.T) {
 	}
 }
 
-const guide = "docs/run.md"
-
-// rows returns the rows of the guide's table whose first line begins like this, without its frame.
-func rows(t *testing.T, begin string) [][]string {
+// rows returns the rows of the page's table whose first line begins like this, without its frame.
+func rows(t *testing.T, page, begin string) [][]string {
 	t.Helper()
-	_, rest, ok := strings.Cut(text(t, guide), "\n"+begin)
+	_, rest, ok := strings.Cut(text(t, page), "\n"+begin)
 	if !ok {
-		t.Fatalf("no table begins with %s", begin)
+		t.Fatalf("%s: no table begins with %s", page, begin)
 	}
 	var all [][]string
 	for i, l := range strings.Split(rest, "\n") {
@@ -119,7 +117,7 @@ func rows(t *testing.T, begin string) [][]string {
 const reserve = time.Second
 
 func TestGuideComputesTheTimesCorrectly(t *testing.T) {
-	all := rows(t, "| --lease |")
+	all := rows(t, "docs/run.md", "| --lease |")
 	for _, cells := range all {
 		var times []time.Duration
 		for _, cell := range cells {

@@ -13,8 +13,8 @@ import (
 
 // Migrating lets candidates of nats-kv-leader-elect, here called old candidates, take part in the
 // same elections, under the same keys, while they are replaced one by one. Every candidate of
-// Tenure must have this option for as long as an old candidate may run. docs/nats.md has the
-// procedure, and the guarantees during it.
+// Tenure must have this option for as long as an old candidate may run.
+// docs/nats-kv-leader-elect.md has the procedure, and the guarantees during it.
 //
 // An old candidate creates the key when it is absent or deleted. While it leads, it updates the key
 // every three quarters of the bucket's TTL, under the condition of the key's last sequence. It

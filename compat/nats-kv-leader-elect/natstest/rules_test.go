@@ -219,7 +219,8 @@ func leading[P migration.Process](f *fleet, p P) P {
 	return p
 }
 
-// TestTimeWithoutLeader checks the table in docs/nats.md, for the worst case of each row.
+// TestTimeWithoutLeader checks the table in docs/nats-kv-leader-elect.md, for the worst case of
+// each row.
 func TestTimeWithoutLeader(t *testing.T) {
 	const some = time.Second // for requests in flight
 	oldOne := func(f *fleet) migration.Process { return f.startOld(0, oldInterval) }

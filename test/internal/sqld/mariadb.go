@@ -21,7 +21,11 @@ type MariaDB struct{ server }
 // "--innodb-flush-log-at-trx-commit=0". The user root needs no password. End ends it.
 func RunMariaDB(settings ...string) (*MariaDB, error) {
 	m := new(MariaDB)
-	return m, m.settle("mysql", "mysql", func() string { return m.DSN("root", "") }, func(dir string) error {
+	return m, m.create(settings)
+}
+
+func (m *MariaDB) create(settings []string) error {
+	return m.settle("mysql", "mysql", func() string { return m.DSN("root", "") }, func(dir string) error {
 		data := filepath.Join(dir, "data")
 		// Two installations that share a directory for temporary tables disturb each other.
 		if err := m.run("mariadb-install-db", "--no-defaults", "--datadir="+data, "--tmpdir="+dir,
@@ -36,11 +40,11 @@ func RunMariaDB(settings ...string) (*MariaDB, error) {
 	})
 }
 
-// StartMariaDB is RunMariaDB for the length of a test.
+// StartMariaDB is RunMariaDB for the length of a test, with files in memory.
 func StartMariaDB(t testing.TB, settings ...string) *MariaDB {
 	t.Helper()
-	m, err := RunMariaDB(settings...)
-	return started(t, m, err)
+	m := &MariaDB{server{home: memory()}}
+	return started(t, m, m.create(settings))
 }
 
 // Encrypt restarts the server with TLS, from PEM files. Clients may still connect without TLS.

@@ -23,19 +23,23 @@ type Postgres struct{ server }
 // "fsync=off". Any process on this machine may connect as any role. End ends the server.
 func RunPostgres(settings ...string) (*Postgres, error) {
 	p := new(Postgres)
-	return p, p.settle(func(string) error {
+	return p, p.create(settings)
+}
+
+// StartPostgres is RunPostgres for the length of a test, with files in memory.
+func StartPostgres(t testing.TB, settings ...string) *Postgres {
+	t.Helper()
+	p := &Postgres{server{home: memory()}}
+	return started(t, p, p.create(settings))
+}
+
+func (p *Postgres) create(settings []string) error {
+	return p.settle(func(string) error {
 		if err := p.initialize(); err != nil {
 			return err
 		}
 		return p.begins(settings)
 	})
-}
-
-// StartPostgres is RunPostgres for the length of a test.
-func StartPostgres(t testing.TB, settings ...string) *Postgres {
-	t.Helper()
-	p, err := RunPostgres(settings...)
-	return started(t, p, err)
 }
 
 // settle gives the server its directory. PostgreSQL has a process for each connection. A stop does
@@ -104,7 +108,7 @@ func (p *Postgres) Open(t testing.TB, role, database string) *sql.DB {
 // RunStandby runs a second server that follows this one asynchronously. When it is promoted, it
 // lacks the writes that it has not received.
 func (p *Postgres) RunStandby() (*Postgres, error) {
-	s := new(Postgres)
+	s := &Postgres{server{home: p.home}}
 	return s, s.settle(func(string) error {
 		if err := s.run(tool("pg_basebackup"), "-D", s.data(), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres",
 			"-X", "stream", "--checkpoint=fast", "--no-sync", "--write-recovery-conf"); err != nil {

@@ -22,6 +22,7 @@ import (
 type server struct {
 	process.Process
 	port int
+	home string // where its directory is, by default the directory for temporary files
 }
 
 // settle gives the server a port and a directory, and then calls begin, which starts it. Only the
@@ -34,7 +35,7 @@ func (s *server) settle(user, driver string, dsn func() string, begin func(dir s
 	}
 	s.User, s.port = user, found[0]
 	s.Answers = func(ctx context.Context) error { return ping(ctx, driver, dsn()) }
-	if s.Dir, err = os.MkdirTemp("", "sqld-"); err != nil {
+	if s.Dir, err = os.MkdirTemp(s.home, "sqld-"); err != nil {
 		return err
 	}
 	s.Log = filepath.Join(s.Dir, "log")

@@ -13,6 +13,9 @@
 //	CONTEXT     the context of the nats command to connect with (the selected one)
 //	WORKERS     how many workers to start (10)
 //	MIGRATING   1: workers of nats-kv-leader-elect's own demonstration take part
+//
+// It reads contexts with orbit.go/natscontext, which supports neither credentials that nsc looks
+// up, nor user_jwt, nor Windows' certificate store.
 package main
 
 import (
