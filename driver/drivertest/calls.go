@@ -75,7 +75,7 @@ func hastySwaps(t *trial) {
 		case certain && errors.Is(err, driver.ErrConflict):
 			t.Fatalf("write %d: version %q was acknowledged and is not there: %v", i, v, err)
 		default:
-			v, certain = t.read(key).Version, false
+			v, certain = t.awaitState(key, "readable", func(driver.Entry) bool { return true }).Version, false
 		}
 	}
 	t.awaitState(key, "free to write", func(e driver.Entry) bool {

@@ -166,13 +166,18 @@ func (t *trial) writer(i int) driver.Store {
 
 func (t *trial) read(key string) driver.Entry {
 	t.Helper()
-	ctx, cancel := t.context()
-	defer cancel()
-	e, err := t.Store.Read(ctx, key)
+	e, err := t.tryRead(key)
 	if err != nil {
 		t.Fatalf("read of %q: %v", key, err)
 	}
 	return e
+}
+
+// tryRead is read beside a write whose outcome is open: the store may refuse what it sees then.
+func (t *trial) tryRead(key string) (driver.Entry, error) {
+	ctx, cancel := t.context()
+	defer cancel()
+	return t.Store.Read(ctx, key)
 }
 
 func (t *trial) swap(key string, prev driver.Version, value []byte) (driver.Version, error) {
@@ -216,8 +221,9 @@ func (t *trial) create(key string, value []byte) driver.Version {
 func (t *trial) awaitState(key, state string, reached func(driver.Entry) bool) driver.Entry {
 	t.Helper()
 	var e driver.Entry
-	if !t.eventually(func() bool { e = t.read(key); return reached(e) }) {
-		t.Fatalf("%q does not become %s: it has version %q and %d bytes", key, state, e.Version, len(e.Value))
+	var err error
+	if !t.eventually(func() bool { e, err = t.tryRead(key); return err == nil && reached(e) }) {
+		t.Fatalf("%q does not become %s: it has version %q and %d bytes; error: %v", key, state, e.Version, len(e.Value), err)
 	}
 	return e
 }
