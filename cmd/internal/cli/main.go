@@ -96,8 +96,9 @@ func SetUp(root *cobra.Command) {
 	}
 	root.SetFlagErrorFunc(FlagError)
 	root.SetHelpFunc(help)
-	root.Version = VersionLine(root.Name())
-	root.SetVersionTemplate("{{.Version}}\n")
+	// Cobra prints it as VersionLine does. A template would add text/template, and with it all
+	// methods that reflection might call: 12 MB.
+	root.Version = build()
 	root.Flags().Bool("version", false, "print the version")
 	Group(root.Flags(), GroupOutput)
 }
@@ -138,7 +139,11 @@ func Version() string {
 
 // VersionLine returns the version of a program, and how it was built.
 func VersionLine(program string) string {
-	return fmt.Sprintf("%s %s %s %s/%s", program, Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return program + " version " + build()
+}
+
+func build() string {
+	return fmt.Sprintf("%s %s %s/%s", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // NewLogger returns a logger that writes text, or with json one object per line. Durations are
