@@ -1,0 +1,82 @@
+// Command reference writes the parts of the reference pages that come from doc comments and from
+// the help of the command. Such a part of a page is between two marks, and this program replaces it:
+//
+//	<!-- made: fields internal/record Wire -->
+//	<!-- end -->
+//
+// The first mark names a maker, below, and its arguments. Run it at the top of the tree, as
+// `go run ./test/reference`. The test of this package fails if a page is not up to date.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// pages are the pages with made parts.
+var pages = []string{"packages"}
+
+var part = regexp.MustCompile(`(?s)(<!-- made: ([^>]+) -->\n)(.*?)(<!-- end -->\n)`)
+
+// makers return the text of a part. Directories are relative to the top of the tree.
+var makers = map[string]func(t tree, args []string) (string, error){
+	"packages": packages, // PATTERN: the released packages whose paths in the module match it
+	"doc":      docOf,    // DIR NAME or DIR TYPE.FIELD: the prose of its comment
+	"words":    words,    // DIR TYPE: the constants of a type, or its JSON fields
+	"reasons":  reasons,  // DIR FUNC: the table in its comment, with the comments of the errors in it
+	"config":   config,   // DIR TYPE: the fields of a type, with the table in its comment
+	"help":     help,     // COMMAND...: the help of each command
+}
+
+func main() {
+	for _, page := range pages {
+		if err := write(tree("."), page); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+func write(t tree, page string) error {
+	old, made, err := render(t, page)
+	if err != nil || made == old {
+		return err
+	}
+	return os.WriteFile(t.page(page), []byte(made), 0o666)
+}
+
+// render returns a page as it is, and as it should be.
+func render(t tree, page string) (old, made string, err error) {
+	text, err := os.ReadFile(t.page(page))
+	if err != nil {
+		return "", "", err
+	}
+	n := 0
+	made = part.ReplaceAllStringFunc(string(text), func(whole string) string {
+		n++
+		m := part.FindStringSubmatch(whole)
+		args := strings.Fields(m[2])
+		maker := makers[args[0]]
+		if maker == nil {
+			err = fmt.Errorf("docs/%s.md: no maker is called %s", page, args[0])
+			return whole
+		}
+		body, failed := maker(t, args[1:])
+		if failed != nil {
+			err = fmt.Errorf("docs/%s.md: %s: %w", page, m[2], failed)
+		}
+		return m[1] + "\n" + strings.TrimSpace(body) + "\n\n" + m[4]
+	})
+	if want := strings.Count(string(text), "<!-- made:"); err == nil && (n == 0 || n != want) {
+		err = fmt.Errorf("docs/%s.md has %d parts, %d of them with both marks", page, want, n)
+	}
+	return string(text), made, err
+}
+
+// tree is the path of the top of the tree.
+type tree string
+
+func (t tree) page(name string) string { return filepath.Join(string(t), "docs", name+".md") }

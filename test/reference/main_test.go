@@ -1,0 +1,15 @@
+package main
+
+import "testing"
+
+func TestPagesAreUpToDate(t *testing.T) {
+	for _, page := range pages {
+		old, made, err := render("../..", page)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case old != made:
+			t.Errorf("docs/%s.md differs from the code: run go run ./test/reference", page)
+		}
+	}
+}
