@@ -1,5 +1,5 @@
 // Command reference writes the parts of the reference pages that come from doc comments and from
-// the help of the command. Such a part of a page is between two marks, and this program replaces it:
+// the help of the command. Such a part is between two marks, and this program replaces it:
 //
 //	<!-- made: fields internal/record Wire -->
 //	<!-- end -->
@@ -17,7 +17,7 @@ import (
 )
 
 // pages are the pages with made parts.
-var pages = []string{"packages"}
+var pages = []string{"packages", "events", "configuration", "record"}
 
 var part = regexp.MustCompile(`(?s)(<!-- made: ([^>]+) -->\n)(.*?)(<!-- end -->\n)`)
 
@@ -26,7 +26,7 @@ var makers = map[string]func(t tree, args []string) (string, error){
 	"packages": packages, // PATTERN: the released packages whose paths in the module match it
 	"doc":      docOf,    // DIR NAME or DIR TYPE.FIELD: the prose of its comment
 	"words":    words,    // DIR TYPE: the constants of a type, or its JSON fields
-	"reasons":  reasons,  // DIR FUNC: the table in its comment, with the comments of the errors in it
+	"reasons":  reasons,  // DIR FUNC: the table in its comment, and what the errors in it mean
 	"config":   config,   // DIR TYPE: the fields of a type, with the table in its comment
 	"help":     help,     // COMMAND...: the help of each command
 }

@@ -15,9 +15,11 @@ const module = "github.com/tenure-go/tenure"
 
 // flags are the flags of `tenure run` that set a field.
 var flags = map[string]string{
-	"ID": "`--id`", "Address": "`--peer-address`", "Priority": "`--priority`", "Lease": "`--lease`",
-	"StopWithin": "`--stop-within`", "FinishWithin": "`--finish-within`", "Metrics": "`--metrics`",
-	"Logger": "`--log-format`, `--log-level`, `--json`", "Renew": "`--renew`", "Splay": "`--splay`",
+	". ID": "`--id`", ". Address": "`--peer-address`", ". Priority": "`--priority`", ". Lease": "`--lease`",
+	". StopWithin": "`--stop-within`", ". FinishWithin": "`--finish-within`", ". Metrics": "`--metrics`",
+	". Logger": "`--log-format`, `--log-level`, `--json`", ". Renew": "`--renew`", ". Splay": "`--splay`",
+	"nomination Nominator": "`?mode=neli` on Kafka", "nomination Only": "`?nominee-only=true` on Kafka",
+	"peer Networks": "`--peer-allow`", "peer ServerTLS, ClientTLS": "`--peer-ca`, `--peer-cert`, `--peer-key`",
 }
 
 func docOf(t tree, args []string) (string, error) {
@@ -43,12 +45,12 @@ func reasons(t tree, args []string) (string, error) {
 	rows := columns(lines)
 	for _, reason := range slices.Sorted(maps.Keys(rows)) {
 		text, name := rows[reason][1], ""
-		if m := regexp.MustCompile(`^\*?((\w*)\.)?([A-Z]\w+)(,|$)`).FindStringSubmatch(text); m != nil {
+		if m := regexp.MustCompile(`^\*?((\w*)\.)?([A-Z]\w+)(,.*)?$`).FindStringSubmatch(text); m != nil {
 			prose, _, err := t.find(m[2], m[3])
 			if err != nil {
 				return "", err
 			}
-			text, name = meaning(m[3], prose), "`"+m[1]+m[3]+"`"
+			text, name = meaning(m[3], prose), "`"+m[1]+m[3]+"`"+m[4]
 		}
 		out += row("`"+reason+"`", name, text)
 	}
@@ -58,21 +60,18 @@ func reasons(t tree, args []string) (string, error) {
 func config(t tree, args []string) (string, error) {
 	_, lines, err := t.find(args[0], args[1])
 	rows := columns(lines)
-	out := row("field", "flag of `tenure run`", "default", "limits", "meaning") + row("---", "---", "---", "---", "---")
+	out := row("field", "default", "limits", "meaning", "flag of `tenure run`") + row("---", "---", "---", "---", "---")
 	all, _ := t.symbols(args[0])
 	for _, s := range all {
 		if s.of != args[1] || s.value != "" {
 			continue
 		}
-		values, flag := rows[strings.ReplaceAll(s.names, " ", "")], ""
+		values := rows[strings.ReplaceAll(s.names, " ", "")]
 		if len(values) < 3 {
 			return "", fmt.Errorf("the comment of %s has no default of %s", args[1], s.names)
 		}
-		if args[0] == "." {
-			flag = flags[s.names]
-		}
 		prose, _ := split(s.doc)
-		out += row("`"+strings.ReplaceAll(s.names, ", ", "`, `")+"`", flag, values[1], values[2], meaning(s.names, prose))
+		out += row("`"+strings.ReplaceAll(s.names, ", ", "`, `")+"`", values[1], values[2], meaning(s.names, prose), flags[args[0]+" "+s.names])
 	}
 	return out, err
 }
@@ -141,5 +140,5 @@ func row(cells ...string) string {
 
 // meaning returns a comment without the name with which it begins.
 func meaning(name, prose string) string {
-	return regexp.MustCompile(`^`+name+`(:| is| are|)\s`).ReplaceAllString(prose, "")
+	return regexp.MustCompile(`^`+name+`(:| is| are| reports that|)\s`).ReplaceAllString(prose, "")
 }

@@ -33,8 +33,12 @@ func (t tree) symbols(dir string) (all []symbol, err error) {
 		}
 		for _, decl := range file.Decls {
 			if d, ok := decl.(*ast.GenDecl); ok {
+				doc := d.Doc.Text()
+				if d.Lparen.IsValid() {
+					doc = "" // it is about all of them
+				}
 				for _, spec := range d.Specs {
-					all = append(all, declared(spec, d.Doc.Text())...)
+					all = append(all, declared(spec, doc)...)
 				}
 			} else if d := decl.(*ast.FuncDecl); d.Recv == nil {
 				all = append(all, symbol{names: d.Name.Name, doc: d.Doc.Text()})
@@ -53,11 +57,10 @@ func declared(spec ast.Spec, doc string) []symbol {
 		}
 		return all
 	case *ast.ValueSpec:
-		v := symbol{names: joined(s.Names), doc: s.Doc.Text() + s.Comment.Text()}
-		if of, ok := s.Type.(*ast.Ident); ok {
+		v := symbol{names: joined(s.Names), doc: doc + s.Doc.Text() + s.Comment.Text()}
+		of, typed := s.Type.(*ast.Ident)
+		if literal, ok := first(s.Values).(*ast.BasicLit); ok && typed {
 			v.of = of.Name
-		}
-		if literal, ok := first(s.Values).(*ast.BasicLit); ok {
 			v.value, _ = strconv.Unquote(literal.Value)
 		}
 		return []symbol{v}
@@ -100,7 +103,11 @@ func joined(idents []*ast.Ident) string {
 func (t tree) find(dir, name string) (prose string, lines []string, err error) {
 	all, err := t.symbols(dir)
 	for _, s := range all {
-		if (s.names == name || s.of+"."+s.names == name) && s.doc != "" {
+		full := s.names
+		if s.of != "" && s.value == "" { // a field
+			full = s.of + "." + s.names
+		}
+		if full == name && s.doc != "" {
 			prose, lines = split(s.doc)
 			return prose, lines, err
 		}
@@ -120,13 +127,14 @@ func split(doc string) (prose string, lines []string) {
 }
 
 // columns returns the rows of a table in a comment. Cells begin where the words of its first line
-// do. A line without a first cell continues the row before.
+// do. A line without a first cell continues the row before. It returns nil if a cell runs into the
+// next one.
 func columns(lines []string) map[string][]string {
 	all, last := map[string][]string{}, ""
 	if len(lines) == 0 {
 		return nil
 	}
-	starts := regexp.MustCompile(`\S+`).FindAllStringIndex(lines[0], -1)
+	starts := regexp.MustCompile(`\S+( \S+)*`).FindAllStringIndex(lines[0], -1)
 	for _, line := range lines[1:] {
 		if !strings.HasPrefix(line, " ") {
 			last, _, _ = strings.Cut(line, " ")
@@ -136,6 +144,9 @@ func columns(lines []string) map[string][]string {
 			end := len(line)
 			if i+1 < len(starts) {
 				end = min(end, starts[i+1][0])
+			}
+			if end < len(line) && i+1 < len(starts) && line[end-1] != ' ' {
+				return nil
 			}
 			cell := line[min(start[0], end):end]
 			all[last][i] = strings.TrimSpace(all[last][i] + " " + strings.TrimSpace(cell))
