@@ -17,7 +17,7 @@ import (
 )
 
 // pages are the pages with made parts.
-var pages = []string{"packages", "events", "configuration", "record"}
+var pages = []string{"packages", "events", "configuration", "record", "command"}
 
 var part = regexp.MustCompile(`(?s)(<!-- made: ([^>]+) -->\n)(.*?)(<!-- end -->\n)`)
 
