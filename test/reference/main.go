@@ -11,18 +11,17 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
 
 // pages are the pages with made parts.
-var pages = []string{"packages", "events", "configuration", "record", "command"}
+var pages = []string{"docs/packages.md", "docs/events.md", "docs/configuration.md", "docs/record.md", "docs/command.md"}
 
 var part = regexp.MustCompile(`(?s)(<!-- made: ([^>]+) -->\n)(.*?)(<!-- end -->\n)`)
 
 // makers return the text of a part. Directories are relative to the top of the tree.
-var makers = map[string]func(t tree, args []string) (string, error){
+var makers = map[string]func(args []string) (string, error){
 	"packages": packages, // PATTERN: the released packages whose paths in the module match it
 	"doc":      docOf,    // DIR NAME or DIR TYPE.FIELD: the prose of its comment
 	"words":    words,    // DIR TYPE: the constants of a type, or its JSON fields
@@ -33,24 +32,20 @@ var makers = map[string]func(t tree, args []string) (string, error){
 
 func main() {
 	for _, page := range pages {
-		if err := write(tree("."), page); err != nil {
+		_, made, err := render(page)
+		if err == nil {
+			err = os.WriteFile(page, []byte(made), 0o666)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			os.Exit(1)
 		}
 	}
 }
 
-func write(t tree, page string) error {
-	old, made, err := render(t, page)
-	if err != nil || made == old {
-		return err
-	}
-	return os.WriteFile(t.page(page), []byte(made), 0o666)
-}
-
 // render returns a page as it is, and as it should be.
-func render(t tree, page string) (old, made string, err error) {
-	text, err := os.ReadFile(t.page(page))
+func render(page string) (old, made string, err error) {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		return "", "", err
 	}
@@ -61,22 +56,17 @@ func render(t tree, page string) (old, made string, err error) {
 		args := strings.Fields(m[2])
 		maker := makers[args[0]]
 		if maker == nil {
-			err = fmt.Errorf("docs/%s.md: no maker is called %s", page, args[0])
+			err = fmt.Errorf("%s: no maker is called %s", page, args[0])
 			return whole
 		}
-		body, failed := maker(t, args[1:])
+		body, failed := maker(args[1:])
 		if failed != nil {
-			err = fmt.Errorf("docs/%s.md: %s: %w", page, m[2], failed)
+			err = fmt.Errorf("%s: %s: %w", page, m[2], failed)
 		}
 		return m[1] + "\n" + strings.TrimSpace(body) + "\n\n" + m[4]
 	})
 	if want := strings.Count(string(text), "<!-- made:"); err == nil && (n == 0 || n != want) {
-		err = fmt.Errorf("docs/%s.md has %d parts, %d of them with both marks", page, want, n)
+		err = fmt.Errorf("%s has %d parts, %d of them with both marks", page, want, n)
 	}
 	return string(text), made, err
 }
-
-// tree is the path of the top of the tree.
-type tree string
-
-func (t tree) page(name string) string { return filepath.Join(string(t), "docs", name+".md") }

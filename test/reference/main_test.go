@@ -3,13 +3,14 @@ package main
 import "testing"
 
 func TestPagesAreUpToDate(t *testing.T) {
+	t.Chdir("../..")
 	for _, page := range pages {
-		old, made, err := render("../..", page)
+		old, made, err := render(page)
 		switch {
 		case err != nil:
 			t.Error(err)
 		case old != made:
-			t.Errorf("docs/%s.md differs from the code: run go run ./test/reference", page)
+			t.Errorf("%s differs from the code: run go run ./test/reference", page)
 		}
 	}
 }

@@ -22,31 +22,30 @@ var flags = map[string]string{
 	"peer Networks": "`--peer-allow`", "peer ServerTLS, ClientTLS": "`--peer-ca`, `--peer-cert`, `--peer-key`",
 }
 
-func docOf(t tree, args []string) (string, error) {
-	prose, _, err := t.find(args[0], args[1])
+func docOf(args []string) (string, error) {
+	prose, _, err := find(args[0], args[1])
 	return prose, err
 }
 
-func words(t tree, args []string) (string, error) {
-	all, err := t.symbols(args[0])
+func words(args []string) (string, error) {
+	all, err := symbols(args[0])
 	out := row("word", "meaning") + row("---", "---")
 	for _, s := range all {
 		if word := s.json + s.value; s.of == args[1] && word != "" {
-			prose, _ := split(s.doc)
-			out += row("`"+word+"`", meaning(s.names, prose))
+			out += row("`"+word+"`", meaning(s.names, s.doc))
 		}
 	}
 	return out, err
 }
 
-func reasons(t tree, args []string) (string, error) {
-	_, lines, err := t.find(args[0], args[1])
+func reasons(args []string) (string, error) {
+	_, lines, err := find(args[0], args[1])
 	out := row("reason", "error", "meaning") + row("---", "---", "---")
 	rows := columns(lines)
 	for _, reason := range slices.Sorted(maps.Keys(rows)) {
 		text, name := rows[reason][1], ""
 		if m := regexp.MustCompile(`^\*?((\w*)\.)?([A-Z]\w+)(,.*)?$`).FindStringSubmatch(text); m != nil {
-			prose, _, err := t.find(m[2], m[3])
+			prose, _, err := find(m[2], m[3])
 			if err != nil {
 				return "", err
 			}
@@ -57,11 +56,11 @@ func reasons(t tree, args []string) (string, error) {
 	return out, err
 }
 
-func config(t tree, args []string) (string, error) {
-	_, lines, err := t.find(args[0], args[1])
+func config(args []string) (string, error) {
+	_, lines, err := find(args[0], args[1])
 	rows := columns(lines)
 	out := row("field", "default", "limits", "meaning", "flag of `tenure run`") + row("---", "---", "---", "---", "---")
-	all, _ := t.symbols(args[0])
+	all, _ := symbols(args[0])
 	for _, s := range all {
 		if s.of != args[1] || s.value != "" {
 			continue
@@ -70,14 +69,13 @@ func config(t tree, args []string) (string, error) {
 		if len(values) < 3 {
 			return "", fmt.Errorf("the comment of %s has no default of %s", args[1], s.names)
 		}
-		prose, _ := split(s.doc)
-		out += row("`"+strings.ReplaceAll(s.names, ", ", "`, `")+"`", values[1], values[2], meaning(s.names, prose), flags[args[0]+" "+s.names])
+		out += row("`"+strings.ReplaceAll(s.names, ", ", "`, `")+"`", values[1], values[2], meaning(s.names, s.doc), flags[args[0]+" "+s.names])
 	}
 	return out, err
 }
 
-func packages(t tree, args []string) (string, error) {
-	released, err := t.run("bash", ".ci/released")
+func packages(args []string) (string, error) {
+	released, err := run("bash", ".ci/released")
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +83,7 @@ func packages(t tree, args []string) (string, error) {
 	for dir := range strings.FieldsSeq(released) {
 		list = append(list, "./"+filepath.Join(dir, "..."))
 	}
-	all, err := t.run("go", list...)
+	all, err := run("go", list...)
 	in := regexp.MustCompile("^" + module + args[0])
 	out := row("package", "contents") + row("---", "---")
 	for _, line := range slices.Sorted(strings.Lines(all)) {
@@ -99,19 +97,10 @@ func packages(t tree, args []string) (string, error) {
 	return out, err
 }
 
-func help(t tree, args []string) (string, error) {
-	dir, err := os.MkdirTemp("", "reference")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	command := filepath.Join(dir, "tenure")
-	if _, err := t.run("go", "build", "-o", command, "./cmd/tenure"); err != nil {
-		return "", err
-	}
+func help(args []string) (string, error) {
 	out := ""
 	for _, name := range args {
-		text, err := t.run(command, "help", name)
+		text, err := run("go", "run", "./cmd/tenure", "help", name)
 		if err != nil {
 			return "", err
 		}
@@ -120,10 +109,10 @@ func help(t tree, args []string) (string, error) {
 	return out, nil
 }
 
-// run returns the output of a command at the top of the tree, without the variables of Tenure.
-func (t tree) run(name string, args ...string) (string, error) {
+// run returns the output of a command without the variables of Tenure.
+func run(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Stderr = string(t), os.Stderr
+	cmd.Stderr = os.Stderr
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TENURE_") })
 	text, err := cmd.Output()
 	return string(text), err
@@ -138,7 +127,8 @@ func row(cells ...string) string {
 	return strings.ReplaceAll("| "+strings.Join(cells, " | ")+" |\n", "|  |", "| |")
 }
 
-// meaning returns a comment without the name with which it begins.
-func meaning(name, prose string) string {
+// meaning returns the prose of a comment without the name with which it begins.
+func meaning(name, doc string) string {
+	prose, _ := split(doc)
 	return regexp.MustCompile(`^`+name+`(:| is| are| reports that|)\s`).ReplaceAllString(prose, "")
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 )
 
@@ -21,8 +21,8 @@ type symbol struct {
 }
 
 // symbols returns the declarations of the package in a directory, in the order of the source.
-func (t tree) symbols(dir string) (all []symbol, err error) {
-	files, err := filepath.Glob(filepath.Join(string(t), dir, "*.go"))
+func symbols(dir string) (all []symbol, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -32,62 +32,52 @@ func (t tree) symbols(dir string) (all []symbol, err error) {
 			return nil, err
 		}
 		for _, decl := range file.Decls {
-			if d, ok := decl.(*ast.GenDecl); ok {
-				doc := d.Doc.Text()
-				if d.Lparen.IsValid() {
-					doc = "" // it is about all of them
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					all = append(all, symbol{names: d.Name.Name, doc: d.Doc.Text()})
+				}
+			case *ast.GenDecl:
+				if len(d.Specs) > 1 {
+					d.Doc = nil // it is about all of them
 				}
 				for _, spec := range d.Specs {
-					all = append(all, declared(spec, doc)...)
+					all = append(all, declared(spec, d.Doc)...)
 				}
-			} else if d := decl.(*ast.FuncDecl); d.Recv == nil {
-				all = append(all, symbol{names: d.Name.Name, doc: d.Doc.Text()})
 			}
 		}
 	}
 	return all, err
 }
 
-func declared(spec ast.Spec, doc string) []symbol {
+func declared(spec ast.Spec, doc *ast.CommentGroup) (all []symbol) {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
-		all := []symbol{{names: s.Name.Name, doc: doc + s.Doc.Text()}}
+		all = append(all, symbol{names: s.Name.Name, doc: doc.Text() + s.Doc.Text()})
 		if structure, ok := s.Type.(*ast.StructType); ok {
-			all = append(all, fieldsOf(s.Name.Name, structure)...)
+			for _, f := range structure.Fields.List {
+				all = append(all, fieldOf(s.Name.Name, f))
+			}
 		}
-		return all
 	case *ast.ValueSpec:
-		v := symbol{names: joined(s.Names), doc: doc + s.Doc.Text() + s.Comment.Text()}
-		of, typed := s.Type.(*ast.Ident)
-		if literal, ok := first(s.Values).(*ast.BasicLit); ok && typed {
-			v.of = of.Name
-			v.value, _ = strconv.Unquote(literal.Value)
+		v := symbol{names: joined(s.Names), doc: doc.Text() + s.Doc.Text()}
+		if of, ok := s.Type.(*ast.Ident); ok && len(s.Values) == 1 {
+			if literal, ok := s.Values[0].(*ast.BasicLit); ok {
+				v.of, v.value = of.Name, strings.Trim(literal.Value, `"`)
+			}
 		}
-		return []symbol{v}
-	}
-	return nil
-}
-
-func fieldsOf(of string, s *ast.StructType) []symbol {
-	var all []symbol
-	for _, f := range s.Fields.List {
-		field := symbol{of: of, names: joined(f.Names), doc: f.Doc.Text() + f.Comment.Text()}
-		if f.Tag != nil {
-			tag := reflect.StructTag(strings.Trim(f.Tag.Value, "`"))
-			field.json, _, _ = strings.Cut(tag.Get("json"), ",")
-		}
-		if ast.IsExported(field.names) {
-			all = append(all, field)
-		}
+		all = append(all, v)
 	}
 	return all
 }
 
-func first(all []ast.Expr) ast.Expr {
-	if len(all) == 0 {
-		return nil
+func fieldOf(of string, f *ast.Field) symbol {
+	field := symbol{of: of, names: joined(f.Names), doc: f.Doc.Text()}
+	if f.Tag != nil {
+		tag := reflect.StructTag(strings.Trim(f.Tag.Value, "`"))
+		field.json, _, _ = strings.Cut(tag.Get("json"), ",")
 	}
-	return all[0]
+	return field
 }
 
 func joined(idents []*ast.Ident) string {
@@ -100,8 +90,8 @@ func joined(idents []*ast.Ident) string {
 
 // find returns the comment of a declaration, or of TYPE.FIELD: its prose, and the lines of its
 // tables and examples.
-func (t tree) find(dir, name string) (prose string, lines []string, err error) {
-	all, err := t.symbols(dir)
+func find(dir, name string) (prose string, lines []string, err error) {
+	all, err := symbols(dir)
 	for _, s := range all {
 		full := s.names
 		if s.of != "" && s.value == "" { // a field
@@ -130,26 +120,23 @@ func split(doc string) (prose string, lines []string) {
 // do. A line without a first cell continues the row before. It returns nil if a cell runs into the
 // next one.
 func columns(lines []string) map[string][]string {
-	all, last := map[string][]string{}, ""
 	if len(lines) == 0 {
 		return nil
 	}
+	all, last := map[string][]string{}, ""
 	starts := regexp.MustCompile(`\S+( \S+)*`).FindAllStringIndex(lines[0], -1)
 	for _, line := range lines[1:] {
 		if !strings.HasPrefix(line, " ") {
 			last, _, _ = strings.Cut(line, " ")
 			all[last] = make([]string, len(starts))
 		}
-		for i, start := range starts {
-			end := len(line)
-			if i+1 < len(starts) {
-				end = min(end, starts[i+1][0])
-			}
-			if end < len(line) && i+1 < len(starts) && line[end-1] != ' ' {
+		for i, start := range slices.Backward(starts) {
+			from := min(start[0], len(line))
+			all[last][i] = strings.TrimSpace(all[last][i] + " " + strings.TrimSpace(line[from:]))
+			runsOver := i > 0 && from > 0 && from < len(line) && line[from-1] != ' '
+			if line = line[:from]; runsOver {
 				return nil
 			}
-			cell := line[min(start[0], end):end]
-			all[last][i] = strings.TrimSpace(all[last][i] + " " + strings.TrimSpace(cell))
 		}
 	}
 	return all
