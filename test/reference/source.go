@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -102,7 +103,7 @@ func find(dir, name string) (prose string, lines []string, err error) {
 			return prose, lines, err
 		}
 	}
-	return "", nil, fmt.Errorf("%s in %q has no comment: %v", name, dir, err)
+	return "", nil, errors.Join(err, fmt.Errorf("%s in %q has no comment", name, dir))
 }
 
 func split(doc string) (prose string, lines []string) {
