@@ -27,7 +27,7 @@ var _ = [1]int{}[driver.MaxLease-record.MaxLease] // they are equal, or this doe
 //	ID            host, process, random   256 bytes
 //	Address       none                    256 bytes
 //	Metadata      none                    1 KiB of keys and values in all
-//	Priority      0                       -1,000,000 to 1,000,000
+//	Priority      0                       -1,000,000 to 1,000,000; 0 with a Nominator
 //	Nomination    none                    see package nomination
 //	Lease         15 s                    whole ms; 1 ms to 1 h, or the store's narrower limits
 //	StopWithin    none                    part of the lease, see timing.Margin
@@ -46,8 +46,8 @@ var _ = [1]int{}[driver.MaxLease-record.MaxLease] // they are equal, or this doe
 type Config struct {
 	// ID names this candidate for operators, observers and callers that name a successor. It may be
 	// the name of its host or pod. It is a label: two processes with the same ID never lead at the
-	// same time. The default is the host name, the process id and five random letters or digits; it
-	// stays the same as long as the process lives.
+	// same time. The default is the host name, the process id and five random letters or digits,
+	// such as node-1_4711_k3wqa; it stays the same as long as the process lives.
 	ID string
 	// Address is published in the record while this candidate leads, for clients of the leader.
 	Address string
@@ -56,8 +56,8 @@ type Config struct {
 
 	// Priority makes a candidate with a higher value take over from a leader with a lower one. The
 	// candidate asks the leader to hand over, at most once in ten leases, and not before it has
-	// campaigned for two leases without a failed store call. Priority does not order candidates
-	// while nobody leads.
+	// been eligible and campaigned for two leases without a failed store call. Priority does not
+	// order candidates while nobody leads.
 	Priority int
 	// Nomination lets a system outside of the election decide which candidate has precedence, in
 	// place of Priority. The guarantee of one leader does not depend on it. The zero value
@@ -79,13 +79,12 @@ type Config struct {
 	// Clock is the source of time. The default also serves tests in virtual time
 	// (testing/synctest).
 	Clock clock.Clock
-	// Logger logs each kind of event (see OnEvent about dropped ones): alarm, overdue and failed as
-	// errors, trouble, lost and waits without an end as warnings, the others as information. The
-	// message is "tenure: " and the kind, or "tenure: nobody leads"; the attributes are election
-	// and id, and term, leader, cause and until where they apply. Trouble, alarms and waits with
-	// the same lasting cause are logged again after 10 s, 20 s, 40 s and so on up to 1 h, with
-	// "times": the number of events since the last line. The elections of a Group share these
-	// intervals and counts.
+	// Logger logs each event, at the level that the constants of EventKind state (see OnEvent about
+	// dropped ones). The message is "tenure: " and the kind, or "tenure: nobody leads"; the
+	// attributes are election and id, and term, leader, cause, reason and until where they apply.
+	// Trouble, alarms and waits with the same lasting cause are logged again after 10 s, 20 s, 40 s
+	// and so on up to 1 h, with "times": the number of events since the last line. The elections of
+	// a Group share these intervals and counts.
 	Logger *slog.Logger
 	// OnEvent is called for each event of one election, in order, one at a time. Calls for
 	// different elections may be concurrent. A slow OnEvent or Logger never delays a renewal. One
@@ -105,7 +104,7 @@ type Config struct {
 
 // Tuning holds the settings of a Config that few programs need. Measure before you change them: the
 // defaults follow Config.Lease, so a shorter lease alone makes everything faster. The zero value of
-// each field selects its default, and a negative value of Drift or TimerLateness means none:
+// each field selects its default:
 //
 //	field          default                      limits
 //	Renew          Lease / 3                    1 ms to Lease - margin - 2 ms, see timing.Margin
@@ -115,10 +114,11 @@ type Config struct {
 //	PollStable     Lease, or Poll if longer     Poll to 1 h
 //	NoWatch        false
 //	Retry          0, 100 ms, 1 s               at most 10, each from 0 to Renew
-//	Backoff        Lease * 2^(n-1), at most 10 * Lease
-//	Drift          the clock's: 0.01 on Linux,  below 0.5
+//	Backoff        Lease * 2^(n-1), at most
+//	               10 * Lease
+//	Drift          the clock's: 0.01 on Linux,  below 0.5; negative: none
 //	               0.1 elsewhere
-//	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease
+//	TimerLateness  Lease / 50, 25 to 100 ms     part of the lease; negative: none
 type Tuning struct {
 	// Renew is the time from the send of one renewal to that of the next.
 	Renew time.Duration

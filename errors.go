@@ -18,7 +18,8 @@ var (
 	// ErrDecline: lead and Handler.Elected return it if this process cannot lead now. The lease is
 	// released, and after Tuning.Backoff the process campaigns again.
 	ErrDecline = errors.New("tenure: leadership declined")
-	// ErrLost is wrapped by every error about a term that has ended: see the causes below.
+	// ErrLost is wrapped by every error about a term that has ended, with one of the
+	// causes.
 	ErrLost = driver.ErrLost
 	// ErrNoLeader is returned by HandOver: the record names no leader.
 	ErrNoLeader = errors.New("tenure: nobody leads")
@@ -77,32 +78,33 @@ type Reason string
 
 // ReasonOf returns the reason of an error of this package, such as Event.Cause, Term.Err or
 // context.Cause of a context of lead. Where an error wraps several, the reason is that of the
-// cause: an error that wraps ErrLost and ErrExpired has the reason "expired". These are all
-// reasons:
+// cause: an error that wraps ErrLost and ErrExpired has the reason "expired". It is empty for nil.
+// These are all reasons:
 //
-//	""                 no error
+//	reason             error, or what it means without one
 //	abandoned          ErrAbandoned
 //	config             *ConfigError
 //	connecting         driver.ErrConnecting
 //	declined           ErrDecline
-//	deleted            StoreError
+//	deleted            driver.Deleted, the Kind of a StoreError
 //	denied             ErrDenied
 //	deposed            ErrDeposed
 //	expired            ErrExpired
-//	foreign            StoreError
+//	foreign            driver.Foreign, the Kind of a StoreError
 //	handed-over        ErrHandOver
 //	ineligible         ErrIneligible
 //	lost               ErrLost, by another cause
-//	malformed          StoreError
+//	malformed          driver.Malformed, the Kind of a StoreError
 //	no-answer          driver.ErrNoAnswer
 //	no-leader          ErrNoLeader
 //	nomination-lost    nomination.ErrWithdrawn
 //	not-nominee        nobody leads, and Nomination.Only keeps this candidate from claiming
-//	other-lease        another candidate leads, with another lease than this candidate has
+//	other-lease        another candidate leads, with another lease than this candidate has: a
+//	                   failover takes the longer one, so give all the same
 //	overdue            ErrOverdue
 //	pool-busy          driver.ErrPoolBusy
-//	recreated          StoreError
-//	regressed          StoreError
+//	recreated          driver.Recreated, the Kind of a StoreError
+//	regressed          driver.Regressed, the Kind of a StoreError
 //	released           ErrReleased
 //	running            ErrRunning
 //	same-id            the record names the ID of this candidate: of an earlier run, or of

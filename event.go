@@ -18,22 +18,39 @@ import (
 // EventKind names a kind of event.
 type EventKind string
 
-// The kinds of event. After EventTrouble the election goes on, unless the store denied reading and
-// had never allowed it. After EventAlarm an operator should look: the key holds a wrong value, or
-// the record or the store was lost, recreated or restored to an older state.
+// The kinds of event, with the level at which Config.Logger has them.
 const (
-	EventCandidate EventKind = "candidate" // this process seeks leadership
-	EventWaiting   EventKind = "waiting"   // it claims nothing yet; Cause says why
-	EventElected   EventKind = "elected"   // it leads
-	EventLeaving   EventKind = "leaving"   // it was asked to finish; Cause says why
-	EventLost      EventKind = "lost"      // its term ended before its work; Cause says why
-	EventReleased  EventKind = "released"  // its release is over; Cause: nil or ErrUnconfirmed
-	EventLeader    EventKind = "leader"    // Leader or its data changed; zero: nobody leads
-	EventOverdue   EventKind = "overdue"   // its work did not stop within FinishWithin
-	EventFailed    EventKind = "failed"    // lead returned an error that Run does not return
-	EventTrouble   EventKind = "trouble"   // a store call failed or was refused; see Cause
-	EventAsking    EventKind = "asking"    // it has precedence, and asks the leader to hand over
-	EventAlarm     EventKind = "alarm"     // the record or the store is not as it should be
+	// EventCandidate: this process seeks leadership. Info.
+	EventCandidate EventKind = "candidate"
+	// EventWaiting: it claims nothing yet, though no other candidate is known to lead; Cause says
+	// why: vacant, unproven, malformed, same-id, foreign, ineligible or not-nominee. Or another
+	// candidate leads, and the cause is same-id or other-lease. Info, or warning if the wait does
+	// not end by itself.
+	EventWaiting EventKind = "waiting"
+	// EventElected: it leads. Info.
+	EventElected EventKind = "elected"
+	// EventLeaving: it was asked to finish; Cause says why. Info.
+	EventLeaving EventKind = "leaving"
+	// EventLost: its term ended before its work; Cause says why. Warning.
+	EventLost EventKind = "lost"
+	// EventReleased: its release is over. Cause is nil, or ErrUnconfirmed if the store did not
+	// confirm the release. Info.
+	EventReleased EventKind = "released"
+	// EventLeader: the leader or its data changed; without an ID nobody leads. Info.
+	EventLeader EventKind = "leader"
+	// EventOverdue: its work did not stop within FinishWithin. Error.
+	EventOverdue EventKind = "overdue"
+	// EventFailed: lead returned an error that Run does not return; Cause has that error. Error.
+	EventFailed EventKind = "failed"
+	// EventTrouble: the store failed or refused; see Cause. The election goes on, unless the store
+	// denied reading and had never allowed it. Warning.
+	EventTrouble EventKind = "trouble"
+	// EventAsking: this candidate has precedence, or a request names it, and it asks the leader to
+	// hand over. Info.
+	EventAsking EventKind = "asking"
+	// EventAlarm: an operator should look. The key holds a wrong value, or the record or the store
+	// was deleted, recreated or restored to an older state; Cause says which. Error.
+	EventAlarm EventKind = "alarm"
 )
 
 // Event is one event of an election. OnEvent receives it, and `tenure watch --json` prints it.
@@ -61,19 +78,31 @@ type Event struct {
 	Missed int
 }
 
-// eventJSON is the promised format of `--json`.
+// eventJSON is the promised format of `--json`. A missing field does not apply.
 type eventJSON struct {
-	Time     time.Time `json:"time"`
-	Kind     EventKind `json:"event"`
-	Election string    `json:"election"`
-	ID       string    `json:"id"`
-	Term     uint64    `json:"term"`
-	Leader   string    `json:"leader,omitempty"`
-	Address  string    `json:"address,omitempty"`
-	Cause    string    `json:"cause,omitempty"`
-	Reason   Reason    `json:"reason,omitempty"`
-	Until    time.Time `json:"until,omitzero"`
-	Missed   int       `json:"missed,omitempty"`
+	// Time is RFC 3339 in UTC, with nanoseconds, by the clock of this process.
+	Time time.Time `json:"time"`
+	// Kind is the kind of the event.
+	Kind EventKind `json:"event"`
+	// Election is the name of the election.
+	Election string `json:"election"`
+	// ID is that of this candidate.
+	ID string `json:"id"`
+	// Term is this candidate's; for leader and asking the leader's; for trouble and alarm the open
+	// term of this candidate. It is 0 if there is none.
+	Term uint64 `json:"term"`
+	// Leader is the ID of the leader, for leader. If it is missing there, nobody leads.
+	Leader string `json:"leader,omitempty"`
+	// Address is that of the leader.
+	Address string `json:"address,omitempty"`
+	// Cause is a text for people.
+	Cause string `json:"cause,omitempty"`
+	// Reason is one word for the cause: see ReasonOf.
+	Reason Reason `json:"reason,omitempty"`
+	// Until is when a wait is over at the latest.
+	Until time.Time `json:"until,omitzero"`
+	// Missed is how many events were dropped just before this one.
+	Missed int `json:"missed,omitempty"`
 }
 
 // MarshalJSON returns one object with at least time (RFC 3339, UTC, nanoseconds), event, election,

@@ -23,3 +23,12 @@ func TestReadmeShowsTheSample(t *testing.T) {
 		t.Errorf("the README does not show the sample:\n%s", sample)
 	}
 }
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -18,8 +18,8 @@ import (
 //
 //	field       default                    limits
 //	Election    as tenure.Config, but a
-//	            Precedence of 1 s, or of a
-//	            lease if the store is polled
+//	            Precedence of 1 s, or of
+//	            a lease on a polled store
 //	Elections   none                       names, each once
 //	Members     64                         1 to 1,024; the same for all members
 //	Presence    half of the lease          from the store's shortest lease to 1 h

@@ -13,7 +13,13 @@ import (
 // ErrWithdrawn is the cause with which a leader is asked to finish that is no longer the nominee.
 var ErrWithdrawn = errors.New("the nomination ended")
 
-// Config says how the candidates of a process are nominated. The zero value nominates none.
+// Config says how the candidates of a process are nominated. The zero value nominates none. The
+// guarantee of one leader does not depend on these fields.
+//
+//	field       default    limits
+//	Nominator   none
+//	Only        false      needs a Nominator
+//	Precedence  the lease  at most 1 h; negative: none
 type Config struct {
 	// Nominator returns the Nominator of this process's candidate in an election. It is called once
 	// for each election when that is made, and must not call the group that makes it. Nil, and a
@@ -23,11 +29,10 @@ type Config struct {
 	// sees another leader asks it to hand over, as a candidate of higher Priority would. Priority
 	// must be 0 with a Nominator.
 	Nominator func(election string) Nominator
-	// Only lets a candidate claim only while it is the nominee, however long nobody leads. It needs
-	// a Nominator.
+	// Only lets a candidate claim only while it is the nominee, however long nobody leads.
 	Only bool
-	// Precedence is the extra time that any other candidate waits for a nominee to claim, at most
-	// 1 h. It has no effect without a Nominator. 0: the lease; negative: none.
+	// Precedence is the extra time that any other candidate waits for a nominee to claim. It has
+	// no effect without a Nominator.
 	Precedence time.Duration
 }
 

@@ -17,7 +17,20 @@ const DefaultPath = "/health/leadership"
 
 // Config holds the settings of the connections between peers. All members of an election need the
 // same Path, and TLS on all or on none. The zero value of each field but Networks means its
-// default.
+// default:
+//
+//	field                 default                      limits
+//	Networks              required                     none with ServeOnly
+//	ServeOnly             false
+//	Path                  /health/leadership           the same for all members
+//	ServerTLS,ClientTLS   plain HTTP
+//	TLS                   ServerTLS and ClientTLS
+//	Timeout               3 s                          at least 1 ms
+//	Retry                 5 s                          at least 1 ms
+//	MaxStreams            1,024                        at least 1
+//	MaxStreamsPerAddress  MaxStreams / 4, at least 16  at least 1
+//	MaxConnections        4,096                        at least 1
+//	OnError               errors are not reported
 type Config struct {
 	// Networks are the address ranges that followers may dial. A record names its leader's address,
 	// so without this limit a writer of the store could make every follower connect to any address.
@@ -26,11 +39,11 @@ type Config struct {
 	// ServeOnly makes a member serve followers and follow no leader, so it needs no Networks. Set
 	// tenure.Tuning.NoWatch in its elections, so that they poll the store.
 	ServeOnly bool
-	// Path is the path of the URL that Serve answers and followers request. Default: DefaultPath.
+	// Path is the path of the URL that Serve answers and followers request.
 	Path string
-	// ServerTLS is the TLS configuration of Serve, and ClientTLS that of followers; nil: plain
-	// HTTP. LoadTLS makes both from files. A follower checks that the leader's certificate is for
-	// the host in the address of its record.
+	// ServerTLS is the TLS configuration of Serve, and ClientTLS that of followers. LoadTLS
+	// makes both from files. A follower checks that the leader's certificate is for the host in the
+	// address of its record.
 	ServerTLS, ClientTLS *tls.Config
 	// TLS returns both configurations. Set it in place of ServerTLS and ClientTLS if certificates
 	// or authorities are renewed while the program runs. New calls it, and each connection calls it
@@ -38,28 +51,27 @@ type Config struct {
 	// configurations stay in use. Those that were nil at first must stay nil.
 	TLS func() (server, client *tls.Config, err error)
 	// Timeout bounds a follower's connection from the dial to the first event, and each write to a
-	// follower. Default: 3 s; minimum: 1 ms.
+	// follower.
 	Timeout time.Duration
 	// Retry is the time between attempts to reach a leader. The first three come sooner: at once,
-	// after 100 ms and after 1 s. Default: 5 s; minimum: 1 ms.
+	// after 100 ms and after 1 s.
 	Retry time.Duration
 	// MaxStreams is how many followers of one election this process serves at once; it refuses
-	// more. Default: 1,024.
+	// more.
 	MaxStreams int
 	// MaxStreamsPerAddress is how many of these come from one address, or one /64 network of IPv6,
 	// so that no host can keep others out. Raise it behind a proxy, because all streams come from
-	// its address. Default: a quarter of MaxStreams, but at least 16.
+	// its address.
 	MaxStreamsPerAddress int
 	// MaxConnections is how many connections each Serve holds open at once. At most half of them
 	// may come from one address or /64 network. Serve closes further connections. Over plain HTTP
-	// each stream takes one. Default: 4,096.
+	// each stream takes one.
 	MaxConnections int
 	// OnError is called with an error when the connection to the leader of an election fails, and
 	// with nil when it works again. It is not called again for the same failure. The key is empty
 	// if this process could not serve a connection: such reports are at least Retry apart, and
 	// those with one cause become rare. It is also empty for ErrCertificates. OnError may be called
-	// concurrently. It delays only the connection that it reports on. It must not call Close. Nil:
-	// errors are not reported.
+	// concurrently. It delays only the connection that it reports on. It must not call Close.
 	OnError func(key string, err error)
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -70,46 +69,15 @@ func TestEveryCommandRefusesUnknownFlags(t *testing.T) {
 	}
 }
 
-// The page is for readers who have not installed the command yet, so it says the same as the help.
-func TestCommandPageNamesEveryFlag(t *testing.T) {
-	text, err := os.ReadFile("../../docs/command.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range typed() {
-		page := string(text)
-		if !strings.Contains(page, "tenure "+c.Name()) && !strings.Contains(page, "`"+c.Name()+"`") {
-			t.Errorf("%s is missing", c.Name())
-		}
-		if c.Name() == "run" {
-			page = string(settings)
-		}
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !strings.Contains(page, "`--"+f.Name) {
-				t.Errorf("--%s of %s is missing", f.Name, c.Name())
-			}
-		})
-	}
-}
-
-// The fields of --json are in the help and on the page.
-func TestCommandPageNamesTheJSONFields(t *testing.T) {
-	text, err := os.ReadFile("../../docs/command.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestHelpNamesTheJSONFields(t *testing.T) {
 	for command, object := range map[string]any{"status": standing{}, "hand-over": step{}, "reset": replacement{}} {
 		c, _, err := newRoot().Find([]string{command})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, field := range fieldsOf(reflect.TypeOf(object)) {
-			if !strings.Contains(string(text), "`"+field+"`") || !regexp.MustCompile(`\b`+field+`\b`).MatchString(c.Long) {
-				t.Errorf("%s of %s is not in its help, or not on the page", field, command)
+			if !regexp.MustCompile(`\b` + field + `\b`).MatchString(c.Long) {
+				t.Errorf("%s of %s is not in its help", field, command)
 			}
 		}
 	}

@@ -39,46 +39,36 @@ const (
 )
 
 // Record is one state of an election. Without a LeaderID it is vacant: it has no holder, and no
-// candidate may claim it before its lease has passed, unless it is Released.
+// candidate may claim it before its lease has passed, unless it is Released. Wire describes the
+// fields.
 type Record struct {
-	LeaderID   string
-	LeaderAddr string
-	// LastUpdated is the writer's wall clock, for people; zero in a released record. It decides
-	// nothing.
+	LeaderID    string
+	LeaderAddr  string
 	LastUpdated time.Time
-	// Term is the fencing token.
-	Term uint64
-	// Lease is in whole milliseconds, at most MaxLease.
-	Lease time.Duration
-	// Incarnation is the random name of one Election value in one process. It identifies the
-	// holder; LeaderID does not.
+	Term        uint64
+	Lease       time.Duration // whole milliseconds
 	Incarnation string
-	// Seq counts the holder's writes of one term.
-	Seq uint64
-	// Nonce is new in each write of a holder. A request copies it.
-	Nonce    string
-	Released bool
-	// Drift is the writer's bound for the error of its clock rates, in parts per million. It is 0
-	// if unknown, as in records of older releases.
-	Drift     uint32
-	Successor string
-	Request   *Request
-	// Priority is the holder's priority: a candidate with a higher one may ask it to hand over.
-	Priority int
-	Metadata map[string]string
+	Seq         uint64
+	Nonce       string
+	Released    bool
+	Drift       uint32 // in parts per million
+	Successor   string
+	Request     *Request
+	Priority    int
+	Metadata    map[string]string
 }
 
 // Request asks the holder of a term to hand over.
 type Request struct {
 	// Term is the term that should end; a request for another term has no effect.
 	Term uint64 `json:"term"`
-	// To names the requested successor; empty means any candidate.
+	// To names the requested successor, in UTF-8 of at most 256 bytes. Missing: any candidate.
 	To string `json:"to,omitempty"`
-	// By names the requester, for people.
+	// By names the requester, for people, in UTF-8 of at most 256 bytes, or is missing.
 	By string `json:"by,omitempty"`
-	// Offer marks a request that counts only once the candidate that To names has accepted it,
-	// which it does by removing this mark. Members of earlier releases ignore the mark: they obey
-	// at once.
+	// Offer is true, or missing. It marks a request that counts only once the candidate that To
+	// names has accepted it, which it does by removing this mark. Members of earlier releases
+	// ignore the mark: they obey at once.
 	Offer bool `json:"offer,omitempty"`
 }
 
@@ -86,22 +76,42 @@ type Request struct {
 func (r *Record) Held() bool { return r.LeaderID != "" && !r.Released }
 
 // Wire is the JSON form of Record. The order of the fields is the order in the bytes. Decode checks
-// the limits of the format; a Wire alone has what the bytes say.
+// the limits of the format; a Wire alone has what the bytes say. Names are UTF-8.
 type Wire struct {
-	LeaderID    string            `json:"leaderID"`
-	LeaderAddr  string            `json:"leaderAddr"`
-	LastUpdated time.Time         `json:"lastUpdated"`
-	Term        uint64            `json:"term"`
-	LeaseMillis int64             `json:"leaseMillis"`
-	Incarnation string            `json:"incarnation"`
-	Seq         uint64            `json:"seq"`
-	Nonce       string            `json:"nonce"`
-	Released    bool              `json:"released,omitempty"`
-	Successor   string            `json:"successor,omitempty"`
-	Request     *Request          `json:"request,omitempty"`
-	Priority    int               `json:"priority,omitempty"`
-	DriftPPM    uint32            `json:"driftPPM,omitempty"`
-	Metadata    map[string]string `json:"metadata,omitempty"`
+	// LeaderID is the holder's Config.ID, a label of at most 256 bytes; empty in a vacant record.
+	LeaderID string `json:"leaderID"`
+	// LeaderAddr is the holder's Config.Address, at most 256 bytes.
+	LeaderAddr string `json:"leaderAddr"`
+	// LastUpdated is the writer's wall clock (RFC 3339), for people; 0001-01-01T00:00:00Z in a
+	// released or vacant record. It decides nothing.
+	LastUpdated time.Time `json:"lastUpdated"`
+	// Term is the fencing token: 0 to 2^53-1.
+	Term uint64 `json:"term"`
+	// LeaseMillis is the length of the lease in milliseconds: 1 to 3,600,000.
+	LeaseMillis int64 `json:"leaseMillis"`
+	// Incarnation is the random name of one Election value in one process, at most 64 bytes. It
+	// identifies the holder; leaderID does not. It may be empty only if leaderID is empty.
+	Incarnation string `json:"incarnation"`
+	// Seq counts the holder's writes of one term: 0 to 2^53-1.
+	Seq uint64 `json:"seq"`
+	// Nonce is new in each write of a holder: 1 to 64 bytes. A request copies it.
+	Nonce string `json:"nonce"`
+	// Released is true if the holder has given up the lease, or missing.
+	Released bool `json:"released,omitempty"`
+	// Successor is the candidate that may claim first after a release, at most 256 bytes, or
+	// missing.
+	Successor string `json:"successor,omitempty"`
+	// Request is an object that asks for a hand-over, or missing.
+	Request *Request `json:"request,omitempty"`
+	// Priority is the holder's Config.Priority: -1,000,000 to 1,000,000. Missing: 0. A candidate
+	// with a higher one may ask the holder to hand over.
+	Priority int `json:"priority,omitempty"`
+	// DriftPPM is the writer's bound for the error of its clock rates, in parts per million: 0 to
+	// 500,000. 0 or missing: not stated, as in records of older releases.
+	DriftPPM uint32 `json:"driftPPM,omitempty"`
+	// Metadata is the holder's Config.Metadata: an object of strings, 1,024 bytes of keys and
+	// values in all, or missing.
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // Encode returns the bytes of a record, or an error that names the limit it breaks. If the document

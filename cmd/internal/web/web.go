@@ -42,7 +42,7 @@ func (w *Flags) Define(f *pflag.FlagSet, what string) {
 	f.StringVar(&w.listen, w.Name, w.Address, "[HOST:]PORT to serve "+what+" at; without a host on loopback alone; port 0: a free one")
 	f.StringVar(&w.cert, w.flagCert(), "", "file with the certificate of this server, in PEM; with --"+w.flagKey()+" the server speaks TLS, and reads both files again for each connection")
 	f.StringVar(&w.key, w.flagKey(), "", "file with the key of --"+w.flagCert())
-	f.StringVar(&w.token, w.flagToken(), "", "file with a token that requests must show, as \"Authorization: Bearer TOKEN\" or as a password")
+	f.StringVar(&w.token, w.flagToken(), "", "file with a token that requests must show, as \"Authorization: Bearer TOKEN\" or as a password; it is read again for each request")
 }
 
 // Settings returns the settings of the flags, nil without the first. Named returns the source of a

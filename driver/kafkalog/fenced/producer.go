@@ -1,6 +1,6 @@
-// Package fenced writes to Kafka on behalf of a leader. The brokers refuse its writes once another
-// leader has taken over. Use it if a leader's work is to write to Kafka, and a late write of an
-// earlier leader would do harm.
+// Package fenced writes records to Kafka that the brokers refuse once another leader has taken
+// over. Use it if a leader's work is to write to Kafka, and a late write of an earlier leader would
+// do harm.
 //
 //	connection := []kgo.Opt{kgo.SeedBrokers("kafka-1:9092"), kgo.DefaultProduceTopic("payments")}
 //	p, err := fenced.Open(ctx, term, connection)

@@ -1,6 +1,6 @@
-// Package fenced publishes to a JetStream stream on behalf of a leader. The server refuses such
-// messages once another leader has taken over. Use it if a leader's work is to publish to a stream,
-// and a late message of an earlier leader would do harm.
+// Package fenced publishes messages to a JetStream stream that the server refuses once another
+// leader has taken over. Use it if a leader's work is to publish to a stream, and a late message of
+// an earlier leader would do harm.
 //
 //	p, err := fenced.Open(ctx, term, js, "PAYMENTS", "payments.fence")
 //	...
