@@ -118,11 +118,21 @@ func (p *Postgres) RunStandby() (*Postgres, error) {
 	})
 }
 
-// Standby is RunStandby for the length of a test.
+// Standby is RunStandby for the length of a test. It returns when the primary sends it its writes.
 func (p *Postgres) Standby(t testing.TB) *Postgres {
 	t.Helper()
+	primary := p.Open(t, "postgres", "postgres")
+	standbys := func() (n int) {
+		must(t, primary.QueryRow("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'").Scan(&n))
+		return n
+	}
+	before := standbys()
 	s, err := p.RunStandby()
-	return started(t, s, err)
+	started(t, s, err)
+	for standbys() == before {
+		time.Sleep(time.Millisecond)
+	}
+	return s
 }
 
 // Separate cuts a standby off from its primary. It returns when no more writes reach the standby.
