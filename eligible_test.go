@@ -34,11 +34,16 @@ func TestEligibility(t *testing.T) {
 				}
 			}()
 			time.Sleep(lease)
+			for synctest.Wait(); len(seen) > 0; { // of the first answers of the store
+				<-seen
+			}
 			e.SetEligible(true)
 			e.SetEligible(false)
-			synctest.Wait()
-			if first, then := <-seen, <-seen; !first || then || len(seen) > 0 {
-				s.Errorf("eligible: %v, then %v, and %d more", first, then, len(seen))
+			if now := <-seen; now {
+				s.Error("no longer eligible, and Watch says that it is")
+			}
+			if synctest.Wait(); len(seen) > 0 {
+				s.Errorf("%d more statuses", len(seen))
 			}
 		},
 		"Campaign asks to finish, and waits": func(s *scene) {
