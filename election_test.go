@@ -217,8 +217,8 @@ func TestObservers(t *testing.T) {
 					s.Errorf("leader %q", l.ID)
 				}
 			}
-			if len(o.events) != 1 || o.events[0].Leader.ID != "a" {
-				s.Errorf("events %+v", o.events)
+			if seen := o.all(tenure.EventLeader); len(seen) != 1 || seen[0].Leader.ID != "a" {
+				s.Errorf("leaders %+v", seen)
 			}
 		},
 		"it sees changed metadata": func(s *scene) { // the term and the address stay the same
