@@ -165,6 +165,21 @@ func TestElectionsOfAGroup(t *testing.T) {
 				last = now
 			}
 		},
+		"Watch ends with its context, however many elections have changed": func(s *scene) {
+			g := s.group("o")
+			g.many(100)
+			ctx, stop := context.WithCancel(s.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for range g.Watch(ctx) {
+					time.Sleep(time.Second)
+				}
+			}()
+			time.Sleep(3 * time.Second)
+			stop()
+			within(s.T, 2*time.Second, ended, "end of Watch")
+		},
 		"an error of one election ends no Watch": func(s *scene) {
 			f, far := s.faulty()
 			f.Next(faults.Read, faults.Deny)

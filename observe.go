@@ -45,6 +45,8 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Status, error] {
 			select {
 			case <-changed:
 			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
 				stop()
 				return
 			}
@@ -75,7 +77,7 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[Status, error] {
 		g.begin(w)
 		defer g.end(w)
 		for {
-			for e := w.next(); e != nil; e = w.next() {
+			for e := w.next(); e != nil && ctx.Err() == nil; e = w.next() {
 				if s := w.status(e); (s.Known || s.Err != nil) && !yield(s, s.Err) {
 					return
 				}
