@@ -13,7 +13,7 @@
 //	                                       lists them
 //	go run ./test/battery -timeout 20m     give up after this time; an event that has not happened
 //	                                       by then counts as failed
-//	go run ./test/battery -markdown        the tables as in docs/results
+//	go run ./test/battery -markdown        the tables in Markdown
 //	go run ./test/battery -keep DIR        keep journals, logs, binaries in a new directory in DIR
 //
 // Each run has a server of its own, NATS by default, and three candidates: tenure commands, built

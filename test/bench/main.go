@@ -8,7 +8,7 @@
 //	                                    all rows
 //	go run ./test/bench -runs 20        20 runs of each fault, cut and pause
 //	go run ./test/bench -timeout 25m    fail if the rows take longer
-//	go run ./test/bench -markdown       the table as in docs/results
+//	go run ./test/bench -markdown       the table in Markdown, with the methods
 //
 // The rows are a matrix: each experiment (crash, stop, cut, ...) has a file, and each site (a store
 // on servers of its own) has a file that starts the servers, connects candidates to them, and lists
