@@ -35,7 +35,7 @@ func (w *worker) lead(ctx context.Context, term *tenure.Term) error {
 	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	for failures := 0; ctx.Err() == nil; {
-		// The context of the term stays open while the program shuts down, so the job can finish.
+		// The context of the lease stays open while the program shuts down, so the job can finish.
 		if err := job(term.LeaseContext()); err == nil {
 			failures = 0
 		} else if failures++; failures == maxFailures {
