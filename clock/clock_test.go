@@ -1,6 +1,8 @@
 package clock
 
 import (
+	"context"
+	"runtime/pprof"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,6 +108,16 @@ func TestDefaultIsVirtualInABubbleAlone(t *testing.T) {
 		go func() { within <- Default() }()
 		if c := <-within; c != (Standard{}) {
 			t.Errorf("in another goroutine of a bubble: %T", c)
+		}
+	})
+}
+
+// With GODEBUG=tracebacklabels=1 a stack trace shows labels, which may hold any text.
+func TestLabelsAreNoBubble(t *testing.T) {
+	t.Setenv("GODEBUG", "tracebacklabels=1")
+	pprof.Do(t.Context(), pprof.Labels("path", "/synctest bubble"), func(context.Context) {
+		if c := Default(); c != (System{}) {
+			t.Errorf("with labels: %T", c)
 		}
 	})
 }

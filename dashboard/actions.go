@@ -199,10 +199,14 @@ type checkedStore struct {
 	check func(driver.Entry) error
 }
 
-// Abilities returns those of the store without pushes, which would pass by the check.
+// Abilities returns those of the store without pushes, which would pass by the check, and without
+// its longest lease, which need not fit the dashboard's.
 func (c *checkedStore) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(c.Store)
 	a.Watcher, a.Peers = nil, nil
+	if a.Bounded != nil {
+		a.Bounded = records.AnyLease{Bounded: a.Bounded}
+	}
 	return a
 }
 

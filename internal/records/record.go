@@ -106,7 +106,7 @@ type tap struct {
 func (t *tap) Abilities() driver.Abilities {
 	a := driver.AbilitiesOf(t.Store)
 	if a.Bounded != nil {
-		a.Bounded = anyLease{a.Bounded}
+		a.Bounded = AnyLease{a.Bounded}
 	}
 	if a.Watcher != nil {
 		a.Watcher = tappedWatcher{a.Watcher, t.see}
@@ -114,10 +114,11 @@ func (t *tap) Abilities() driver.Abilities {
 	return a
 }
 
-// anyLease has the limits of a store but for the longest lease.
-type anyLease struct{ driver.Bounded }
+// AnyLease has the limits of a store but for the longest lease, which binds only candidates.
+type AnyLease struct{ driver.Bounded }
 
-func (anyLease) MaxLease() time.Duration { return driver.MaxLease }
+// MaxLease returns the longest lease of the protocol.
+func (AnyLease) MaxLease() time.Duration { return driver.MaxLease }
 
 // Read reads the store, and calls see.
 func (t *tap) Read(ctx context.Context, key string) (driver.Entry, error) {
