@@ -122,7 +122,16 @@ func (g *Group) Join(ctx context.Context, e *Election, handler Handler) (ended <
 	if err := s.begin(ctx, e); err != nil {
 		return nil, err
 	}
+	if !g.has(e) { // Leave came first
+		e.runner.stop()
+	}
 	return s.done, nil
+}
+
+func (g *Group) has(e *Election) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.elections[e.Name()] == e
 }
 
 func (g *Group) takeBack(e *Election) error {
@@ -146,7 +155,11 @@ func (g *Group) Leave(e *Election) {
 	if e.runner.shared != g.shared {
 		return
 	}
+	g.forget(e) // first, so that a Join that has not begun yet sees it
 	e.runner.stop()
+}
+
+func (g *Group) forget(e *Election) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.elections[e.Name()] == e {

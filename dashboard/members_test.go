@@ -324,7 +324,8 @@ func TestProcessesThatWentAreForgotten(t *testing.T) {
 // A dashboard that shares its store with candidates, and one that acts, keep to the limits of the
 // store. No push passes by the check of an action.
 func TestStoresOfTheDashboardKeepAbilities(t *testing.T) {
-	acting := able.Answers(t.Context(), records.Tap(able.Store{}, func(string, driver.Entry, bool) {})) // with any lease
+	anyLease := records.Tap(able.Store{}, func(string, driver.Entry, bool) {})
+	acting := able.Answers(t.Context(), anyLease)
 	for _, hidden := range []string{"Watcher", "Peers"} {
 		delete(acting, hidden)
 	}
