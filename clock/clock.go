@@ -112,6 +112,7 @@ func inBubble() bool {
 	var head [128]byte
 	trace := head[:runtime.Stack(head[:], false)]
 	line, _, _ := bytes.Cut(trace, []byte("\n"))
-	state, _, _ := bytes.Cut(line, []byte(" labels:")) // GODEBUG=tracebacklabels=1 adds text of the program
+	// With GODEBUG=tracebacklabels=1, text of the program follows.
+	state, _, _ := bytes.Cut(line, []byte(" labels:"))
 	return bytes.Contains(state, []byte("synctest bubble"))
 }
