@@ -158,8 +158,9 @@ type Tuning struct {
 	TimerLateness time.Duration
 }
 
-// WithDefaults returns the settings with the default of each unset field. The result shares nothing
-// with c that either of them may change.
+// WithDefaults returns the settings with the default of each unset field, and 0 for a negative
+// value that means none. It is to be shown or computed with, and not for New, where 0 is the
+// default. The result shares nothing with c that either of them may change.
 func (c Config) WithDefaults() Config {
 	if c.ID == "" {
 		c.ID = defaultID()
@@ -198,7 +199,8 @@ func (t *Tuning) setDefaults(lease time.Duration, c clock.Clock) {
 	}
 }
 
-// orDefault replaces 0 by the default, and a negative value, which means none, by 0.
+// orDefault replaces 0 by the default, and a negative value, which means none where it is allowed,
+// by 0.
 func orDefault[T time.Duration | float64](value *T, def T) {
 	if *value == 0 {
 		*value = def

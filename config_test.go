@@ -95,12 +95,15 @@ func TestConfigLimits(t *testing.T) {
 	}{
 		{"zero", tenure.Config{}, "", "every default fits the others"},
 		{"none of all", tenure.Config{
-			Nomination: nomination.Config{Nominator: nominate, Precedence: -1}, StopWithin: -1, FinishWithin: -time.Second,
+			Nomination: nomination.Config{Nominator: nominate, Precedence: -1}, FinishWithin: -time.Second,
 			Tuning: tenure.Tuning{
-				TimerLateness: -1, Drift: -0.1, Grace: -1, Splay: -1,
+				TimerLateness: -1, Drift: -0.1,
 				Retry: []time.Duration{}, Backoff: func(int) time.Duration { return 0 },
 			},
 		}, "", "the documentation says so"},
+		{"less than no time to stop", tenure.Config{StopWithin: -time.Second}, "StopWithin", "a difference may be negative by mistake"},
+		{"a negative grace", tenure.Config{Tuning: tenure.Tuning{Grace: -1}}, "Grace", "likewise"},
+		{"a negative splay", tenure.Config{Tuning: tenure.Tuning{Splay: -1}}, "Splay", "likewise"},
 		{"no renewals", tenure.Config{Tuning: tenure.Tuning{Renew: -1}}, "Renew", "a lease must be renewed"},
 		{"no polls", tenure.Config{Tuning: tenure.Tuning{Poll: -1}}, "Poll", "a store that does not push must be read"},
 		{"id with a space", tenure.Config{ID: "member 1"}, "", "an id is a label, not a key"},

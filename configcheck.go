@@ -34,26 +34,26 @@ func (c *Config) check(able driver.Abilities, given *Config) problems {
 	return slices.Concat(c.checkRecord(), timing)
 }
 
-const finishWithin = "FinishWithin"
-
-// checkLimits checks each duration by itself. 0 selects the default. A negative one is allowed
-// where the lower limit is 0, and for FinishWithin.
+// checkLimits checks each duration by itself. 0 selects the default, and a negative value means
+// none where it is allowed.
 func (c *Config) checkLimits() (found problems) {
 	for _, f := range []struct {
 		name        string
 		value       time.Duration
 		least, most time.Duration
+		mayBeNone   bool
 	}{
-		{finishWithin, c.FinishWithin, time.Millisecond, 24 * time.Hour},
-		{"StopWithin", c.StopWithin, 0, driver.MaxLease},
-		{"Tuning.Splay", c.Tuning.Splay, 0, time.Hour},
-		{"Tuning.Poll", c.Tuning.Poll, time.Millisecond, time.Hour},
-		{"Tuning.PollStable", c.Tuning.PollStable, time.Millisecond, time.Hour},
-		{"Tuning.TimerLateness", c.Tuning.TimerLateness, 0, driver.MaxLease},
-		{"Tuning.Renew", c.Tuning.Renew, time.Millisecond, driver.MaxLease},
-		{"Nomination.Precedence", c.Nomination.Precedence, 0, time.Hour},
+		{"FinishWithin", c.FinishWithin, time.Millisecond, 24 * time.Hour, true},
+		{"StopWithin", c.StopWithin, 0, driver.MaxLease, false},
+		{"Tuning.Grace", c.Tuning.Grace, 0, driver.MaxLease, false},
+		{"Tuning.Splay", c.Tuning.Splay, 0, time.Hour, false},
+		{"Tuning.Poll", c.Tuning.Poll, time.Millisecond, time.Hour, false},
+		{"Tuning.PollStable", c.Tuning.PollStable, time.Millisecond, time.Hour, false},
+		{"Tuning.TimerLateness", c.Tuning.TimerLateness, 0, driver.MaxLease, true},
+		{"Tuning.Renew", c.Tuning.Renew, time.Millisecond, driver.MaxLease, false},
+		{"Nomination.Precedence", c.Nomination.Precedence, 0, time.Hour, true},
 	} {
-		if none := f.value < 0 && (f.least == 0 || f.name == finishWithin); f.value != 0 && !none {
+		if f.value > 0 || f.value < 0 && !f.mayBeNone {
 			found = append(found, between(f.name, f.value, f.least, f.most)...)
 		}
 	}
@@ -137,9 +137,9 @@ func (c *Config) checkMargin() problems {
 			"TimerLateness and StopWithin", c.Lease, c.Tuning.Renew, margin.Round(time.Millisecond)),
 			"lengthen Lease, or shorten Renew or StopWithin")
 	}
-	if c.Tuning.Grace < 0 || c.Tuning.Grace >= usable {
+	if c.Tuning.Grace >= usable {
 		return problem("Tuning.Grace", c.Tuning.Grace, fmt.Sprintf("is %v", c.Tuning.Grace),
-			fmt.Sprintf("it must be at least 0 and below the usable %v of the Lease", usable))
+			fmt.Sprintf("it must be below the usable %v of the Lease", usable))
 	}
 	return nil
 }

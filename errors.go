@@ -18,8 +18,7 @@ var (
 	// ErrDecline: lead and Handler.Elected return it if this process cannot lead now. The lease is
 	// released, and after Tuning.Backoff the process campaigns again.
 	ErrDecline = errors.New("tenure: leadership declined")
-	// ErrLost is wrapped by every error about a term that has ended, with one of the
-	// causes.
+	// ErrLost is wrapped by every error about a term that has ended, with one of the causes.
 	ErrLost = driver.ErrLost
 	// ErrNoLeader is returned by HandOver: the record names no leader.
 	ErrNoLeader = errors.New("tenure: nobody leads")

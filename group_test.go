@@ -50,7 +50,7 @@ func TestElectionsOfAGroup(t *testing.T) {
 			first, again := g.new(), g.new()
 			g.Leave(first.Election)
 			if later := g.new(); first.Election != again.Election || later.Election == first.Election {
-				s.Errorf("made anew at the second call: %v, after Leave: %v", first.Election != again.Election, later.Election != first.Election)
+				s.Errorf("the second call returned the same: %v; the call after Leave: %v", again.Election == first.Election, later.Election == first.Election)
 			}
 			_, err := g.Join(s.Context(), first.Election, tenure.Lead(holdOn))
 			if err == nil {

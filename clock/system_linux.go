@@ -15,9 +15,9 @@ const (
 
 // System reads the clocks of the machine. On Linux it reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW
 // and CLOCK_BOOTTIME (rule L5 of docs/protocol.md), so neither a time daemon that slews the clock
-// nor a suspended machine leads to two leaders. On other systems it reads
-// package time's monotonic clock, and the wall clock in place of CLOCK_BOOTTIME. There Drift
-// returns 0.10, because a time daemon may slew that clock by 8.3 %.
+// nor a suspended machine leads to two leaders. On other systems it reads package time's monotonic
+// clock, and the wall clock in place of CLOCK_BOOTTIME. There Drift returns 0.10, because a time
+// daemon may slew that clock by 8.3 %.
 type System struct{ Standard }
 
 // Now reads CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME and the wall clock. A call takes

@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,23 +18,28 @@ type cells struct {
 	state  map[string]driver.Entry
 }
 
-func (c *cells) Read(_ context.Context, key string) (driver.Entry, error) {
+func (c *cells) Read(ctx context.Context, key string) (driver.Entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state[key], nil
+	e := c.state[key]
+	e.Value = bytes.Clone(e.Value)
+	return e, ctx.Err()
 }
 
 func (c *cells) CompareAndSwap(
-	_ context.Context, key string, prev driver.Version, value []byte,
+	ctx context.Context, key string, prev driver.Version, value []byte,
 ) (driver.Version, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	if c.state[key].Version != prev {
 		return "", driver.ErrConflict
 	}
 	c.writes++
 	next := driver.Version(strconv.FormatUint(c.writes, 10))
-	c.state[key] = driver.Entry{Value: value, Version: next, Floor: c.writes}
+	c.state[key] = driver.Entry{Value: bytes.Clone(value), Version: next, Floor: c.writes}
 	return next, nil
 }
 

@@ -3,7 +3,7 @@
 // returns what to read or write next, when to call again, and what changed.
 //
 // docs/protocol.md has the idea, the states, a glossary, and the rules that comments cite (L1 to
-// L16, L3a, H1 and H2), each with its timeline or test. testdata/00-one-election.txt is the first
+// L16, L3a, H1 to H3), each with its timeline or test. testdata/00-one-election.txt is the first
 // timeline to read: one election from beginning to end.
 //
 // In short: the cell in the store alone decides which member leads, and it changes only by
@@ -22,7 +22,8 @@
 //   - candidate.go, leader.go, release.go: the decisions in each state (L9, L10, L11, L16, H1).
 //   - follow.go: when to read. due.go: instants, and which clock counts (L5).
 //   - config.go: the margin and other bounds (L3).
-//   - eligible.go, nominee.go, priority.go: which member should lead (L13, H2).
+//   - eligible.go, nominee.go, priority.go, offer.go: which member should lead (L13, H2, H3).
+//   - wait.go: why a candidate waits, for people.
 //   - reset.go, credible.go: damaged records (L15).
 //   - transition.go: the changes that the caller is notified of. moment.go: a wall-clock time.
 package protocol

@@ -21,7 +21,7 @@ import (
 // again is the time between two rounds of SIGKILL: a process may have started another one during
 // the search for descendants. Each end of a process begins a round at once. While none ends, the
 // guard waits at least perSearch times as long as it searched: a process may be in a state in which
-// the kernel does not kill it, and the guard runs before all other programs.
+// the kernel does not kill it, and other programs need the processors, too.
 const (
 	again     = 5 * time.Millisecond
 	perSearch = 20
