@@ -206,6 +206,10 @@ func TestNominators(t *testing.T) {
 			if e.config().Nomination.Nominator(key) != &by {
 				s.Error("it was changed")
 			}
+			e.reconfigure(nomineeOnly)
+			e.start(holdOn).idles(10 * lease) // it still counts
+			by.notify(true)
+			e.leads(lease)
 		},
 		"one that blocks costs no lease": func(s *scene) {
 			by := stuck{unlock: make(chan struct{})}

@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"golang.org/x/sys/unix"
+
+	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 )
 
 // The tripwire covers the group. The parent-death signal covers a command that has left it.
@@ -351,4 +353,36 @@ func TestGuardWithoutProc(t *testing.T) {
 			t.Errorf("got %v, %v", g, err)
 		}
 	})
+}
+
+// The timer may fire just when a renewal puts off the deadline.
+func TestKillerChecksTheDeadline(t *testing.T) {
+	k := newKiller()
+	if k == nil {
+		t.Skip("the system lacks what it needs")
+	}
+	c := exec.Command("cat")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := c.StdinPipe()
+	out, failed := c.StdoutPipe()
+	if err := errors.Join(err, failed, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	j := &job{pid: c.Process.Pid, killer: k}
+	k.aim(j)
+	now := clock.System{}.Now()
+	k.at(now, time.Hour)
+	k.kill(now)
+	echo := make([]byte, 1)
+	_, err = in.Write([]byte("x"))
+	if _, failed := out.Read(echo); err != nil || failed != nil {
+		t.Errorf("an hour before the deadline: %v, %v", err, failed)
+	}
+	k.at(now, time.Nanosecond)
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(j.pid, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
+		t.Errorf("at the deadline: %v %v", status, err)
+	}
+	j.reaped = true
+	k.aim(nil)
 }
