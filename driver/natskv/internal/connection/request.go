@@ -140,8 +140,8 @@ func (c *Conn) withMapped(subjects []string) []string {
 }
 
 const (
-	// subscribeWithin bounds the wait for a refusal of a subscription.
-	subscribeWithin = 2 * time.Second
+	// refusedWithin bounds the wait for a refusal of a subscription or a question.
+	refusedWithin = 2 * time.Second
 	// The limits of the messages that wait for the handler of a subscription.
 	pendingMessages = 1024
 	pendingBytes    = 1 << 20
@@ -160,7 +160,7 @@ func (c *Conn) Subscribe(ctx context.Context, subject string, handle nats.MsgHan
 	}
 	// It fails only if the subscription has ended.
 	_ = sub.SetPendingLimits(pendingMessages, pendingBytes)
-	ctx, cancel := context.WithTimeout(ctx, subscribeWithin)
+	ctx, cancel := context.WithTimeout(ctx, refusedWithin)
 	defer cancel()
 	if c.nc.FlushWithContext(ctx) != nil {
 		return sub, nil // a refusal may still come, but nothing waits for it
@@ -185,15 +185,25 @@ func (c *Conn) Ask(ctx context.Context, subject string, body []byte, within time
 	}
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	var all []*nats.Msg
-	err := c.Monitored(bounded, func(ctx context.Context) (err error) {
-		all, err = c.collect(ctx, subject, body)
-		return err
-	}, subject)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // the time is over
+	r := c.monitor(bounded, Other, 0, []string{subject})
+	defer r.stop()
+	all, err := c.collect(r.ctx, subject, body)
+	err = r.explain(err)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // the time is over
+		err = r.lateRefusal(ctx)
 	}
 	return all, err
+}
+
+// lateRefusal returns the missing right of a request whose refusal may be under way. A server
+// refuses what was sent before a flush before it answers that.
+func (r *requestMonitor) lateRefusal(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, refusedWithin)
+	defer cancel()
+	if r.nc.FlushWithContext(ctx) != nil {
+		return nil // a refusal may still come, but nothing waits for it
+	}
+	return r.refused(r.nc.LastError())
 }
 
 // collect returns the answers that come until the context ends.

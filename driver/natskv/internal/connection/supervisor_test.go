@@ -1,13 +1,19 @@
 package connection
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -315,4 +321,49 @@ func TestLastAnswer(t *testing.T) {
 			t.Errorf("from now on there was silence for %v", d)
 		}
 	})
+}
+
+// TestLateRefusalOfAQuestion: a busy server refuses a question when the time for answers is over.
+func TestLateRefusalOfAQuestion(t *testing.T) { natsnet.InBubble(t, lateRefusalOfAQuestion) }
+
+func lateRefusalOfAQuestion(t *testing.T) {
+	address := natsnet.Inside.Address()
+	var played sync.WaitGroup
+	t.Cleanup(played.Wait)
+	natsnet.Inside.Put(t, address, func() (net.Conn, error) {
+		theirs, ours := net.Pipe()
+		played.Go(func() { refuseLate(ours) })
+		return theirs, nil
+	})
+	c := own(t, natsnet.Connect(t, "nats://"+address))
+	_, err := c.Ask(wait.Context(t), question, nil, 100*time.Millisecond)
+	if !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// refuseLate plays a server that answers in order, and takes 300 ms to refuse a question.
+func refuseLate(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	answers := make(chan string, 100)
+	var written sync.WaitGroup
+	defer written.Wait()
+	defer close(answers)
+	written.Go(func() {
+		for text := range answers {
+			if strings.HasPrefix(text, "-ERR") {
+				time.Sleep(300 * time.Millisecond)
+			}
+			_, _ = io.WriteString(conn, text)
+		}
+	})
+	answers <- `INFO {"server_id":"late","version":"2.15.2","headers":true,"max_payload":1048576}` + "\r\n"
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		switch word, rest, _ := strings.Cut(lines.Text(), " "); {
+		case word == "PING":
+			answers <- "PONG\r\n"
+		case strings.HasSuffix(word, "PUB") && strings.HasPrefix(rest, question):
+			answers <- "-ERR 'Permissions Violation for Publish to \"" + question + "\"'\r\n"
+		}
+	}
 }
