@@ -174,15 +174,26 @@ func (l *letter) deliver() {
 	defer c.order.pass()
 	c.mu.Lock()
 	closed := c.closed
-	_ = c.Conn.SetWriteDeadline(time.Time{}) // remove the sender's deadline
+	if !closed {
+		c.send(l)
+	}
+	c.mu.Unlock()
+	if closed {
+		c.reading.take() // the sender's last Read has ended, so it cannot take the answer
+		defer c.reading.pass()
+		c.send(l)
+		c.drain()
+	}
+}
+
+// send writes the request, whatever the sender's deadline.
+func (c *gated) send(l *letter) {
+	c.gate.tb.Helper()
+	_ = c.Conn.SetWriteDeadline(time.Time{})
 	if _, err := c.Conn.Write(l.bytes); err != nil && !c.gate.kills {
 		c.gate.tb.Error(err)
 	}
 	c.letter = nil
-	c.mu.Unlock()
-	if closed {
-		c.drain()
-	}
 }
 
 // abandoned waits until the sender has hung up.
@@ -195,10 +206,9 @@ func (l *letter) abandoned() {
 	})
 }
 
-// drain reads the answers to all requests, the letter's last, and hangs up.
+// drain reads the answer and hangs up. The caller has the turn to read.
 func (c *gated) drain() {
-	c.reading.take()
-	defer c.reading.pass()
+	c.gate.tb.Helper()
 	_ = c.Conn.SetReadDeadline(time.Now().Add(left()))
 	var size [4]byte
 	if _, err := io.ReadFull(c.Conn, size[:]); err != nil && !c.gate.kills {
