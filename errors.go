@@ -113,8 +113,10 @@ type Reason string
 //	too-late           ErrTooLate
 //	unconfirmed        ErrUnconfirmed
 //	unfit              driver.ErrUnfit
-//	unproven           later records may be missing from the store, so a candidate waits one lease
-//	vacant             no record shows which candidate led last, so a candidate waits one lease
+//	unproven           later records may be missing from the store, so a candidate waits for the
+//	                   longest lease that it knows
+//	vacant             no record shows which candidate led last, so a candidate waits for the longer
+//	                   of its own lease and that of the vacant record
 //	other              any other error, such as one of the store or of the caller's own context
 func ReasonOf(err error) Reason {
 	if err == nil {

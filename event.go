@@ -297,13 +297,13 @@ var waits = map[protocol.Wait]struct {
 	timed bool
 }{
 	protocol.WaitVacant: {waitError{reason: "vacant", text: "no record shows which candidate led last: " +
-		"candidates wait one lease, since a leader whose record was deleted may still trust its lease"}, true},
+		"candidates wait for the longer of their lease and the record's, since a leader whose record was deleted may still trust its lease"}, true},
 	protocol.WaitMalformed: {waitError{is: protocol.ErrMalformed,
 		text: "the record is malformed: candidates wait for the lease that it shows or may hide, and then claim over it"}, true},
 	protocol.WaitForeign: {waitError{is: protocol.ErrForeign,
 		text: "the key holds bytes of another program: no candidate overwrites them, so nobody leads until an operator removes them"}, false},
 	protocol.WaitUnproven: {waitError{reason: "unproven", text: "later records may be missing from the store, " +
-		"as after a restore or a failover: candidates wait one lease, since another leader may still trust its lease"}, true},
+		"as after a restore or a failover: candidates wait for the longest lease that they know, since another leader may still trust its lease"}, true},
 	protocol.WaitSameID: {waitError{reason: "same-id", text: "the record names the ID of this candidate: " +
 		"an earlier run of it, or another process with the same ID, may still trust its lease"}, true},
 	protocol.WaitNamesake: {waitError{reason: "same-id", text: "the leader has the ID of this candidate: " +

@@ -405,7 +405,7 @@ func TestWaitInAnEmptyStoreIsExplainedAtOnce(t *testing.T) {
 		}}
 		a := far.over(hinting).run("a", log.in)
 		synctest.Wait()
-		log.hasWaits(s, []string{end, "candidates wait one lease", "; nothing was ever written: be pristine\""})
+		log.hasWaits(s, []string{end, "candidates wait for the longer of their lease and the record's", "; nothing was ever written: be pristine\""})
 		time.Sleep(lease / 2)
 		f.SetPlan(faults.Plan{Chances: faults.Chances{faults.Fail: 1}})
 		time.Sleep(lease / 2)

@@ -244,7 +244,7 @@ func TestStatusOfEveryKindOfRecord(t *testing.T) {
 		},
 		{
 			"vacant", record("", 7, 15*time.Second, now, ""), 3,
-			[]string{`^record    vacant after term 7; candidates wait 15s before they claim$`}, `"term":7,.*"record":"vacant","leaseMillis":15000`,
+			[]string{`^record    vacant after term 7; candidates wait at least 15s before they claim$`}, `"term":7,.*"record":"vacant","leaseMillis":15000`,
 		},
 		{
 			"somebody else's", "node-1 \x1b[31m", 1,

@@ -40,7 +40,7 @@ func TestResetShowsTheReplacedRecordInJSON(t *testing.T) {
 	if r.Code != 0 || golden(r) != want {
 		t.Errorf("got %d\n%s%swant\n%s", r.Code, golden(r), r.Errs, want)
 	}
-	h.says("status").Must(t, 3, `^record    vacant after term \d{10,}; candidates wait 20s before they claim$`)
+	h.says("status").Must(t, 3, `^record    vacant after term \d{10,}; candidates wait at least 20s before they claim$`)
 }
 
 // No claim can exceed the last possible term. Such a record is damaged, and an operator must reset

@@ -244,7 +244,7 @@ func (st standing) history() string {
 	case admin.Absent:
 		return "there is none"
 	case admin.Vacant:
-		return fmt.Sprintf("vacant after term %d; candidates wait %v before they claim", st.Term, millis(st.LeaseMillis))
+		return fmt.Sprintf("vacant after term %d; candidates wait at least %v before they claim", st.Term, millis(st.LeaseMillis))
 	case admin.Released:
 		return fmt.Sprintf("released by %s in term %d", st.From, st.Term)
 	case admin.Held:

@@ -130,8 +130,9 @@ func gone(err error, name string) error {
 	if !hasCode(err, jetstream.JSErrCodeStreamNotFound) {
 		return err
 	}
-	return fmt.Errorf("the bucket is gone: %w; the election goes on when it is there again: nats kv add %s --history 1 --storage file",
-		err, name)
+	return fmt.Errorf("the bucket is gone: %w; the election goes on when it is there again: nats kv add %s --history 1 --storage file "+
+		"--replicas N, with its former number; then, while it is empty, nats stream purge KV_%s --seq $(date +%%s%%6N)",
+		err, name, name)
 }
 
 // remedy adds the remedy to an error of Open.

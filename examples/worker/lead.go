@@ -34,7 +34,8 @@ func (w *worker) lead(ctx context.Context, term *tenure.Term) error {
 	}
 	tick := time.NewTicker(w.every)
 	defer tick.Stop()
-	for failures := 0; ctx.Err() == nil; {
+	// Err reads the clock, so no job begins right after a pause in which the lease has run out.
+	for failures := 0; ctx.Err() == nil && term.Err() == nil; {
 		// The context of the lease stays open while the program shuts down, so the job can finish.
 		if err := job(term.LeaseContext()); err == nil {
 			failures = 0

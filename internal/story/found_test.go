@@ -292,7 +292,7 @@ func TestWhyNobodyLeads(t *testing.T) {
 		{"released, and the event comes after the next claim", func(p *plot) { p.pushes(14, release); p.pushes(14.01, next) }, released},
 		{"deleted", func(p *plot) { p.absent(14) }, deleted},
 		{"deleted, and the event comes after the next claim", func(p *plot) { p.absent(14); p.pushes(14.01, next) }, deleted},
-		{"vacant", func(p *plot) { p.vacant(14) }, "the record is vacant: candidates wait 15s before they claim"},
+		{"vacant", func(p *plot) { p.vacant(14) }, "the record is vacant: candidates wait at least 15s before they claim"},
 		{"foreign bytes", func(p *plot) { p.sees(14, value("junk"), true) }, invalid},
 		{"a record without a lease", func(p *plot) { p.sees(14, value(forged), true) }, invalid},
 		{"a record that the election refuses", func(p *plot) {

@@ -139,7 +139,7 @@ func (s *Story) nobody(e tenure.Event) Item {
 
 // Vacant says that the record is vacant, with that lease.
 func Vacant(lease time.Duration) string {
-	return fmt.Sprintf("the record is vacant: candidates wait %v before they claim", lease)
+	return fmt.Sprintf("the record is vacant: candidates wait at least %v before they claim", lease)
 }
 
 // why says why no member leads. The election reports that later than the store shows a change, so

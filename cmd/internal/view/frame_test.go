@@ -82,7 +82,7 @@ var moments = []moment{
 	}},
 	{"watch-first-start", func(s view.Screen) (*story, int) {
 		t := watching(s)
-		t.add(0, view.Fact{What: view.Nobody, Text: "the record is vacant: candidates wait 15s before they claim", Expected: at(14000)})
+		t.add(0, view.Fact{What: view.Nobody, Text: "the record is vacant: candidates wait at least 15s before they claim", Expected: at(14000)})
 		return t, 9000
 	}},
 	{"watch", func(s view.Screen) (*story, int) { return watched(s), 119200 }},
