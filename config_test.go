@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -164,35 +163,6 @@ func TestNegativeIsNone(t *testing.T) {
 
 func TestReconfigure(t *testing.T) {
 	scenes{
-		"a changed lease takes effect with the next renewal": func(s *scene) {
-			a, term := s.elect("a")
-			before := term.Remaining()
-			a.reconfigure(leaseOf(6 * time.Second))
-			if now := term.Remaining(); now != before {
-				s.Errorf("%v were left of the term, and %v after the lease was shortened", before, now)
-			}
-			if got := s.record().Lease; got != lease {
-				s.Errorf("a lease of %v is in the store before any renewal", got)
-			}
-			time.Sleep(2*time.Second + time.Millisecond) // a third of the new lease
-			if got := s.record().Lease; got != 6*time.Second {
-				s.Errorf("a lease of %v is in the store after the renewal", got)
-			}
-			if left := term.Remaining(); left > 6*time.Second || left <= 0 {
-				s.Errorf("%v are left of a lease of 6 s", left)
-			}
-		},
-		// Work that needs more time to stop must have it from now on, not from the next renewal.
-		"a larger StopWithin takes effect at once": func(s *scene) {
-			a, term := s.elect("a")
-			time.Sleep(lease + time.Second) // no renewal is under way
-			renewed := timing.Renewed(term)
-			a.reconfigure(func(c *tenure.Config) { c.StopWithin = time.Second })
-			synctest.Wait()
-			if left := term.Remaining(); !closed(renewed) || left < lease/2 {
-				s.Errorf("renewed: %v; %v are left", closed(renewed), left)
-			}
-		},
 		"problems change nothing": func(s *scene) {
 			e := s.new("a")
 			before := e.config()

@@ -95,38 +95,6 @@ func ExampleElection_Watch() {
 	// nobody leads
 }
 
-// An observer whose action may fail tries it again, for the present leader: during the loop of
-// Watch the status is up to date.
-func ExampleElection_Status() {
-	store := memory.New()
-	term, err := candidate(store, tenure.Config{ID: "pod-1"}).Campaign(context.Background())
-	if err != nil {
-		panic(err)
-	}
-	failures := 1
-	label := func(pod string) error { // and remove the label from all others; no pod: nobody leads
-		if failures > 0 {
-			failures--
-			return errors.New("try again")
-		}
-		fmt.Println("role=leader on", pod)
-		return nil
-	}
-
-	e := candidate(store, tenure.Config{ID: "observer"})
-	for _, err := range e.Watch(context.Background()) {
-		if err != nil {
-			panic(err)
-		}
-		for label(e.Status().Leader.ID) != nil {
-			time.Sleep(10 * time.Millisecond)
-		}
-		break // the end of the example
-	}
-	_ = term.Resign(context.Background())
-	// Output: role=leader on pod-1
-}
-
 // Do starts an action only if enough of the lease is left for it.
 func ExampleTerm_Do() {
 	term, err := candidate(memory.New(), tenure.Config{ID: "node-1"}).Campaign(context.Background())
@@ -169,9 +137,6 @@ func ExampleTerm_Context() {
 	// saved in time: true
 }
 
-// A health check asks whether this process is well. That does not depend on leading: a follower
-// that is restarted as unhealthy cannot take over. The answer also says whether it leads, for
-// people and load balancers. That is no permission to act later.
 // Code deep inside of the work finds the term in its context.
 func ExampleFromContext() {
 	write := func(ctx context.Context) {
@@ -240,6 +205,9 @@ func ExampleState() {
 	// node-1 leads
 }
 
+// A health check asks whether this process is well. That does not depend on leading: a follower
+// that is restarted as unhealthy cannot take over. The answer also says whether it leads, for
+// people and load balancers. That is no permission to act later.
 func ExampleStatus_Health() {
 	e := candidate(memory.New(), tenure.Config{ID: "node-1"})
 	health := func(w http.ResponseWriter, _ *http.Request) {
@@ -357,24 +325,6 @@ func ExampleElection_HandOver() {
 	status, err := operator.Wait(ctx, leads("node-2"))
 	fmt.Println(status.Leader.ID, "leads", err)
 	// Output: node-2 leads <nil>
-}
-
-// OnEvent is for metrics: ReasonOf turns a cause into a label.
-func ExampleReasonOf() {
-	counts := map[string]int{}
-	ctx, stop := context.WithCancel(context.Background())
-	e := candidate(memory.New(), tenure.Config{ID: "node-1", OnEvent: func(event tenure.Event) {
-		if event.Cause != nil {
-			counts[fmt.Sprintf("%s{reason=%q}", event.Kind, tenure.ReasonOf(event.Cause))]++
-		}
-	}})
-	_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
-		stop()
-		<-ctx.Done()
-		return nil
-	})
-	fmt.Println(counts) // Run has returned, so OnEvent is called no more
-	// Output: map[leaving{reason="shutdown"}:1]
 }
 
 // A process that was elected and cannot do the work leaves it to others, and campaigns again later.

@@ -145,16 +145,6 @@ func TestNominators(t *testing.T) {
 				}
 			}
 		},
-		"without a nominee another candidate leads after the precedence": func(s *scene) {
-			var idle, real manualNominator
-			const precedence = 7 * time.Second
-			a := s.run("a", nominated(&idle), func(c *tenure.Config) { c.Nomination.Precedence = precedence })
-			term := a.leadsAfter(precedence, 2*lease)
-			time.Sleep(5 * lease)
-			s.holds(term)
-			real.notify(true)
-			s.elect("b", nominated(&real))
-		},
 		// The stop of one nomination comes before the start of the next one, even if an election
 		// campaigns again at once.
 		"calls are sequential": func(s *scene) {
@@ -279,15 +269,6 @@ func TestPriority(t *testing.T) {
 			}
 			a.reconfigure(priority(5))
 			a.leads(15 * lease)
-		},
-		"a candidate in back-off does not interrupt the leader": func(s *scene) {
-			s.elect("a")
-			b := s.new("b", priority(1), patientAfterDecline).start(returns(tenure.ErrDecline))
-			b.leads()
-			time.Sleep(50 * time.Minute)
-			if n := len(b.all(tenure.EventAsking)); n != 1 {
-				s.Errorf("b asked %d times", n)
-			}
 		},
 		"it also displaces a namesake": func(s *scene) {
 			s.elect("a")

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/timing"
 )
@@ -68,49 +67,6 @@ func (s *scene) failover(change set, at time.Duration) time.Duration {
 	f.Heal()
 	_ = a.end()
 	return took
-}
-
-// slow is a clock that runs slower than true time. It can be slewed as well.
-type slow struct {
-	clock.Clock
-	raw, slew float64
-}
-
-func (s slow) Now() clock.Reading {
-	r := s.Clock.Now()
-	r.Raw = time.Duration(float64(r.Raw) * s.raw)
-	r.Mono = time.Duration(float64(r.Mono) * s.raw * s.slew)
-	r.Boot = r.Mono
-	return r
-}
-
-func (s slow) AfterFunc(d time.Duration, f func()) func() bool {
-	return s.Clock.AfterFunc(time.Duration(float64(d)/s.raw/s.slew), f)
-}
-
-// After a crash the next leader waits for the lease by its own clock: at most lease / (1 - r), and
-// 9 % more while a time daemon slews that clock.
-func TestFailoverBoundAfterACrash(t *testing.T) {
-	all := scenes{}
-	for name, c := range map[string]struct {
-		clock slow
-		most  time.Duration
-	}{
-		"true":            {slow{clock.Standard{}, 1, 1}, lease},
-		"slow":            {slow{clock.Standard{}, 0.99, 1}, lease * 100 / 99},
-		"slow and slewed": {slow{clock.Standard{}, 0.99, 1 / 1.09}, lease * 109 / 99},
-	} {
-		all[name] = func(s *scene) {
-			cut, far := s.faulty()
-			far.elect("a")
-			b := s.run("b", withClock(c.clock))
-			time.Sleep(2*lease + time.Millisecond) // right after a renewal
-			cut.Partition()
-			const busy = 100 * time.Millisecond // timers, and the spread of claims
-			b.leadsAfter(lease-time.Second, c.most+busy)
-		}
-	}
-	all.play(t, watched)
 }
 
 // goroutines counts the goroutines of this bubble. The runtime sometimes has others.

@@ -66,43 +66,6 @@ func TestElectionContinuesAfterAResetAndNotTooSoon(t *testing.T) {
 	all.play(t)
 }
 
-func TestResetRefusesASoundRecord(t *testing.T) {
-	all := scenes{}
-	for name, prepare := range map[string]func(*scene){
-		"nothing ever": func(*scene) {},
-		"deleted":      func(s *scene) { s.put("x"); s.store.Delete(key) },
-		"purged":       func(s *scene) { s.put("x"); s.store.Purge(key) },
-		"held": func(s *scene) {
-			s.put(`{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n"}`)
-		},
-		"released": func(s *scene) {
-			s.put(`{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n","released":true}`)
-		},
-		"vacant": func(s *scene) { s.put(`{"term":7,"leaseMillis":9000,"nonce":"n"}`) },
-		"of a later version": func(s *scene) {
-			s.put(`{"leaderID":"x","incarnation":"i","term":7,"leaseMillis":9000,"seq":1,"nonce":"n","mood":"good"}`)
-		},
-		"reset before": func(s *scene) {
-			s.put("x")
-			_, err := s.reset()
-			s.is("the first Reset", err, nil)
-		},
-	} {
-		all[name] = func(s *scene) {
-			prepare(s)
-			before := s.read()
-			wait, err := s.reset()
-			if s.is("Reset", err, admin.ErrSound); wait != 0 {
-				s.Errorf("it returned %v", wait)
-			}
-			if after := s.read(); after.Version != before.Version {
-				s.Errorf("version %q became %q", before.Version, after.Version)
-			}
-		}
-	}
-	all.play(t)
-}
-
 func TestResetReportsStoreErrors(t *testing.T) {
 	all := scenes{}
 	for name, c := range map[string]struct {
@@ -133,6 +96,17 @@ func TestResetReportsStoreErrors(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	scenes{
+		"it refuses a sound record": func(s *scene) {
+			s.put("x")
+			_, err := s.reset()
+			s.is("the first Reset", err, nil)
+			before := s.read()
+			wait, err := s.reset()
+			s.is("the second", err, admin.ErrSound)
+			if after := s.read(); wait != 0 || after.Version != before.Version {
+				s.Errorf("it returned %v; version %q became %q", wait, before.Version, after.Version)
+			}
+		},
 		"it does not overwrite a new record": func(s *scene) {
 			s.put("mine")
 			_, err := s.over(&hooked{Store: s.store, read: func(*driver.Entry) { s.put("mended") }}).reset()
@@ -179,22 +153,6 @@ func TestTermsThatAreNotCredible(t *testing.T) {
 				s.Errorf("status %+v", got)
 			}
 			s.is("the problem", got.Record.Problem, damage(driver.Malformed))
-		},
-		// If the store has no floor, a term from another handle's clock is credible, and the next
-		// term is above it.
-		"without a floor no credible term is lost": func(s *scene) {
-			s = s.over(&hooked{Store: s.store, read: func(e *driver.Entry) { e.Floor, e.Pristine = 0, false }})
-			now := uint64(time.Now().UnixMicro())
-			for i, made := range []uint64{1 << 41, now, 2 * now} {
-				s.put(tooHigh, made, i)
-				a := s.run("a")
-				if term := a.leads(3 * lease); term.Token() != made+1 {
-					s.Errorf("token %d after term %d", term.Token(), made)
-				}
-				_ = a.end()
-			}
-			s.put(tooHigh, uint64(lastTerm), 4)
-			s.elect("a")
 		},
 	}.play(t)
 }

@@ -14,8 +14,6 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
-	"github.com/tenure-go/tenure/internal/record"
-	"github.com/tenure-go/tenure/timing"
 )
 
 // pace describes how long a store takes to answer, and what its late answers show.
@@ -221,59 +219,4 @@ func (g *gossip) see(e driver.Entry) {
 	see := g.last
 	g.mu.Unlock()
 	see(e)
-}
-
-// push pushes the state of the store after a change.
-func (g *gossip) push(s *scene, change func(r *record.Record, e *driver.Entry)) {
-	s.Helper()
-	e, r := s.read(), s.record()
-	change(&r, &e)
-	var err error
-	e.Value, err = record.Encode(r)
-	s.is("encoding", err, nil)
-	g.see(e)
-}
-
-// lies are pushes that a leader may send with its own lease and term, although the store never had
-// that state.
-var lies = map[string]func(r *record.Record, e *driver.Entry){
-	"the last number": func(r *record.Record, _ *driver.Entry) { r.Seq, r.Nonce = lastTerm, "forged" },
-	"the last number at another version": func(r *record.Record, e *driver.Entry) {
-		r.Seq, r.Nonce, e.Version = lastTerm, "forged", "forged"
-	},
-	"a release": func(r *record.Record, e *driver.Entry) {
-		r.Released, r.Nonce, r.Seq, e.Version = true, "forged", lastTerm, "forged"
-	},
-	"the next number": func(r *record.Record, e *driver.Entry) {
-		r.Seq, r.Nonce, e.Version = r.Seq+1, "forged", "forged"
-	},
-}
-
-// A hostile leader may push anything. A follower still returns to the state of the store, stops
-// raising alarms, deposes no leader, and takes over in time when the leader is gone.
-func TestFalsePushesOfAPeerAreForgotten(t *testing.T) {
-	all := scenes{}
-	for name, lie := range lies {
-		all[name] = func(s *scene) {
-			cut, far := s.faulty()
-			_, old := far.elect("a")
-			mine := newGossip(s.store)
-			b := s.over(mine).run("b")
-			time.Sleep(2*lease + time.Second)
-			mine.push(s, lie)
-			b.idles(3 * lease)
-			s.holds(old)
-			if got := b.Status(); got.Leader.ID != "a" || got.Health() != nil {
-				s.Errorf("b sees %q lead; health: %v", got.Leader.ID, got.Health())
-			}
-			alarms := len(b.all(tenure.EventAlarm))
-			time.Sleep(20*lease + time.Millisecond)
-			if n := len(b.all(tenure.EventAlarm)); n > alarms || alarms > 1 {
-				s.Errorf("%d alarms, and %d long after the lie", alarms, n-alarms)
-			}
-			cut.Partition()
-			s.follows(b.leads(timing.WorstFailover(b.config(), mine)+time.Second), old)
-		}
-	}
-	all.play(t, polled)
 }

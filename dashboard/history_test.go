@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,138 +13,154 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// remembering is a dashboard with a history.
-func remembering(t *testing.T, store driver.Store, file string) (s shown, stop func()) {
-	t.Helper()
-	return run(t, Config{
+// remembers runs a Dashboard with a history.
+func (s *scene) remembers(store driver.Store, file string) (stop func()) {
+	s.Helper()
+	return s.run(Config{
 		Sources: []Source{{Name: "store", Store: store, Elections: []string{"billing", "other"}}}, History: file,
 	})
 }
 
-func TestHistorySurvivesARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, file := memory.New(), filepath.Join(t.TempDir(), "history")
-		s, stop := remembering(t, store, file)
-		lead(t, store, "other", "x")
-		for _, id := range []string{"a", "b", "c"} {
-			leave := lead(t, store, "billing", id)
-			time.Sleep(2 * lease)
-			leave()
-		}
-		leave := lead(t, store, "billing", "d")
-		time.Sleep(2 * lease)
-		before, other := s.about("billing"), s.about("other")
-		stop()
-		down := time.Now()
-		leave()
-		lead(t, store, "billing", "e")
-		time.Sleep(time.Minute)
-
-		s, stop = remembering(t, store, file)
-		up := time.Now()
-		time.Sleep(lease)
-		a := s.about("billing")
-		if len(a.Terms) != 5 || a.Row.Leader != "e" || a.Terms[4].Leader != "e" {
-			t.Fatalf("the terms are %+v", a.Terms)
-		}
-		for i, was := range before.Terms[:3] {
-			if now := a.Terms[i]; now.Leader != was.Leader || now.Ended != was.Ended || !now.From.Equal(was.From) || !now.To.Equal(*was.To) || *now.Took != *was.Took {
-				t.Errorf("%+v became %+v", was, now)
+func TestHistory(t *testing.T) {
+	scenes{
+		"it survives a restart": func(s *scene) {
+			file := filepath.Join(s.TempDir(), "history")
+			stop := s.remembers(s.store, file)
+			s.lead(s.store, "other", "x")
+			for _, id := range []string{"a", "b", "c"} {
+				leave := s.lead(s.store, "billing", id)
+				time.Sleep(2 * lease)
+				leave()
 			}
-		}
-		if d := a.Terms[3]; d.Ended != "unknown" || !d.To.Equal(down) || d.Took != nil {
-			t.Errorf("the term that ended unseen: %+v, down since %v", d, down)
-		}
-		if len(a.Unseen) != 1 || !a.Unseen[0].From.Equal(down) || !a.Unseen[0].To.Equal(up) {
-			t.Errorf("not seen from %v to %v: %+v", down, up, a.Unseen)
-		}
-		if len(a.Events) <= len(before.Events) || a.Events[len(a.Events)-1] != before.Events[len(before.Events)-1] {
-			t.Errorf("events: %+v, then %+v", before.Events, a.Events)
-		}
-		if o := s.about("other"); len(o.Terms) != 1 || o.Terms[0].To != nil || !o.Terms[0].From.Equal(other.Terms[0].From) || o.Row.Leader != "x" {
-			t.Errorf("a leader that stayed: %+v", o)
-		}
-		stop()
-
-		// It was killed during a write.
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, append(text, `{"source":"store","name":"bil`...), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s, stop = remembering(t, store, file)
-		if o := s.overview(""); o.Problem != "" {
-			t.Errorf("the problem is %q", o.Problem)
-		}
-		time.Sleep(lease)
-		if again := s.about("billing"); len(again.Terms) != 5 || len(again.Unseen) != 2 {
-			t.Errorf("the third time: %+v", again)
-		}
-		stop()
-	})
-}
-
-// Each leader is remembered, and the size of the file stays bounded.
-func TestHistoryFileIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, file := memory.New(), filepath.Join(t.TempDir(), "history")
-		s, stop := remembering(t, store, file)
-		for range 6000 {
-			leave := lead(t, store, "billing", strings.Repeat("a", 256))
-			time.Sleep(time.Second)
+			leave := s.lead(s.store, "billing", "d")
+			time.Sleep(2 * lease)
+			before, other := s.about("billing"), s.about("other")
+			stop()
+			down := time.Now()
 			leave()
-		}
-		was := s.about("billing")
-		stop()
-		info, err := os.Stat(file)
-		if err != nil || info.Size() > 5<<20 || info.Mode().Perm() != 0o600 {
-			t.Errorf("the file: %v %v, %v", info.Size(), info.Mode(), err)
-		}
-		s, _ = remembering(t, store, file)
-		time.Sleep(time.Second)
-		if now := s.about("billing"); len(was.Terms) < 150 || len(now.Terms) != len(was.Terms) || now.Terms[0].Term != was.Terms[0].Term || now.Events[len(now.Events)-1] != was.Events[len(was.Events)-1] {
-			t.Errorf("%d terms became %d, %d events %d", len(was.Terms), len(now.Terms), len(was.Events), len(now.Events))
-		}
-	})
+			s.lead(s.store, "billing", "e")
+			time.Sleep(time.Minute)
+
+			stop = s.remembers(s.store, file)
+			up := time.Now()
+			time.Sleep(lease)
+			a := s.about("billing")
+			if len(a.Terms) != 5 || a.Row.Leader != "e" || a.Terms[4].Leader != "e" {
+				s.Fatalf("the terms are %+v", a.Terms)
+			}
+			for i, was := range before.Terms[:3] {
+				if now := a.Terms[i]; now.Leader != was.Leader || now.Ended != was.Ended || !now.From.Equal(was.From) || !now.To.Equal(*was.To) || *now.Took != *was.Took {
+					s.Errorf("%+v became %+v", was, now)
+				}
+			}
+			if d := a.Terms[3]; d.Ended != "unknown" || !d.To.Equal(down) || d.Took != nil {
+				s.Errorf("the term that ended unseen: %+v, down since %v", d, down)
+			}
+			if len(a.Unseen) != 1 || !a.Unseen[0].From.Equal(down) || !a.Unseen[0].To.Equal(up) {
+				s.Errorf("not seen from %v to %v: %+v", down, up, a.Unseen)
+			}
+			if len(a.Events) <= len(before.Events) || a.Events[len(a.Events)-1] != before.Events[len(before.Events)-1] {
+				s.Errorf("events: %+v, then %+v", before.Events, a.Events)
+			}
+			if o := s.about("other"); len(o.Terms) != 1 || o.Terms[0].To != nil || !o.Terms[0].From.Equal(other.Terms[0].From) || o.Row.Leader != "x" {
+				s.Errorf("a leader that stayed: %+v", o)
+			}
+			stop()
+
+			// It was killed during a write.
+			text, err := os.ReadFile(file)
+			if err != nil {
+				s.Fatal(err)
+			}
+			if err := os.WriteFile(file, append(text, `{"source":"store","name":"bil`...), 0o600); err != nil {
+				s.Fatal(err)
+			}
+			stop = s.remembers(s.store, file)
+			if o := s.overview(""); o.Problem != "" {
+				s.Errorf("the problem is %q", o.Problem)
+			}
+			time.Sleep(lease)
+			if again := s.about("billing"); len(again.Terms) != 5 || len(again.Unseen) != 2 {
+				s.Errorf("the third time: %+v", again)
+			}
+			stop()
+		},
+		"it has the outages of the store": func(s *scene) {
+			file := filepath.Join(s.TempDir(), "history")
+			s.lead(s.store, "billing", "a")
+			s.way.polled = true
+			for n := range 3 {
+				stop := s.remembers(s.way, file)
+				for _, off := range []bool{false, true, false} {
+					s.way.off.Store(off)
+					time.Sleep(time.Minute)
+				}
+				if all := s.about("billing").Outages; len(all) != n+1 || all[0].To == nil {
+					s.Errorf("the outages are %+v", all)
+				}
+				stop()
+			}
+		},
+		// Each leader is remembered, and the size of the file stays bounded.
+		"the file is bounded": func(s *scene) {
+			file := filepath.Join(s.TempDir(), "history")
+			stop := s.remembers(s.store, file)
+			for range 6000 {
+				leave := s.lead(s.store, "billing", strings.Repeat("a", 256))
+				time.Sleep(time.Second)
+				leave()
+			}
+			was := s.about("billing")
+			stop()
+			info, err := os.Stat(file)
+			if err != nil || info.Size() > 5<<20 || info.Mode().Perm() != 0o600 {
+				s.Errorf("the file: %v %v, %v", info.Size(), info.Mode(), err)
+			}
+			s.remembers(s.store, file)
+			time.Sleep(time.Second)
+			if now := s.about("billing"); len(was.Terms) < 150 || len(now.Terms) != len(was.Terms) || now.Terms[0].Term != was.Terms[0].Term || now.Events[len(now.Events)-1] != was.Events[len(was.Events)-1] {
+				s.Errorf("%d terms became %d, %d events %d", len(was.Terms), len(now.Terms), len(was.Events), len(now.Events))
+			}
+		},
+	}.play(t)
 }
 
 func TestDamagedHistoryIsSetAside(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const good = `{"tenure_dashboard_history":1}` + "\n" +
-			`{"source":"store","name":"billing","term":{"leader":"a","term":7,"from":"2000-01-01T00:00:00Z","to":"2000-01-01T00:01:00Z"}}` + "\n"
-		for damaged, terms := range map[string]int{"": 0, "no history\n": 0, "no": 0, "{}\n": 0, good + "\x00\x00\n" + good: 1, good + good: 1} {
-			dir := t.TempDir()
+	const good = `{"tenure_dashboard_history":1}` + "\n" +
+		`{"source":"store","name":"billing","term":{"leader":"a","term":7,"from":"2000-01-01T00:00:00Z","to":"2000-01-01T00:01:00Z"}}` + "\n"
+	all := scenes{}
+	for damaged, terms := range map[string]int{"": 0, "no history\n": 0, "no": 0, "{}\n": 0, good + "\x00\x00\n" + good: 1, good + good: 1} {
+		all[fmt.Sprintf("%q", damaged)] = func(s *scene) {
+			dir := s.TempDir()
 			file := filepath.Join(dir, "history")
 			if err := os.WriteFile(file, []byte(damaged), 0o600); err != nil {
-				t.Fatal(err)
+				s.Fatal(err)
 			}
-			s, stop := remembering(t, memory.New(), file)
+			stop := s.remembers(s.store, file)
 			time.Sleep(5 * time.Second)
 			if o := s.overview(""); !strings.Contains(o.Problem, "damaged in line") {
-				t.Errorf("%q: the problem is %q", damaged, o.Problem)
+				s.Errorf("the problem is %q", o.Problem)
 			}
 			if n := len(s.about("billing").Terms); n != terms {
-				t.Errorf("%q: %d terms, want %d", damaged, n, terms)
+				s.Errorf("%d terms, want %d", n, terms)
 			}
 			stop()
 			aside, _ := filepath.Glob(filepath.Join(dir, "history.damaged-*"))
 			if len(aside) != 1 {
-				t.Fatalf("%q: kept are %v", damaged, aside)
+				s.Fatalf("kept are %v", aside)
 			}
 			if text, err := os.ReadFile(aside[0]); err != nil || string(text) != damaged {
-				t.Errorf("%q was kept as %q, %v", damaged, text, err)
+				s.Errorf("it was kept as %q, %v", text, err)
 			}
 		}
-	})
+	}
+	all.play(t)
 }
 
 func TestUnusableHistories(t *testing.T) {

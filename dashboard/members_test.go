@@ -52,10 +52,10 @@ func (p *processes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// shows returns a Dashboard that asks processes for reports of their members.
-func (p *processes) shows(t *testing.T, store driver.Store, elections, urls []string) shown {
-	return show(t, Source{
-		Name: "store", Store: store, Elections: elections, Members: urls, MembersClient: &http.Client{Transport: p},
+// shows runs a Dashboard that asks processes for reports of their members.
+func (p *processes) shows(s *scene, store driver.Store, names, urls []string) {
+	s.show(store, func(of *Source) {
+		of.Elections, of.Members, of.MembersClient = names, urls, &http.Client{Transport: p}
 	})
 }
 
@@ -69,78 +69,167 @@ var (
 	node1       = []string{"http://node-1"}
 )
 
-func TestMembersReportThemselves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, there := memory.New(), &processes{of: map[string]http.Handler{}}
-		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.SetEligible(false)
-		go func() {
-			for range e.Watch(t.Context()) {
+func TestMembers(t *testing.T) {
+	scenes{
+		"they report themselves": func(s *scene) {
+			there := &processes{of: map[string]http.Handler{}}
+			e, err := tenure.New(s.store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7})
+			if err != nil {
+				s.Fatal(err)
 			}
-		}()
-		there.set("node-1", reportOf(e))
-		there.set("node-2", http.NotFoundHandler())
-		there.set("node-3", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(`["` + strings.Repeat("a", 2<<20) + `"]`))
-		}))
-		s := there.shows(t, store, []string{"billing", "other"}, []string{
-			"http://x:s3cret@node-1/member?token=s3cret#s3cret", "http://node-2/member?token=s3cret", "http://node-3/member", "http://node-4/member",
-		})
-		time.Sleep(time.Minute)
-		a := s.about("billing")
-		if len(a.Members) != 1 || len(s.about("other").Members) != 0 {
-			t.Fatalf("the members are %+v", a.Members)
-		}
-		m := a.Members[0]
-		if m.ID != "a" || m.State != "idle" || m.Eligible || m.Priority != 7 || m.Problem != "" || m.From != "http://node-1/member" || m.Since != "" ||
-			time.Since(m.At) > 10*time.Second || m.LastContact.IsZero() {
-			t.Errorf("it reports %+v", m)
-		}
-		silent := s.overview("").Sources[0].Silent
-		if len(silent) != 3 || silent[0] != "http://node-2/member: 404 Not Found" || !strings.HasPrefix(silent[1], "http://node-3/member: it is no report") ||
-			silent[2] != "http://node-4/member: connection refused" {
-			t.Errorf("silent are %q", silent)
-		}
+			e.SetEligible(false)
+			go func() {
+				for range e.Watch(s.Context()) {
+				}
+			}()
+			there.set("node-1", reportOf(e))
+			there.set("node-2", http.NotFoundHandler())
+			there.set("node-3", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(`["` + strings.Repeat("a", 2<<20) + `"]`))
+			}))
+			there.shows(s, s.store, []string{"billing", "other"}, []string{
+				"http://x:s3cret@node-1/member?token=s3cret#s3cret", "http://node-2/member?token=s3cret", "http://node-3/member", "http://node-4/member",
+			})
+			time.Sleep(time.Minute)
+			a := s.about("billing")
+			if len(a.Members) != 1 || len(s.about("other").Members) != 0 {
+				s.Fatalf("the members are %+v", a.Members)
+			}
+			m := a.Members[0]
+			if m.ID != "a" || m.State != "idle" || m.Eligible || m.Priority != 7 || m.Problem != "" || m.From != "http://node-1/member" || m.Since != "" ||
+				time.Since(m.At) > 10*time.Second || m.LastContact.IsZero() {
+				s.Errorf("it reports %+v", m)
+			}
+			silent := s.overview("").Sources[0].Silent
+			if len(silent) != 3 || silent[0] != "http://node-2/member: 404 Not Found" || !strings.HasPrefix(silent[1], "http://node-3/member: it is no report") ||
+				silent[2] != "http://node-4/member: connection refused" {
+				s.Errorf("silent are %q", silent)
+			}
 
-		at := m.At
-		there.set("node-1", nil)
-		time.Sleep(time.Minute)
-		if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].Since != "connection refused" || a.Members[0].At.Sub(at) > 10*time.Second {
-			t.Errorf("after it has gone: %+v", a.Members)
-		}
-	})
-}
-
-// A member's report reaches the page of its election.
-func TestMemberReportsAreStreamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, there := memory.New(), &processes{of: map[string]http.Handler{}}
-		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease})
-		if err != nil {
-			t.Fatal(err)
-		}
-		there.set("node-1", reportOf(e))
-		s := there.shows(t, store, justBilling, node1)
-		time.Sleep(time.Minute)
-		stream, _ := s.stream("source=store&name=billing", "")
-		time.Sleep(time.Minute)
-		if text := stream.text(); strings.Contains(text, "event: change") {
-			t.Errorf("without news: %s", text)
-		}
-		e.SetEligible(false)
-		time.Sleep(time.Minute)
-		if text := stream.text(); strings.Count(text, "event: change") != 1 {
-			t.Errorf("with news: %s", text)
-		}
-	})
+			at := m.At
+			there.set("node-1", nil)
+			time.Sleep(time.Minute)
+			if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].Since != "connection refused" || a.Members[0].At.Sub(at) > 10*time.Second {
+				s.Errorf("after it has gone: %+v", a.Members)
+			}
+		},
+		// A member's report reaches the page of its election.
+		"reports are streamed": func(s *scene) {
+			there := &processes{of: map[string]http.Handler{}}
+			e, err := tenure.New(s.store, "billing", tenure.Config{ID: "a", Lease: lease})
+			if err != nil {
+				s.Fatal(err)
+			}
+			there.set("node-1", reportOf(e))
+			there.shows(s, s.store, justBilling, node1)
+			time.Sleep(time.Minute)
+			stream, _ := s.stream("source=store&name=billing", "")
+			time.Sleep(time.Minute)
+			if text := stream.text(); strings.Contains(text, "event: change") {
+				s.Errorf("without news: %s", text)
+			}
+			e.SetEligible(false)
+			time.Sleep(time.Minute)
+			if text := stream.text(); strings.Count(text, "event: change") != 1 {
+				s.Errorf("with news: %s", text)
+			}
+		},
+		// A report in which everything is new is one message.
+		"many changes are one message": func(s *scene) {
+			names := shards(1000)
+			var asked atomic.Int64
+			there := &processes{of: map[string]http.Handler{"node-1": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				all := make([]admin.Member, len(names))
+				for i, name := range names {
+					all[i] = admin.Member{Election: name, ID: fmt.Sprint(asked.Load())}
+				}
+				asked.Add(1)
+				_ = json.NewEncoder(w).Encode(all)
+			})}}
+			there.shows(s, s.store, names, node1)
+			time.Sleep(time.Minute + time.Second) // between two of the reports every 10 s
+			stream, _ := s.stream("", "")
+			before := asked.Load()
+			time.Sleep(time.Minute)
+			text := stream.text()
+			if n := int(asked.Load() - before); n == 0 || strings.Count(text, "event: source") != n || strings.Contains(text, "event: change") || strings.Contains(text, "event: reset") {
+				s.Errorf("%d reports were streamed as\n%.1000s", n, text)
+			}
+		},
+		// A member cannot redirect the dashboard to another address.
+		"redirects are not followed": func(s *scene) {
+			var asked atomic.Bool
+			usual := http.DefaultTransport
+			defer func() { http.DefaultTransport = usual }()
+			http.DefaultTransport = &processes{of: map[string]http.Handler{
+				"node-1":    http.RedirectHandler("http://elsewhere/", http.StatusFound),
+				"elsewhere": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }),
+			}}
+			s.show(s.store, func(of *Source) { of.Members = []string{"http://node-1/member"} })
+			time.Sleep(time.Minute + time.Second) // between two requests
+			if asked.Load() {
+				s.Error("the other address was asked")
+			}
+			if silent := s.overview("").Sources[0].Silent; len(silent) != 1 || silent[0] != "http://node-1/member: 302 Found" {
+				s.Errorf("silent are %q", silent)
+			}
+		},
+		// Where the store can ask, the page shows the candidates that answer, and asks only while
+		// it is open.
+		"candidates answer the page": func(s *scene) {
+			var asked atomic.Int64
+			s.fails(func(_ context.Context, op, _ string) error {
+				if op == "ask" {
+					asked.Add(1)
+				}
+				return nil
+			})
+			e, err := tenure.New(s.way, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7})
+			if err != nil {
+				s.Fatal(err)
+			}
+			there := &processes{of: map[string]http.Handler{"node-1": reportOf(e)}}
+			there.shows(s, s.way, []string{"billing", "other"}, node1)
+			ctx, stop := context.WithCancel(s.Context())
+			ended := make(chan error)
+			go func() {
+				ended <- e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
+			}()
+			time.Sleep(time.Hour)
+			if n := asked.Load(); n != 0 {
+				s.Errorf("without a browser, the candidates were asked %d times", n)
+			}
+			s.about("billing")
+			synctest.Wait()
+			a := s.about("billing")
+			if len(a.Members) != 1 || a.Members[0].ID != "a" || a.Members[0].Known != "answered" || a.Members[0].Priority != 7 || !a.Presence.Asked || !a.Presence.Reports {
+				s.Errorf("the candidates are %+v, known by %+v", a.Members, a.Presence)
+			}
+			stream, _ := s.stream("source=store&name=billing", "")
+			before := asked.Load()
+			time.Sleep(time.Minute + time.Second)
+			if n := asked.Load() - before; n != 6 {
+				s.Errorf("within a minute of an open page, they were asked %d times", n)
+			}
+			if text := stream.text(); strings.Contains(text, "event: change") {
+				s.Errorf("without news: %s", text)
+			}
+			stop()
+			if err := <-ended; err != nil {
+				s.Error(err)
+			}
+			time.Sleep(time.Minute)
+			if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].Known != "reported" || a.Members[0].State != "idle" {
+				s.Errorf("after it has left: %+v", a.Members)
+			}
+		},
+	}.play(t)
 }
 
 // A process may report anything. That costs a bounded amount of memory, and its texts are cut.
 func TestHostileMemberReportsAreBounded(t *testing.T) {
 	many := func(n int, member string) string { return "[" + strings.Repeat(member+",", n-1) + member + "]" }
+	all := scenes{}
 	for _, c := range []struct {
 		why, report string
 		members     int
@@ -158,9 +247,9 @@ func TestHostileMemberReportsAreBounded(t *testing.T) {
 		{"no end", `[{"election":"billing","id":"a"}`, 0, "it is no report: "},
 		{"no array", `{}`, 0, "it is no report: "},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		all[c.why] = func(s *scene) {
 			there := &processes{of: map[string]http.Handler{}}
-			s := there.shows(t, memory.New(), justBilling, node1)
+			there.shows(s, s.store, justBilling, node1)
 			stream, _ := s.stream("", "")
 			time.Sleep(time.Second) // the election is shown
 			there.set("node-1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -168,115 +257,18 @@ func TestHostileMemberReportsAreBounded(t *testing.T) {
 			}))
 			time.Sleep(time.Minute)
 			if text := stream.text(); len(text) > 1<<10 {
-				t.Errorf("%s: the stream has %d bytes", c.why, len(text))
+				s.Errorf("the stream has %d bytes", len(text))
 			}
-			all, silent := s.about("billing").Members, strings.Join(s.overview("").Sources[0].Silent, "")
-			if len(all) != c.members || c.silent == "" && silent != "" || !strings.HasPrefix(strings.TrimPrefix(silent, "http://node-1: "), c.silent) || len(silent) > 1100 {
-				t.Errorf("%s: %d members, silent is %.2000q", c.why, len(all), silent)
+			members, silent := s.about("billing").Members, strings.Join(s.overview("").Sources[0].Silent, "")
+			if len(members) != c.members || c.silent == "" && silent != "" || !strings.HasPrefix(strings.TrimPrefix(silent, "http://node-1: "), c.silent) || len(silent) > 1100 {
+				s.Errorf("%d members, silent is %.2000q", len(members), silent)
 			}
-			if len(all) > 0 && len(all[0].Problem) > 1<<10 {
-				t.Errorf("%s: its problem has %d bytes", c.why, len(all[0].Problem))
+			if len(members) > 0 && len(members[0].Problem) > 1<<10 {
+				s.Errorf("its problem has %d bytes", len(members[0].Problem))
 			}
-		})
+		}
 	}
-}
-
-// A report in which everything is new is one message.
-func TestManyChangesAreOneMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		names := shards(1000)
-		var asked atomic.Int64
-		there := &processes{of: map[string]http.Handler{"node-1": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			all := make([]admin.Member, len(names))
-			for i, name := range names {
-				all[i] = admin.Member{Election: name, ID: fmt.Sprint(asked.Load())}
-			}
-			asked.Add(1)
-			_ = json.NewEncoder(w).Encode(all)
-		})}}
-		s := there.shows(t, memory.New(), names, node1)
-		time.Sleep(time.Minute + time.Second) // between two of the reports every 10 s
-		stream, _ := s.stream("", "")
-		before := asked.Load()
-		time.Sleep(time.Minute)
-		text := stream.text()
-		if n := int(asked.Load() - before); n == 0 || strings.Count(text, "event: source") != n || strings.Contains(text, "event: change") || strings.Contains(text, "event: reset") {
-			t.Errorf("%d reports were streamed as\n%.1000s", n, text)
-		}
-	})
-}
-
-// A member cannot redirect the dashboard to another address.
-func TestMemberRedirectsAreNotFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Bool
-		usual := http.DefaultTransport
-		defer func() { http.DefaultTransport = usual }()
-		http.DefaultTransport = &processes{of: map[string]http.Handler{
-			"node-1":    http.RedirectHandler("http://elsewhere/", http.StatusFound),
-			"elsewhere": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }),
-		}}
-		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}, Members: []string{"http://node-1/member"}})
-		time.Sleep(time.Minute + time.Second) // between two requests
-		if asked.Load() {
-			t.Error("the other address was asked")
-		}
-		if silent := s.overview("").Sources[0].Silent; len(silent) != 1 || silent[0] != "http://node-1/member: 302 Found" {
-			t.Errorf("silent are %q", silent)
-		}
-	})
-}
-
-// Where the store can ask, the page shows the candidates that answer, and asks only while it is
-// open.
-func TestCandidatesAnswerThePage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int64
-		store := failing(memory.New(), func(_ context.Context, op, _ string) error {
-			if op == "ask" {
-				asked.Add(1)
-			}
-			return nil
-		})
-		e, err := tenure.New(store, "billing", tenure.Config{ID: "a", Lease: lease, Priority: 7})
-		if err != nil {
-			t.Fatal(err)
-		}
-		there := &processes{of: map[string]http.Handler{"node-1": reportOf(e)}}
-		s := there.shows(t, store, []string{"billing", "other"}, node1)
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() {
-			ended <- e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil })
-		}()
-		time.Sleep(time.Hour)
-		if n := asked.Load(); n != 0 {
-			t.Errorf("without a browser, the candidates were asked %d times", n)
-		}
-		s.about("billing")
-		synctest.Wait()
-		a := s.about("billing")
-		if len(a.Members) != 1 || a.Members[0].ID != "a" || a.Members[0].Known != "answered" || a.Members[0].Priority != 7 || !a.Presence.Asked || !a.Presence.Reports {
-			t.Errorf("the candidates are %+v, known by %+v", a.Members, a.Presence)
-		}
-		stream, _ := s.stream("source=store&name=billing", "")
-		before := asked.Load()
-		time.Sleep(time.Minute + time.Second)
-		if n := asked.Load() - before; n != 6 {
-			t.Errorf("within a minute of an open page, they were asked %d times", n)
-		}
-		if text := stream.text(); strings.Contains(text, "event: change") {
-			t.Errorf("without news: %s", text)
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Minute)
-		if a := s.about("billing"); len(a.Members) != 1 || a.Members[0].Known != "reported" || a.Members[0].State != "idle" {
-			t.Errorf("after it has left: %+v", a.Members)
-		}
-	})
+	all.play(t)
 }
 
 // A name stands for the processes at all of its addresses.
@@ -287,7 +279,8 @@ func TestMembersAreFoundByName(t *testing.T) {
 	}
 	there := &processes{of: map[string]http.Handler{"127.0.0.1:9464": reportOf(e)}}
 	synctest.Test(t, func(t *testing.T) {
-		s := there.shows(t, memory.New(), justBilling, []string{"dns+http://127.0.0.1:9464/member"})
+		s := newScene(t)
+		there.shows(s, s.store, justBilling, []string{"dns+http://127.0.0.1:9464/member"})
 		time.Sleep(time.Minute)
 		if all := s.about("billing").Members; len(all) != 1 || all[0].ID != "a" || all[0].Known != "reported" || all[0].From != "http://127.0.0.1:9464/member" {
 			t.Errorf("the members are %+v", all)

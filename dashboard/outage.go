@@ -36,22 +36,19 @@ type failure struct {
 // check finds out whether the store answers after an election has reported trouble. One election
 // may fail alone, such as by a missing right. It returns once the store answers.
 func (s *source) check(ctx context.Context, first failure) {
-	why, away := first.cause, false
+	why := first.cause
 	for {
 		err := s.probe(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err == nil && away:
-			s.back(time.Now())
-			return
 		case err == nil:
+			s.back(time.Now())
 			return
 		case troubleOf(err).Reason != noAnswer: // that may only be the time limit of this read
 			why = err
 		}
 		s.away(first.at, troubleOf(why))
-		away = true
 		select {
 		case <-time.After(checkEvery):
 		case <-s.answers:
@@ -122,7 +119,8 @@ func (s *source) away(since time.Time, why trouble) {
 	s.keepOutage()
 }
 
-// back records that the store answers again. The elections are listed again at once.
+// back records that the store answers again, if it was away. The elections are listed again at
+// once.
 func (s *source) back(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

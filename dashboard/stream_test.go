@@ -8,10 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/pipenet"
 )
 
@@ -34,61 +32,61 @@ func served(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// In HTTP/2 a write deadline also resets a stream that writes nothing.
-func TestQuietStreamOverTLSStaysOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := show(t, Source{Name: "store", Store: memory.New(), Elections: []string{"billing"}})
-		server := served(t, s)
-		answer, err := server.Client().Get(server.URL + "/api/stream")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		if answer.ProtoMajor != 2 {
-			t.Fatalf("it is served by %s", answer.Proto)
-		}
-		lines := bufio.NewScanner(answer.Body)
-		for kept := 0; kept < 5; {
-			if !lines.Scan() {
-				t.Fatalf("the stream ended after %d comments: %v", kept, lines.Err())
+func TestServer(t *testing.T) {
+	scenes{
+		// In HTTP/2 a write deadline also resets a stream that writes nothing.
+		"a quiet stream over TLS stays open": func(s *scene) {
+			s.show(s.store)
+			server := served(s.T, s)
+			answer, err := server.Client().Get(server.URL + "/api/stream")
+			if err != nil {
+				s.Fatal(err)
 			}
-			if strings.HasPrefix(lines.Text(), ": still here") {
-				kept++
+			defer answer.Body.Close()
+			if answer.ProtoMajor != 2 {
+				s.Fatalf("it is served by %s", answer.Proto)
 			}
-		}
-	})
-}
+			lines := bufio.NewScanner(answer.Body)
+			for kept := 0; kept < 5; {
+				if !lines.Scan() {
+					s.Fatalf("the stream ended after %d comments: %v", kept, lines.Err())
+				}
+				if strings.HasPrefix(lines.Text(), ": still here") {
+					kept++
+				}
+			}
+		},
+		// Shutdown waits for streams, so they must end with Run. Afterwards the view is out of
+		// date.
+		"streams and actions end with Run": func(s *scene) {
+			end := s.run(Config{
+				Sources: []Source{{Name: "store", Store: s.store, Elections: []string{"billing"}}}, Actions: true,
+			})
+			server := served(s.T, s)
+			server.Client().Timeout = 2 * time.Hour
+			answer, err := server.Client().Get(server.URL + "/api/stream")
+			if err != nil {
+				s.Fatal(err)
+			}
+			defer answer.Body.Close()
+			time.Sleep(time.Minute)
+			s.acts(http.StatusConflict, "an action while it runs", "hand-over", map[string]any{"source": "store", "name": "billing", "to": "c"})
 
-// Shutdown waits for streams, so they must end with Run. Afterwards the view is out of date.
-func TestStreamsAndActionsEndWithRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, end := run(t, Config{
-			Sources: []Source{{Name: "store", Store: memory.New(), Elections: []string{"billing"}}}, Actions: true,
-		})
-		server := served(t, s)
-		server.Client().Timeout = 2 * time.Hour
-		answer, err := server.Client().Get(server.URL + "/api/stream")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		time.Sleep(time.Minute)
-		s.acts(http.StatusConflict, "an action while it runs", "hand-over", map[string]any{"source": "store", "name": "billing", "to": "c"})
-
-		end()
-		if _, err := io.ReadAll(answer.Body); err != nil {
-			t.Errorf("the stream ended with %v", err)
-		}
-		within, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if err := server.Config.Shutdown(within); err != nil {
-			t.Errorf("the server: %v", err)
-		}
-		for _, name := range []string{"hand-over", "reset"} {
-			s.acts(http.StatusServiceUnavailable, name+" afterwards", name, map[string]any{"source": "store", "name": "billing", "to": "c"})
-		}
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/stream", nil).WithContext(within))
-		wantCode(t, "a stream afterwards", w.Code, w.Body.String(), http.StatusServiceUnavailable)
-	})
+			end()
+			if _, err := io.ReadAll(answer.Body); err != nil {
+				s.Errorf("the stream ended with %v", err)
+			}
+			within, cancel := context.WithTimeout(s.Context(), time.Hour)
+			defer cancel()
+			if err := server.Config.Shutdown(within); err != nil {
+				s.Errorf("the server: %v", err)
+			}
+			for _, name := range []string{"hand-over", "reset"} {
+				s.acts(http.StatusServiceUnavailable, name+" afterwards", name, map[string]any{"source": "store", "name": "billing", "to": "c"})
+			}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/stream", nil).WithContext(within))
+			wantCode(s.T, "a stream afterwards", w.Code, w.Body.String(), http.StatusServiceUnavailable)
+		},
+	}.play(t)
 }

@@ -169,15 +169,7 @@ func ownClaim(harm faults.Fault) func(*contest) {
 }
 
 func silentIsReplaced(c *contest) {
-	b := c.candidate("b", c.other())
-	c.crash(b)
-}
-
-// crash lets a leader go silent, and returns how long after the end of its lease the survivor was
-// elected.
-func (c *contest) crash(survivor *tenure.Election) time.Duration {
-	c.Helper()
-	l := newLine(c.Store)
+	survivor, l := c.candidate("b", c.other()), newLine(c.Store)
 	lost := c.elect(c.candidate("a", l))
 	won := c.campaign(survivor)
 	c.sees(survivor, lost)
@@ -195,5 +187,4 @@ func (c *contest) crash(survivor *tenure.Election) time.Duration {
 	c.resign(term)
 	l.Heal()
 	_ = lost.Resign(c.ctx) // it is over
-	return late
 }

@@ -194,12 +194,6 @@ func (c *contest) resign(term *tenure.Term) {
 	delete(c.open, term)
 }
 
-// observe keeps a candidate informed for as long as the contest lasts, so that it need not begin
-// with a read.
-func (c *contest) observe(e *tenure.Election) {
-	c.all.Go(func() { _, _ = e.Wait(c.ctx, func(tenure.Status) bool { return false }) })
-}
-
 // sees waits until a candidate or observer sees the leader of a term.
 func (c *contest) sees(e *tenure.Election, term *tenure.Term) tenure.Leader {
 	c.Helper()

@@ -172,6 +172,9 @@ func holding(run func(*contest)) func(*trial) {
 	}
 }
 
+// easy is the lease, unless the harness or the store needs a longer one.
+const easy = 2 * time.Second
+
 // attempt runs a case once, with the reports held back.
 func (t *trial) attempt(run func(*contest)) (*contest, *kit.Recorder) {
 	c := newContest(t, t.leaseOf(max(easy, t.Lease)))

@@ -34,13 +34,21 @@ func tryIn(time kit.Timing, c testCase, h drivertest.Harness) *kit.Recorder {
 	return kit.Record(func(r *kit.Recorder) { c.run(newTrial(r, h, time)) })
 }
 
-func TestCasesExplainThemselves(t *testing.T) {
-	names := map[string]bool{}
+// A case that no broken store fails is useless.
+func TestCases(t *testing.T) {
+	named, caught := map[string]bool{}, map[string]bool{}
+	for _, b := range broken() {
+		for _, name := range b.fails {
+			caught[name] = true
+		}
+	}
 	for _, c := range cases() {
-		if names[c.name] || c.name == "" || c.why == "" || c.run == nil {
+		if named[c.name] || c.name == "" || c.why == "" || c.run == nil {
 			t.Errorf("case %q is named twice or lacks something", c.name)
 		}
-		names[c.name] = true
+		if named[c.name] = true; !caught[c.name] {
+			t.Errorf("no broken store is known that fails %q", c.name)
+		}
 	}
 }
 
@@ -162,25 +170,6 @@ func TestBreachesAreNotRetried(t *testing.T) {
 			t.Errorf("after %v and %d stalls: %q", time.Since(began), r.Logs, r.Failures)
 		}
 	})
-}
-
-// A case that no broken store fails is useless.
-func TestEveryCaseCatchesSomething(t *testing.T) {
-	caught := map[string]bool{}
-	for _, b := range broken() {
-		for _, name := range b.fails {
-			caught[name] = true
-		}
-	}
-	for _, c := range cases() {
-		if !caught[c.name] {
-			t.Errorf("no broken store is known that fails %q", c.name)
-		}
-	}
-}
-
-func BenchmarkMemory(b *testing.B) {
-	Benchmark(b, func(testing.TB) drivertest.Harness { return sound().harness() })
 }
 
 // The limits of the store are not hidden.

@@ -334,15 +334,3 @@ func TestSeats(t *testing.T) {
 		}},
 	}.play(t, watched)
 }
-
-// led fails the test unless all elections have a leader.
-func (p *port) led() {
-	p.t.Helper()
-	all := 0
-	for _, n := range p.leads() {
-		all += n
-	}
-	if all != len(p.names) {
-		p.t.Errorf("%d of %d elections are led: %v", all, len(p.names), p.leads())
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -261,12 +260,8 @@ func (p *port) tokens(id string) map[string]uint64 {
 // spread fails the test unless these members lead all elections, and none of them leads too many.
 func (p *port) spread(ids ...string) {
 	p.t.Helper()
-	loads, all := p.leads(), 0
 	rounded := (len(p.names) + len(ids) - 1) / len(ids)
-	for _, n := range loads {
-		all += n
-	}
-	for id, n := range loads {
+	for id, n := range p.leads() {
 		if !slices.Contains(ids, id) {
 			p.t.Errorf("%s leads %d", id, n)
 		}
@@ -274,14 +269,24 @@ func (p *port) spread(ids ...string) {
 			p.t.Errorf("%s leads %d of %d elections, one of %d members", id, n, len(p.names), len(ids))
 		}
 	}
-	if all != len(p.names) {
-		p.t.Errorf("%d of %d elections are led: %v", all, len(p.names), loads)
-	}
+	p.led()
 	for _, id := range ids {
 		if p.t.Failed() {
 			s := p.member(id).fleet.Status()
 			p.t.Logf("%s: %+v", id, s)
 		}
+	}
+}
+
+// led fails the test unless all elections have a leader.
+func (p *port) led() {
+	p.t.Helper()
+	all := 0
+	for _, n := range p.leads() {
+		all += n
+	}
+	if all != len(p.names) {
+		p.t.Errorf("%d of %d elections are led: %v", all, len(p.names), p.leads())
 	}
 }
 
@@ -346,5 +351,3 @@ func (p *port) close() {
 		}
 	}
 }
-
-func newDice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -358,7 +359,7 @@ func TestChaos(t *testing.T) {
 }
 
 func chaos(p *port, seed uint64) {
-	dice := newDice(seed)
+	dice := rand.New(rand.NewPCG(seed, 0))
 	alive, next := []string{}, 0
 	join := func() {
 		id := fmt.Sprint("m", next)

@@ -20,8 +20,7 @@ const DefaultPath = "/health/leadership"
 // default:
 //
 //	field                 default                      limits
-//	Networks              required                     none with ServeOnly
-//	ServeOnly             false
+//	Networks              required
 //	Path                  /health/leadership           the same for all members
 //	ServerTLS,ClientTLS   plain HTTP
 //	TLS                   ServerTLS and ClientTLS
@@ -36,9 +35,6 @@ type Config struct {
 	// so without this limit a writer of the store could make every follower connect to any address.
 	// The check applies to the address that a name resolves to when it is dialed.
 	Networks []netip.Prefix
-	// ServeOnly makes a member serve followers and follow no leader, so it needs no Networks. Set
-	// tenure.Tuning.NoWatch in its elections, so that they poll the store.
-	ServeOnly bool
 	// Path is the path of the URL that Serve answers and followers request.
 	Path string
 	// ServerTLS is the TLS configuration of Serve, and ClientTLS that of followers. LoadTLS
@@ -121,9 +117,8 @@ func checkStore(store driver.Store) error {
 }
 
 func (c *Config) checkNetworks() error {
-	if len(c.Networks) == 0 && !c.ServeOnly {
-		return errors.New("Networks is empty, so that no leader could be dialed; name the networks that leaders are in, " +
-			"or set ServeOnly")
+	if len(c.Networks) == 0 {
+		return errors.New("Networks is empty, so that no leader could be dialed; name the networks that leaders are in")
 	}
 	for _, n := range c.Networks {
 		if !n.IsValid() {

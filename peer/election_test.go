@@ -18,6 +18,7 @@ import (
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/electiontest"
+	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -309,10 +310,8 @@ func electionWithoutReachablePeers(t *testing.T, on wires) {
 // The kit's elections run in one process, so the pushes come from the swaps themselves.
 func TestElections(t *testing.T) {
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness {
-		cells := memory.NewPolled()
-		join := func() driver.Store {
-			return open(t, wires{}, cells, func(c *Config) { c.Networks, c.ServeOnly = nil, true })
-		}
+		cells, nowhere := memory.NewPolled(), new(pipenet.Network)
+		join := func() driver.Store { return open(t, wires{dial: nowhere.DialContext}, cells, nil) }
 		return drivertest.Harness{
 			Store: join(), Peer: join(),
 			Delete: func(_ context.Context, key string) error { cells.Delete(key); return nil },

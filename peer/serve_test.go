@@ -196,7 +196,6 @@ func TestConfig(t *testing.T) {
 		change     func(*Config)
 	}{
 		{"sound", "", memory.NewPolled(), func(*Config) {}},
-		{"serves only", "", memory.NewPolled(), func(c *Config) { *c = Config{ServeOnly: true} }},
 		{"no store", "store is nil", nil, func(*Config) {}},
 		{"pushes already", "needs no peers", memory.New(), func(*Config) {}},
 		{"no networks", "Networks is empty", memory.NewPolled(), func(c *Config) { c.Networks = nil }},

@@ -218,10 +218,8 @@ func decode(e driver.Entry) cell {
 // key.
 func (s *Store) targetOf(c cell) target {
 	r := &c.record
-	if _, provable := publicKey(r.Incarnation); !c.valid || !r.Held() || !provable || s.keys.isOwn(r.Incarnation) {
-		return target{}
-	}
-	if r.LeaderAddr == "" || s.cfg.ServeOnly {
+	_, provable := publicKey(r.Incarnation)
+	if !c.valid || !r.Held() || !provable || r.LeaderAddr == "" || s.keys.isOwn(r.Incarnation) {
 		return target{}
 	}
 	return target{address: r.LeaderAddr, incarnation: r.Incarnation, term: r.Term}

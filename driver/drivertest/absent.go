@@ -275,38 +275,29 @@ func recreatedThenRefuse(t *trial) {
 func floorCases() []testCase {
 	return []testCase{
 		{"floor is never below a term", "a claim takes the floor plus one, which must be above every earlier term",
-			func(t *trial) { t.floorHolds(nil) }},
+			floorHolds(nil)},
 		{"floor survives a delete",
-			"the record with the last term is gone: the floor is all that keeps the next one above it", floorAfterDelete},
+			"the record with the last term is gone: the floor is all that keeps the next one above it", floorHolds((*trial).delete)},
 		{"floor survives a purge",
-			"the record with the last term is gone: the floor is all that keeps the next one above it", floorAfterPurge},
+			"the record with the last term is gone: the floor is all that keeps the next one above it", floorHolds((*trial).purge)},
 	}
-}
-
-func floorAfterDelete(t *trial) {
-	t.skipWithout("delete", t.Delete)
-	t.floorHolds((*trial).delete)
-}
-
-func floorAfterPurge(t *trial) {
-	t.skipWithout("purge", t.Purge)
-	t.floorHolds((*trial).purge)
 }
 
 // floorHolds writes terms as elections do, each one above the floor and all earlier terms, and then
-// checks the floor.
-func (t *trial) floorHolds(remove removal) {
-	t.Helper()
-	key := t.key("floor")
-	top, v := t.claim(key)
-	time.Sleep(t.FloorTick)
-	e := t.awaitState(key, "at version "+string(v), func(e driver.Entry) bool { return e.Version == v })
-	if e.Floor == 0 {
-		t.Skipf("the store vouches for no floor")
-	}
-	t.requireFloor(e, top)
-	if remove != nil {
-		t.requireFloor(remove(t, key), top)
+// checks the floor, also after a removal unless that is nil.
+func floorHolds(remove removal) func(*trial) {
+	return func(t *trial) {
+		key := t.key("floor")
+		top, v := t.claim(key)
+		time.Sleep(t.FloorTick)
+		e := t.awaitState(key, "at version "+string(v), func(e driver.Entry) bool { return e.Version == v })
+		if e.Floor == 0 {
+			t.Skipf("the store vouches for no floor")
+		}
+		t.requireFloor(e, top)
+		if remove != nil {
+			t.requireFloor(remove(t, key), top)
+		}
 	}
 }
 

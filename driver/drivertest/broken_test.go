@@ -386,7 +386,7 @@ func brokenAbsences() []breakage {
 		{"floor is that of the cell", []string{"floor survives a delete", "floor survives a purge"},
 			altersEntries(func(e *driver.Entry) {
 				if e.Absent() {
-					e.Floor = 1
+					e.Floor = min(e.Floor, 1)
 				}
 			})},
 		{"floor counts too little", []string{"floor is never below a term", pushesAsRead},

@@ -279,8 +279,7 @@ func together(n int, do func(i int)) {
 const recordSize = 320
 
 // Benchmark measures the store, one call at a time, with values of the size of an election's
-// record. Each part is a sub-benchmark with a harness of its own from open. Package electiontest
-// measures elections over the store.
+// record. Each part is a sub-benchmark with a harness of its own from open.
 func Benchmark(b *testing.B, open func(t testing.TB) Harness) {
 	for _, part := range []struct {
 		name string

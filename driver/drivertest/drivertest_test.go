@@ -28,13 +28,21 @@ func caseNamed(t *testing.T, name string) testCase {
 	return testCase{}
 }
 
-func TestCasesExplainThemselves(t *testing.T) {
-	names := map[string]bool{}
+// A case that no broken store fails is useless.
+func TestCases(t *testing.T) {
+	named, caught := map[string]bool{}, map[string]bool{}
+	for _, b := range broken() {
+		for _, name := range b.fails {
+			caught[name] = true
+		}
+	}
 	for _, c := range cases() {
-		if names[c.name] || c.name == "" || c.why == "" || c.run == nil {
+		if named[c.name] || c.name == "" || c.why == "" || c.run == nil {
 			t.Errorf("case %q is named twice or lacks something", c.name)
 		}
-		names[c.name] = true
+		if named[c.name] = true; !caught[c.name] {
+			t.Errorf("no broken store is known that fails %q", c.name)
+		}
 	}
 }
 
@@ -88,21 +96,6 @@ func TestBrokenStoresFail(t *testing.T) {
 				})
 			}
 		})
-	}
-}
-
-// A case that no broken store fails is useless.
-func TestEveryCaseCatchesSomething(t *testing.T) {
-	caught := map[string]bool{}
-	for _, b := range broken() {
-		for _, name := range b.fails {
-			caught[name] = true
-		}
-	}
-	for _, c := range cases() {
-		if !caught[c.name] {
-			t.Errorf("no broken store is known that fails %q", c.name)
-		}
 	}
 }
 

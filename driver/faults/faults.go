@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,8 +59,9 @@ type Store interface {
 	// when no operation is under way any more. Each takes at most the plan's MaxDelay and, for a
 	// write, 10 s for the store inside.
 	Wait()
-	// Log returns the latest 1,000 faults that struck, oldest first.
-	Log() []Event
+	// Log returns a line for each of the latest 1,000 faults that struck, oldest first. The landing
+	// of a late write, and the beginning and the end of a partition, have a line, too.
+	Log() []string
 	// String is the seed, the plan and the log, one line each.
 	String() string
 }
@@ -111,7 +113,7 @@ func (c *core) Heal() { c.setPartition(false, "heal") }
 
 func (c *core) setPartition(cut bool, note string) {
 	if c.partitioned.Swap(cut) != cut {
-		c.note(operation{}, note)
+		c.note(note)
 	}
 }
 
@@ -227,58 +229,34 @@ func (s severed) Candidates(ctx context.Context, key string) ([][]byte, error) {
 	return s.inner.Presence.Candidates(ctx, key)
 }
 
-// logLength bounds the kept events: enough to explain a failure, and few enough for a long run.
+// logLength bounds the kept lines: enough to explain a failure, and few enough for a long run.
 const logLength = 1000
 
-// Event is a fault that struck, the landing of a late write, or the beginning or end of a
-// partition.
-type Event struct {
-	At    time.Duration // since New
-	Op    Op
-	N     uint64 // number of the operation within its kind, from 1; 0 for a partition
-	Key   string
-	Fault Fault
-	Note  string // the outcome of a late write; "partition" or "heal"
-	text  string
-}
-
-// String returns one line.
-func (e Event) String() string {
-	switch {
-	case e.N == 0:
-		return fmt.Sprintf("+%v %s", e.At, e.Note)
-	case e.Note == "":
-		return fmt.Sprintf("+%v %s", e.At, e.text)
-	}
-	return fmt.Sprintf("+%v %s: %s", e.At, e.text, e.Note)
-}
-
-// log keeps the latest events.
+// log keeps the latest lines.
 type log struct {
 	start   time.Time
-	events  []Event
+	lines   []string
 	dropped int
 }
 
-func (l *log) add(o operation, note string) {
-	if len(l.events) == logLength {
-		l.events = l.events[1:]
+func (l *log) add(parts ...string) {
+	if len(l.lines) == logLength {
+		l.lines = l.lines[1:]
 		l.dropped++
 	}
-	e := Event{At: time.Since(l.start), Op: o.op, N: o.n, Key: o.key, Fault: o.fault, Note: note, text: o.String()}
-	l.events = append(l.events, e)
+	l.lines = append(l.lines, fmt.Sprintf("+%v %s", time.Since(l.start), strings.Join(parts, ": ")))
 }
 
-func (c *core) note(o operation, note string) {
+func (c *core) note(parts ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.log.add(o, note)
+	c.log.add(parts...)
 }
 
-func (c *core) Log() []Event {
+func (c *core) Log() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]Event(nil), c.log.events...)
+	return slices.Clone(c.log.lines)
 }
 
 func (c *core) String() string {
@@ -289,8 +267,8 @@ func (c *core) String() string {
 	if c.log.dropped > 0 {
 		fmt.Fprintf(&b, "(%d earlier events)\n", c.log.dropped)
 	}
-	for _, e := range c.log.events {
-		fmt.Fprintln(&b, e)
+	for _, line := range c.log.lines {
+		fmt.Fprintln(&b, line)
 	}
 	return b.String()
 }

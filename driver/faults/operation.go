@@ -45,7 +45,7 @@ func (c *core) begin(op Op, key string) operation {
 		o.fault = None
 	}
 	if o.fault != None {
-		c.log.add(o, "")
+		c.log.add(o.String())
 	}
 	return o
 }
@@ -212,7 +212,7 @@ func (c *core) landLate(ctx context.Context, o operation, prev driver.Version, v
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
 		defer cancel()
 		v, err := c.inner.CompareAndSwap(ctx, o.key, prev, value)
-		c.note(o, landing(v, err))
+		c.note(o.String(), landing(v, err))
 	})
 	return err
 }

@@ -137,9 +137,8 @@ func TestLogIsBounded(t *testing.T) {
 	for range 1010 {
 		_, _ = f.Read(t.Context(), key)
 	}
-	log := f.Log()
-	if len(log) != 1000 || log[0].N != 11 || log[0].Op != faults.Read || log[0].Fault != faults.Fail || log[0].Key != key {
-		t.Errorf("%d events, the first is %+v", len(log), log[0])
+	if log := f.Log(); len(log) != 1000 || !strings.HasSuffix(log[0], `read 11 of "billing": fail`) {
+		t.Errorf("%d events, the first is %s", len(log), log[0])
 	}
 	if !strings.Contains(f.String(), "(10 earlier events)") {
 		t.Error("the log does not say that it is cut")

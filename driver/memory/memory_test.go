@@ -242,7 +242,6 @@ func TestElectionPolled(t *testing.T) {
 func BenchmarkStore(b *testing.B) {
 	open := func(testing.TB) drivertest.Harness { return harness(New()) }
 	drivertest.Benchmark(b, open)
-	electiontest.Benchmark(b, open)
 }
 
 func mustWatch(t *testing.T, s *Store, key string, see func(driver.Entry)) (stop func()) {

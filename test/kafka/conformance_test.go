@@ -90,5 +90,4 @@ func harnessInABubble(t testing.TB) drivertest.Harness {
 
 func BenchmarkFake(b *testing.B) {
 	drivertest.Benchmark(b, harness)
-	electiontest.Benchmark(b, harness)
 }

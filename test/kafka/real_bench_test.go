@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/driver/drivertest"
-	"github.com/tenure-go/tenure/electiontest"
 )
 
 func BenchmarkReal(b *testing.B) {
@@ -17,7 +16,6 @@ func BenchmarkReal(b *testing.B) {
 		return drivertest.Harness{Store: same.open(same.direct()), Peer: same.open(same.direct())}
 	}
 	drivertest.Benchmark(b, open)
-	electiontest.Benchmark(b, open)
 }
 
 // BenchmarkRealQuantiles measures swaps by one store that has the brokers to itself.

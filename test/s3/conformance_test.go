@@ -131,5 +131,4 @@ func BenchmarkFake(b *testing.B) {
 		}
 	}
 	drivertest.Benchmark(b, open)
-	electiontest.Benchmark(b, open)
 }

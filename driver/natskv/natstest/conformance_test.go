@@ -59,7 +59,6 @@ func BenchmarkStore(b *testing.B) {
 			s := StartServer(b, withLimitedUser)
 			open := func(t testing.TB) drivertest.Harness { return v.harness(t, s) }
 			drivertest.Benchmark(b, open)
-			electiontest.Benchmark(b, open)
 		})
 	}
 }
