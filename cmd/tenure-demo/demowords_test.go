@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -62,7 +63,7 @@ func inWords(t *testing.T, env, args []string) string {
 	cmd.Env = append(append(os.Environ(), program.Env, "TMPDIR="+t.TempDir()), env...)
 	var out, errs guardtest.Output
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	must(t, cmd.Start())
+	must.OK(t, cmd.Start())
 	defer context.AfterFunc(wait.Context(t), func() { _ = cmd.Process.Kill() })()
 	wait.Succeeds(t, "a candidate is elected", func(context.Context) error {
 		if said := out.String(); !strings.Contains(said, " elected ") {
@@ -70,7 +71,7 @@ func inWords(t *testing.T, env, args []string) string {
 		}
 		return nil
 	})
-	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	must.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil || errs.String() != "" {
 		t.Errorf("%v; on standard error:\n%s", err, &errs)
 	}

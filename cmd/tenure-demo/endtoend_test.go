@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/crew"
@@ -73,7 +74,7 @@ func begin(t *testing.T, args ...string) *show {
 		t.Fatal(err)
 	}
 	s.scan = bufio.NewScanner(s.stdout)
-	must(t, s.cmd.Start())
+	must.OK(t, s.cmd.Start())
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	return s
 }
@@ -139,7 +140,7 @@ func (s *show) end() line {
 // interrupt ends the demo as Ctrl-C does.
 func (s *show) interrupt() line {
 	s.Helper()
-	must(s, s.cmd.Process.Signal(os.Interrupt))
+	must.OK(s, s.cmd.Process.Signal(os.Interrupt))
 	return s.end()
 }
 
@@ -337,7 +338,7 @@ func TestCandidatesEndWithTheDemo(t *testing.T) {
 	url := servers.NATS(t).ClientURL()
 	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--candidates", "3", "--lease", "2s", "--crash-every", "500ms")
 	s.await("one is frozen", isDo("pause"))
-	must(t, s.cmd.Process.Kill())
+	must.OK(t, s.cmd.Process.Kill())
 	s.finish()
 	s.nothingLeft()
 }
@@ -346,7 +347,7 @@ func TestDemoEndsCleanlyWithoutAReader(t *testing.T) {
 	t.Parallel()
 	s := begin(t, "--candidates", "2", "--crash-every", "500ms")
 	s.await("a candidate leads", isElected)
-	must(t, s.stdout.Close())
+	must.OK(t, s.stdout.Close())
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("%v; on standard error:\n%s", err, &s.errs)
 	}
@@ -356,9 +357,9 @@ func TestDemoEndsCleanlyWithoutAReader(t *testing.T) {
 // The original demo program took a context of the nats command from its environment.
 func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.MkdirAll(dir+"/nats/context", 0o700))
+	must.OK(t, os.MkdirAll(dir+"/nats/context", 0o700))
 	text := `{"url": "` + servers.NATS(t).ClientURL() + `"}`
-	must(t, os.WriteFile(dir+"/nats/context/prod.json", []byte(text), 0o600))
+	must.Write(t, dir+"/nats/context/prod.json", text)
 	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "CONTEXT": "prod", "KEY": "k", "WORKERS": "2", "NOSPLAY": "1"} {
 		t.Setenv(name, value)
 	}
@@ -366,7 +367,7 @@ func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
 	if l := s.await("a candidate leads", isElected); l.Election != "k" || !strings.HasPrefix(l.ID, "c") {
 		t.Errorf("got %+v", l)
 	}
-	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	must.OK(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	s.end()
 	if n := s.count(isDo("start")); n != 2 {
 		t.Errorf("%d candidates", n)

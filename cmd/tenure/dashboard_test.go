@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -86,9 +87,7 @@ func TestDashboardShowsALeader(t *testing.T) {
 func TestDashboardWithWrongSettings(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(wait.Context(t), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	const at = "dashboard --store nats://127.0.0.1:1/E --election x "
 	for args, want := range map[string]string{
@@ -119,13 +118,9 @@ func TestDashboardServesManyStreams(t *testing.T) {
 	_, url := startDashboard(t, "--store", h.url, "--election", "billing")
 	for range 200 {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"api/stream", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
 			t.Fatal(response.Status)
@@ -161,9 +156,7 @@ func TestDashboardShowsMembers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("open-sesame"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, token, "open-sesame")
 	run := h.wrap([]string{"--metrics", "0", "--metrics-token-file", token, "--priority", "3"}, "sh", "-c", "exec sleep 1000").Start()
 	at := strings.TrimSuffix(run.metricsAt(), "/metrics")
 	w, url := startDashboard(t, "--store", h.url, "--election", "billing", "--member", at, "--member-token-file", token)

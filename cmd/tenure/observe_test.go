@@ -14,6 +14,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -53,9 +54,7 @@ func newHome(t *testing.T) *home {
 func homeAt(t *testing.T, url string) *home {
 	t.Helper()
 	s, err := stores.Connect(wait.Context(t), placeAt(t, url), "billing", stores.Options{Create: true}, stores.Patience{Limit: stores.Forever})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return &home{t, url, s.Driver}
 }
@@ -63,9 +62,7 @@ func homeAt(t *testing.T, url string) *home {
 func placeAt(t *testing.T, url string) stores.Place {
 	t.Helper()
 	p, err := stores.Parse("--store", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -129,9 +126,7 @@ func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenu
 		cfg.Lease = 10 * time.Minute // a slow machine does not lose it
 	}
 	e, err := tenure.New(h.store, "billing", cfg)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.OK(h, err)
 	if lead == nil {
 		lead = func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil }
 	}
@@ -150,9 +145,7 @@ func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenu
 func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 	h.Helper()
 	s, err := m.Wait(wait.Context(h.T), is)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.OK(h, err)
 	return s.Leader
 }
 

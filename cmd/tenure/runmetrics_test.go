@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -93,9 +94,7 @@ func TestRunServesMetricsWithoutAStore(t *testing.T) {
 func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(wait.Context(t), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	address := l.Addr().String()
 	w := newHome(t).wrap([]string{"--metrics", address}, "true").Start()
@@ -114,9 +113,7 @@ func TestRunKeepsLeadingDespiteBadScrapers(t *testing.T) {
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
 	for i := range 1000 {
 		c, err := (&net.Dialer{}).DialContext(wait.Context(t), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer c.Close()
 		if i%2 == 0 {
 			if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000)); err != nil {

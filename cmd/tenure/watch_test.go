@@ -16,6 +16,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -63,9 +64,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	h := newHome(t)
 	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	open := func(args ...string) *terminaltest.Window {
 		cmd := exec.Command(self, h.args("watch", args...)...)
 		cmd.Env = append(os.Environ(), program.Env, "TERM=xterm-256color")
@@ -99,9 +98,7 @@ func TestStatusWithoutAReader(t *testing.T) {
 		}
 		for _, flags := range [][]string{nil, {"--json"}} {
 			out, in, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			closeReader(t, out, in)
 			w := tenureRuns(t, append(h.args("status"), flags...)...)
 			w.Cmd.Stdout = in
@@ -125,13 +122,9 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	var errs guardtest.Output
 	cmd.Stderr = &errs
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cmd.Stdout = in
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() {
 		defer func() { _ = in.Close() }() // ends the lines
@@ -157,9 +150,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 // time meets no error, and there may be no later line.
 func closeReader(t *testing.T, out, in *os.File) {
 	t.Helper()
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, out.Close())
 	wait.Until(t, "the pipe has no reader", func() bool {
 		_, err := in.WriteString("\n")
 		return err != nil

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // placeOf reads a command line and an environment like a command that starts no server.
@@ -18,14 +19,10 @@ func placeOf(t *testing.T, args string, env map[string]string) (stores.Place, St
 	var s StoreFlags
 	f := pflag.NewFlagSet("status", pflag.ContinueOnError)
 	s.Define(f)
-	if err := f.Parse(strings.Fields(args)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Parse(strings.Fields(args)))
 	look := func(name string) string { return env[name] }
 	from, err := Fill(f, look, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p, err := s.Place(f, from, look)
 	return p, s, err
 }
@@ -50,9 +47,7 @@ func TestStoreFlagsNameAPlace(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			p, s, err := placeOf(t, c.args, c.env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if p.String() != c.want || p.Setting != c.setting || s.Timeout != 30*time.Second {
 				t.Errorf("got %v from %s, waits %v", p, p.Setting, s.Timeout)
 			}
@@ -85,9 +80,7 @@ func TestStoreFlagsWithoutAPlace(t *testing.T) {
 func TestConnectReportsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s, err := placeOf(t, "--store nats://127.0.0.1:1/E --connect-timeout 2s", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		reports := 0
 		_, err = s.Connect(t.Context(), p, "billing", stores.Options{}, func(err error) {
 			reports++

@@ -20,6 +20,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/sqltable"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 )
 
@@ -105,9 +106,7 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(c.raw, func(t *testing.T) {
 			got, err := stores.Parse("--store", c.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got.Setting != "--store" || !reflect.DeepEqual(got.At, c.want) {
 				t.Errorf("got %#v", got.At)
 			}
@@ -300,9 +299,7 @@ func TestPrintedPlacesHideCredentials(t *testing.T) {
 		t.Errorf("the commands are %+v", got)
 	}
 	text, err := json.Marshal(place)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var same stores.Place
 	if err := json.Unmarshal(text, &same); err != nil || !reflect.DeepEqual(same.At, place.At) {
 		t.Errorf("a candidate gets %s", text)
@@ -376,9 +373,7 @@ func TestLimitsComeFromTheStore(t *testing.T) {
 		{"s3://bucket", 2 * time.Second, strings.Repeat("k", 255), strings.Repeat("k", 256)},
 	} {
 		b, err := places.Parse(t, c.raw).Limits()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got := b.MinLease(); got != c.lease {
 			t.Errorf("%s: least lease %v", c.raw, got)
 		}
@@ -408,9 +403,7 @@ func TestCommandsOfDatabases(t *testing.T) {
 // TestDocs: the page of settings has the same parameters as the descriptions.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, text, _ = bytes.Cut(text, []byte("\n## Stores\n"))
 	text, _, _ = bytes.Cut(text, []byte("\n## "))
 	var got, want []string

@@ -8,6 +8,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
@@ -157,7 +158,7 @@ func TestFrames(t *testing.T) {
 				}
 				d, millis := m.play(s)
 				frame := d.frame(z, millis)
-				golden(t, fmt.Sprintf("testdata/%s-%dx%d.%s", m.name, z.width, z.height, kind), frame+"\n")
+				must.Golden(t, fmt.Sprintf("testdata/%s-%dx%d.%s", m.name, z.width, z.height, kind), frame+"\n")
 				checkSize(t, m.name, frame, z)
 			}
 		}

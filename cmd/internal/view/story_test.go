@@ -1,11 +1,7 @@
 package view_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/view"
@@ -157,26 +153,4 @@ func demo(s view.Screen) *story {
 	t.elect(51483, "c3", first+51, crash(1333, 1330), 55160)
 	t.add(55000, view.Fact{What: view.Checked, Text: "0 overlaps in 2409 acts"})
 	return t
-}
-
-var update = flag.Bool("update", false, "write the golden files and the picture")
-
-// golden compares got with a file, or writes the file.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; got:\n%s", file, got)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // putContext creates a directory of contexts for the nats command.
@@ -21,16 +22,10 @@ func putContext(t *testing.T, name string, fields map[string]any) (home string) 
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", "")
 	dir := filepath.Join(home, ".config", "nats", "context")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(dir, 0o700))
 	text, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600))
 	return home
 }
 
@@ -91,18 +86,12 @@ func TestContexts(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			home := putContext(t, "prod", c.fields)
-			if err := os.WriteFile(filepath.Join(home, "c.creds"), []byte(decorated("j", seed)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(filepath.Join(home, "c.creds"), []byte(decorated("j", seed)), 0o600))
 			got, err := fromContext("prod", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			o := nats.GetDefaultOptions()
 			for _, option := range got.options {
-				if err := option(&o); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, option(&o))
 			}
 			if !c.is(got, o) {
 				t.Errorf("got %+v, %+v", got, o)
@@ -138,9 +127,7 @@ func TestUnusableContexts(t *testing.T) {
 func TestNSCContext(t *testing.T) {
 	home := putContext(t, "prod", map[string]any{"nsc": "nsc://o/a/u"})
 	script := "#!/bin/sh\n" + `echo '{"user_creds":"'$3'","operator":{"service":["nats://a","nats://b"]}}'`
-	if err := os.WriteFile(filepath.Join(home, "nsc"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(home, "nsc"), []byte(script), 0o700))
 	t.Setenv("PATH", home)
 	c, err := readContext("prod")
 	if err != nil || c.URL != "nats://a,nats://b" || c.Creds != "nsc://o/a/u" {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/certificates"
 )
 
@@ -41,16 +42,12 @@ func followed(t *testing.T) (o *nats.Options, reports *[]string) {
 	t.Helper()
 	reports = new([]string)
 	got, err := fromContext("prod", func(err error) { *reports = append(*reports, err.Error()) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all := nats.GetDefaultOptions()
 	o = &all
 	o.CustomDialer = nowhere{}
 	for _, set := range append(got.options, got.login.follow) {
-		if err := set(o); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, set(o))
 	}
 	return o, reports
 }
@@ -61,9 +58,7 @@ func TestContextIsReadForEachDial(t *testing.T) {
 	file, creds := filepath.Join(home, ".config", "nats", "context", "prod.json"), filepath.Join(home, "c.creds")
 	write := func(file, text string) func() {
 		return func() {
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, file, text)
 		}
 	}
 	for _, step := range []struct {
@@ -95,17 +90,13 @@ func TestContextIsReadForEachDial(t *testing.T) {
 func TestNKeyStays(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "seed")
 	put := func(seed string) {
-		if err := os.WriteFile(file, []byte(seed), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, seed)
 	}
 	put(seed)
 	putContext(t, "prod", map[string]any{"nkey": file})
 	o, reports := followed(t)
 	before, err := o.SignatureCB([]byte("nonce"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	put(otherSeed)
 	shown(t, o)
 	after, err := o.SignatureCB([]byte("nonce"))
@@ -124,13 +115,9 @@ func TestCertificatesOfAContextAreReadForEachDial(t *testing.T) {
 	o, _ := followed(t)
 	was, err := o.TLSCertCB()
 	roots, err2 := o.RootCAsCB()
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err, err2))
 	for from, to := range map[string]string{otherCA: ca, otherCert: cert, otherKey: key} {
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Rename(from, to))
 	}
 	shown(t, o)
 	now, err := o.TLSCertCB()
@@ -151,9 +138,7 @@ func TestCommandsAreAskedSeldom(t *testing.T) {
 	home := putContext(t, "prod", map[string]any{"creds": "op://vault/item"})
 	asked := filepath.Join(home, "asked")
 	script := "#!/bin/sh\necho >> " + asked + "\ncat <<.\n" + decorated("j", seed) + ".\n"
-	if err := os.WriteFile(filepath.Join(home, "op"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(home, "op"), []byte(script), 0o700))
 	t.Setenv("PATH", home+":"+os.Getenv("PATH"))
 	o, _ := followed(t)
 	for range 5 {

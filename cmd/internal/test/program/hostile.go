@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"unicode"
+
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // Hostile is text that changes a terminal in several ways.
@@ -29,9 +31,7 @@ func Harmless(t *testing.T, text string) {
 func Serve(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for c, err := l.Accept(); err == nil; c, err = l.Accept() {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -35,9 +36,7 @@ func Command(t *testing.T, path string, args ...string) *Process {
 // Start starts the process. It is killed when the test ends.
 func (p *Process) Start() *Process {
 	p.Helper()
-	if err := p.Cmd.Start(); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, p.Cmd.Start())
 	p.Cleanup(func() { _ = p.Cmd.Process.Kill() })
 	return p
 }
@@ -45,9 +44,7 @@ func (p *Process) Start() *Process {
 // Signal sends one to the process.
 func (p *Process) Signal(s syscall.Signal) {
 	p.Helper()
-	if err := p.Cmd.Process.Signal(s); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, p.Cmd.Process.Signal(s))
 }
 
 // Stops asks the process to end, and checks the exit code.

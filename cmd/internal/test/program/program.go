@@ -33,7 +33,7 @@ func Main(m interface{ Run() int }, main func()) {
 		fmt.Fprintf(os.Stderr, "%s is not set for %q\n", variable, os.Args)
 		os.Exit(99)
 	}
-	must(flag.Set("test.parallel", "8"))
+	_ = flag.Set("test.parallel", "8")
 	// nohup ignores these signals, and a shell for background jobs
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
 		if signal.Ignored(s) { // the programs under test would inherit this
@@ -50,15 +50,9 @@ func Main(m interface{ Run() int }, main func()) {
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none",
 		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
 	} {
-		must(os.Setenv(name, value))
+		_ = os.Setenv(name, value)
 	}
 	os.Exit(m.Run())
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }
 
 // Scripts runs the scripts of a directory. They hold command lines with their output, and check the

@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -23,7 +24,7 @@ import (
 func serves(t *testing.T, o Options) stores.Place {
 	t.Helper()
 	place, closes, err := o.serve()
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(closes)
 	return place
 }
@@ -40,7 +41,7 @@ func startSpec(t *testing.T, s spec, out io.Writer) (input io.Closer, ended <-ch
 	done := make(chan error, 1)
 	ctx := wait.Context(t)
 	go func() { done <- RunCandidate(ctx, in, out) }()
-	must(t, json.NewEncoder(feed).Encode(s))
+	must.OK(t, json.NewEncoder(feed).Encode(s))
 	return feed, done
 }
 
@@ -107,7 +108,7 @@ func TestCandidateOnObjectStorageReportsItsWrites(t *testing.T) {
 func released(t *testing.T, place stores.Place, election string) {
 	t.Helper()
 	s, err := stores.Open(t.Context(), place, stores.Options{})
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	const record = `{"leaderID":"c0","leaderAddr":"","lastUpdated":"2026-01-02T12:00:00Z","term":1,"leaseMillis":60000,"incarnation":"i","seq":1,"nonce":"n","released":true}`
 	if _, err := s.Driver.CompareAndSwap(t.Context(), election, "", []byte(record)); err != nil {
@@ -119,10 +120,10 @@ func released(t *testing.T, place stores.Place, election string) {
 func TestCandidateOfAGroupPublishesIt(t *testing.T) {
 	place := serves(t, Options{EmbeddedKafka: &kafkatopic.Place{Topic: KafkaTopic, NELI: &kafkatopic.NELI{Session: 30 * time.Second}}})
 	s, err := stores.Open(t.Context(), place, stores.Options{Create: true})
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	n, err := s.Nominate(t.Context(), "demo") // this creates the group's topic
-	must(t, err)
+	must.OK(t, err)
 	_ = n.Close()
 	out, acted := waitFor(`"act":1`)
 	input, ended := start(t, place, out)

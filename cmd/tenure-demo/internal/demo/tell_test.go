@@ -13,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/witness"
 )
@@ -29,9 +30,9 @@ func library(t *testing.T, ms int, e tenure.Event) entry {
 	t.Helper()
 	e.Time, e.Election = wall(ms), "demo"
 	text, err := json.Marshal(e)
-	must(t, err)
+	must.OK(t, err)
 	got, err := report{Event: text}.event()
-	must(t, err)
+	must.OK(t, err)
 	return entry{at: at(ms), event: got}
 }
 
@@ -94,7 +95,7 @@ func TestHumanLines(t *testing.T) {
 			o := verboseOptions
 			o.Out, o.Colour = &out, colour
 			printAll(t, o.printer(func() {}))
-			golden(t, name, out.String())
+			must.Golden(t, "testdata/"+name, out.String())
 			if got := strings.Contains(out.String(), "\x1b["); got != colour {
 				t.Errorf("colored: %v", got)
 			}
@@ -133,7 +134,7 @@ func TestLinesForAPolledStore(t *testing.T) {
 		o := polled(nil)
 		o.Out, o.JSON = &out, json
 		printPolled(t, o.printer(func() {}), o)
-		golden(t, map[bool]string{false: "polled.txt", true: "polled.jsonl"}[json], out.String())
+		must.Golden(t, "testdata/"+map[bool]string{false: "polled.txt", true: "polled.jsonl"}[json], out.String())
 	}
 	var out bytes.Buffer
 	o := polled(&peers.Settings{Cert: "file"})
@@ -172,7 +173,7 @@ func TestJSONLines(t *testing.T) {
 	o := verboseOptions
 	o.Out, o.JSON = &out, true
 	printAll(t, o.printer(func() {}))
-	golden(t, "lines.jsonl", out.String())
+	must.Golden(t, "testdata/lines.jsonl", out.String())
 	for line := range strings.Lines(out.String()) {
 		checkHead(t, line)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,9 +42,7 @@ func guarded(t *testing.T, play func(g *Guard, m *term)) {
 	inWorld(t, func(w *world) {
 		g := newGuard(w.here.orders, w.leave, func() error { return nil })
 		go g.listen(w.here.reports, func() error { <-w.over; return nil })
-		if err := g.await(startWithin); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, g.await(startWithin))
 		play(g, &term{world: w})
 		g.Close()
 	})

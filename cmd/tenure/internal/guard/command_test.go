@@ -16,6 +16,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/sys/unix"
 )
@@ -66,13 +67,9 @@ func TestCommandSharesTheCandidatesOutput(t *testing.T) {
 func file(t *testing.T, name, content string) *os.File {
 	t.Helper()
 	path := filepath.Join(guardtest.Dir(t), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, path, content)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
@@ -83,9 +80,7 @@ func TestInheritedFilesKeepTheirNumbers(t *testing.T) {
 	var files []*os.File
 	for range 4 {
 		f, err := os.CreateTemp(t.TempDir(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer f.Close()
 		files = append(files, f)
 	}
@@ -168,13 +163,9 @@ func TestSignalsReachTheCommandAloneOrAllProcesses(t *testing.T) {
 func TestKeyboardSuspendsNothing(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, long, long)
-		if err := unix.Kill(c.journal.Await(t, "child", "begin").PID, unix.SIGTSTP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Kill(c.journal.Await(t, "child", "begin").PID, unix.SIGTSTP))
 		c.goOn("child")
-		if err := unix.Kill(-c.pid(), unix.SIGTSTP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Kill(-c.pid(), unix.SIGTSTP))
 		c.goOn("command", "child", "other")
 		c.guard.Kill()
 		c.ends(r, killed)
@@ -185,17 +176,13 @@ func TestKeyboardSuspendsNothing(t *testing.T) {
 func TestGroupSuspendedFromTheKeyboardIsContinued(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		perl, err := exec.LookPath("perl") // a shell cannot do that
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		c := newCandidate(t)
 		w := c.worker(deafParent)
 		w.Args = append([][]byte{[]byte("perl"), []byte("-e"), []byte(`$SIG{TSTP} = "DEFAULT"; exec @ARGV`), w.Path}, w.Args[1:]...)
 		w.Path = []byte(perl)
 		r := c.start(w, long)
-		if err := unix.Kill(-c.pid(), unix.SIGTSTP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Kill(-c.pid(), unix.SIGTSTP))
 		c.goOn("command", "child", "other")
 		c.guard.Kill()
 		c.ends(r, killed)
@@ -224,9 +211,7 @@ func TestGuardIgnoresSignals(t *testing.T) {
 		for _, s := range []syscall.Signal{
 			unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
 		} {
-			if err := unix.Kill(c.guard.PID(), s); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, unix.Kill(c.guard.PID(), s))
 		}
 		c.guard.Signal(unix.SIGTERM, false)
 		c.ends(r, Ending{})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // The tripwire covers the group. The parent-death signal covers a command that has left it.
@@ -111,9 +112,7 @@ func TestSweepFindsProcessesThatLeftTheGroup(t *testing.T) {
 func TestSweepSparesEarlierProcesses(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		helper := exec.Command("/bin/sleep", "100")
-		if err := helper.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, helper.Start())
 		Adopt()
 		c := newCandidate(t)
 		c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{{Name: "other", Deaf: true, Apart: true}}}, long, long)
@@ -138,21 +137,15 @@ func TestSweepCanBeCanceled(t *testing.T) {
 			t.Skip("only root can be two users")
 		}
 		c := exec.Command("/bin/sleep", "100")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Start())
 		const nobody = 65534
-		if err := syscall.Setresuid(nobody, nobody, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, syscall.Setresuid(nobody, nobody, 0))
 		giveUp := make(chan struct{})
 		close(giveUp)
 		if Sweep(0, giveUp) {
 			t.Error("Sweep did not give up")
 		}
-		if err := syscall.Setresuid(0, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, syscall.Setresuid(0, 0, 0))
 		if !Sweep(0, nil) {
 			t.Error("Sweep gave up")
 		}
@@ -163,9 +156,7 @@ func TestSweepCanBeCanceled(t *testing.T) {
 func TestStoppedGuardIsContinuedByTheKernel(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, 600*ms, 800*ms)
-		if err := unix.Kill(c.guard.PID(), unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Kill(c.guard.PID(), unix.SIGSTOP))
 		c.isKilled(r, 600*ms, 800*ms)
 	})
 }
@@ -230,13 +221,9 @@ func TestStoppedGuardOfAStoppedCandidateIsContinuedByTheKernel(t *testing.T) {
 		r := c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
 			{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
 		}}, 800*ms, stop)
-		if err := unix.Kill(c.guard.PID(), unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Kill(c.guard.PID(), unix.SIGSTOP))
 		c.journal.Add("candidate", "ready")
-		if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Kill(os.Getpid(), unix.SIGSTOP))
 		c.swept(c.rest(r)) // if the guard was late
 	}, func(p *guardtest.Process) {
 		j := ready(p)
@@ -252,9 +239,7 @@ func TestResumedGuardContinues(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(obedient, long, long)
 		for _, s := range []unix.Signal{unix.SIGSTOP, unix.SIGCONT} {
-			if err := unix.Kill(c.guard.PID(), s); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, unix.Kill(c.guard.PID(), s))
 		}
 		c.guard.Signal(unix.SIGTERM, true)
 		c.ends(r, Ending{})
@@ -280,9 +265,7 @@ func TestKillerIsUrgent(t *testing.T) {
 		runtime.LockOSThread() // the guard inherits its priority
 		urgent := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
 		allowed := unix.SchedSetAttr(0, urgent, 0) == nil // in many containers it is not
-		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: 5}, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: 5}, 0))
 		c := newCandidate(t)
 		r := c.run(obedient, long, long)
 		for thread, name := range c.threads() {
@@ -332,9 +315,7 @@ func TestGuardHasAName(t *testing.T) {
 // Where the kernel refuses the guard's timer, a candidate must find that out before it leads.
 func TestGuardWithoutAKernelTimer(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
-		if err := unix.Setrlimit(unix.RLIMIT_SIGPENDING, &unix.Rlimit{}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Setrlimit(unix.RLIMIT_SIGPENDING, &unix.Rlimit{}))
 		g, err := Start(guardtest.Guard())
 		if err == nil || !strings.Contains(err.Error(), "make a timer") {
 			t.Errorf("got %v, %v", g, err)
@@ -365,9 +346,7 @@ func TestKillerChecksTheDeadline(t *testing.T) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := c.StdinPipe()
 	out, failed := c.StdoutPipe()
-	if err := errors.Join(err, failed, c.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err, failed, c.Start()))
 	j := &job{pid: c.Process.Pid, killer: k}
 	k.aim(j)
 	now := clock.System{}.Now()

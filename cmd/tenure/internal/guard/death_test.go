@@ -11,6 +11,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // inside is a candidate that is killed or stopped from outside.
@@ -56,9 +57,7 @@ func TestGuardsLeaveNoFilesOpen(t *testing.T) {
 			c.runs(shell("exit 0"), Ending{})
 			c.guard.Close()
 			all, err := os.ReadDir("/dev/fd")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			return len(all)
 		}
 		first := open()

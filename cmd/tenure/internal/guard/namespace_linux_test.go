@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/sys/unix"
 )
@@ -49,9 +50,7 @@ func withoutAdmin(t *testing.T) {
 	if err == nil {
 		err = unix.Capset(&header, &data[0])
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // inNamespaces runs a test in each mode, in a process of its own.
@@ -266,10 +265,8 @@ func TestRefusedNamespace(t *testing.T) {
 			t.Skip("only root can hide a part of /proc")
 		}
 		runtime.LockOSThread()
-		if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-			unix.Mount("/dev/null", "/proc/uptime", "", unix.MS_BIND, "")); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("/dev/null", "/proc/uptime", "", unix.MS_BIND, "")))
 		withoutAdmin(t)
 		command := guardtest.Guard()
 		Isolate(command)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 func TestExitOfTheCommandReleasesAndIsReturned(t *testing.T) {
@@ -30,9 +31,7 @@ func unstartable(t *testing.T) map[string]struct {
 	t.Helper()
 	dir := guardtest.Dir(t)
 	plain := filepath.Join(dir, "plain")
-	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, plain, "#!/bin/sh\n")
 	return map[string]struct {
 		path string
 		code int
@@ -70,12 +69,8 @@ func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 					t.Fatal("the wrapper has ended")
 				default:
 				}
-				if err := os.WriteFile(c.path+".new", []byte("#!/bin/sh\nexit 3\n"), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Rename(c.path+".new", c.path); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(c.path+".new", []byte("#!/bin/sh\nexit 3\n"), 0o700))
+				must.OK(t, os.Rename(c.path+".new", c.path))
 				rival.leave()
 				p.ends(3)
 			})

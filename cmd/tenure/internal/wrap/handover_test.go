@@ -13,15 +13,14 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func (p *player) handOver(to string) {
 	p.Helper()
-	if err := p.election.HandOver(wait.Context(p.T), to); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, p.election.HandOver(wait.Context(p.T), to))
 }
 
 // The lease is renewed while the command finishes, however long that takes.
@@ -37,9 +36,7 @@ func TestHandOverWaitsForTheCommand(t *testing.T) {
 		rival.handOver("rival")
 		awaitFile(t, said, "up\nheard\n")
 		s.renewed(3)
-		if err := os.WriteFile(finish, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(finish, nil, 0o600))
 		s.elected()
 		awaitFile(t, said, "up\nheard\nfinished\n") // asked once, and awaited
 		rival.handOver("a")

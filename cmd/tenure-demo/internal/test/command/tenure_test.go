@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
@@ -85,9 +86,7 @@ func put(t *testing.T, url, bucket, text string) {
 	if err == nil {
 		_, err = kv.PutString(t.Context(), "billing", text)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 func TestRunFailsOnAStoreThatRefuses(t *testing.T) {
@@ -170,13 +169,9 @@ func TestHandOverToACandidateThatIsNotEligible(t *testing.T) {
 	leader := p.run("node-1")
 	leader.Says("begun as node-1")
 	store, err := places.Enter(t, places.Parse(t, p.url), false, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	e, err := tenure.New(store.Driver, "billing", tenure.Config{ID: "node-2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	e.SetEligible(false)
 	var campaign sync.WaitGroup
 	campaign.Go(func() { _ = e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil }) })
@@ -194,9 +189,7 @@ func TestFullBucketIsReportedWithARemedy(t *testing.T) {
 	t.Parallel()
 	url := servers.NATS(t).ClientURL()
 	kv, err := servers.JetStream(t, url).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "FULL", MaxBytes: 300, Storage: jetstream.FileStorage})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	put(t, url, "FULL", "nobody's")
 	if _, err := kv.PutString(t.Context(), "other", strings.Repeat("x", 130)); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // Objects is object storage whose bucket is named "bucket".
@@ -30,9 +31,7 @@ type Objects struct {
 func StartObjects(t *testing.T) *Objects {
 	t.Helper()
 	backend := s3mem.New()
-	if err := backend.CreateBucket("bucket"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, backend.CreateBucket("bucket"))
 	o := &Objects{inner: gofakes3.New(backend).Server()}
 	s := httptest.NewServer(o)
 	t.Cleanup(s.Close)

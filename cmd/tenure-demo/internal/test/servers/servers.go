@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -31,9 +32,7 @@ func Start(t *testing.T, o *server.Options) *server.Server {
 		o.StoreDir = t.TempDir()
 	}
 	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
@@ -47,14 +46,10 @@ func Start(t *testing.T, o *server.Options) *server.Server {
 func JetStream(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return js
 }
 
@@ -66,18 +61,14 @@ func DeleteKey(t *testing.T, url, bucket, key string) {
 	if err == nil {
 		err = kv.Delete(ctx, key)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // Kafka starts three brokers, and returns how a URL names them.
 func Kafka(t *testing.T, opts ...kfake.Opt) string {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3), kfake.GroupMinSessionTimeout(time.Second)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	return strings.Join(c.ListenAddrs(), ",")
 }
