@@ -3,19 +3,12 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
-	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
-	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // TestDemoOutput runs whole demos on servers inside the demo, and checks their text output.
@@ -59,21 +52,12 @@ func TestDemoOutput(t *testing.T) {
 // inWords runs a demo of two candidates until one is elected.
 func inWords(t *testing.T, env, args []string) string {
 	t.Helper()
-	cmd := exec.Command(guardtest.Self(), append([]string{"--candidates", "2", "--crash-every", "0"}, args...)...)
-	cmd.Env = append(append(os.Environ(), program.Env, "TMPDIR="+t.TempDir()), env...)
-	var out, errs guardtest.Output
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	must.OK(t, cmd.Start())
-	defer context.AfterFunc(wait.Context(t), func() { _ = cmd.Process.Kill() })()
-	wait.Succeeds(t, "a candidate is elected", func(context.Context) error {
-		if said := out.String(); !strings.Contains(said, " elected ") {
-			return errors.New(said)
-		}
-		return nil
-	})
-	must.OK(t, cmd.Process.Signal(syscall.SIGTERM))
-	if err := cmd.Wait(); err != nil || errs.String() != "" {
-		t.Errorf("%v; on standard error:\n%s", err, &errs)
+	p := program.Command(t, guardtest.Self(), append([]string{"--candidates", "2", "--crash-every", "0"}, args...)...)
+	p.Cmd.Env = append(append(p.Cmd.Env, "TMPDIR="+t.TempDir()), env...)
+	p.Start().Says(" elected ")
+	p.Stops(0)
+	if p.Errs.String() != "" {
+		t.Errorf("on standard error:\n%s", &p.Errs)
 	}
-	return out.String()
+	return p.Out.String()
 }

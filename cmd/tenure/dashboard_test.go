@@ -3,9 +3,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	neturl "net/url"
@@ -17,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -39,34 +38,21 @@ type overviewed struct {
 	}
 }
 
-// overview waits until the overview is as wanted.
-func (w *wrapped) overview(url, what string, want func(overviewed) bool) {
+// overview waits until the overview is as wanted, and returns it.
+func (w *wrapped) overview(url string, want func(overviewed) bool) (o overviewed) {
 	w.Helper()
-	wait.Succeeds(w.T, what, func(ctx context.Context) error {
-		text, err := scrape(ctx, url+"api/overview")
-		if err != nil {
-			return err
-		}
-		var o overviewed
-		if err := json.Unmarshal([]byte(text), &o); err != nil || !want(o) {
-			return fmt.Errorf("%w: %s", err, text)
-		}
-		return nil
+	program.Answers(w.T, url+"api/overview", http.StatusOK, func(text string) bool {
+		o = overviewed{}
+		return json.Unmarshal([]byte(text), &o) == nil && want(o)
 	})
+	return o
 }
 
 // knows waits until the page of the election in the only store has a text.
 func (w *wrapped) knows(url, what string) {
 	w.Helper()
-	source := ""
-	w.overview(url, "the store is listed", func(o overviewed) bool { source = o.Sources[0].Name; return true })
-	wait.Succeeds(w.T, what, func(ctx context.Context) error {
-		text, err := scrape(ctx, url+"api/election?source="+neturl.QueryEscape(source)+"&name=billing")
-		if err == nil && !strings.Contains(text, what) {
-			err = fmt.Errorf("it has no %s: %s", what, text)
-		}
-		return err
-	})
+	source := w.overview(url, func(o overviewed) bool { return len(o.Sources) > 0 }).Sources[0].Name
+	program.Answers(w.T, url+"api/election?source="+neturl.QueryEscape(source)+"&name=billing", http.StatusOK, program.Has(what))
 }
 
 // The dashboard shows several stores: one cannot be reached, and one does not exist.
@@ -76,7 +62,8 @@ func TestDashboardShowsALeader(t *testing.T) {
 	w, url := startDashboard(t, "--store", h.url, "--store", "nats://127.0.0.1:1/E", "--store", strings.Replace(h.url, "elections.db", "missing.db", 1),
 		"--election", "billing", "--election", "unused")
 	h.wrap(nil, "sh", "-c", "exec sleep 1000").Start()
-	w.overview(url, "billing is led, and unused is not, and one of three stores answers", func(o overviewed) bool {
+	// billing is led, and unused is not, and one of three stores answers
+	w.overview(url, func(o overviewed) bool {
 		return len(o.Elections) == 2 && o.Elections[0].Name == "unused" && o.Elections[0].Health == "vacant" &&
 			o.Elections[1].Leader == "node-1" && o.Elections[1].Health == "ok" &&
 			len(o.Sources) == 3 && o.Sources[0].OK && !o.Sources[1].OK && o.Sources[1].Problem != "" && o.Sources[2].Problem != ""
@@ -126,7 +113,7 @@ func TestDashboardServesManyStreams(t *testing.T) {
 			t.Fatal(response.Status)
 		}
 	}
-	if _, err := scrape(wait.Context(t), url+"api/overview"); err != nil {
+	if _, _, err := program.Get(wait.Context(t), url+"api/overview"); err != nil {
 		t.Error(err)
 	}
 }

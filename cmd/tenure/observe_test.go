@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,30 +164,13 @@ func (h *home) handsOver(to string, more ...string) (r program.Result) {
 	return r
 }
 
-// watches runs a watch until it has printed a text, and returns its output.
+// watches lets a process watch until it has written a text, and returns all that it has written.
 func (h *home) watches(text string, more ...string) program.Result {
 	h.Helper()
-	ctx, cancel := context.WithCancel(wait.Context(h.T))
-	defer cancel()
-	var errs strings.Builder
-	out := &seeker{text: text, found: cancel}
-	code := execute(ctx, h.args("watch", more...), strings.NewReader(""), out, &errs)
-	return program.Result{Code: code, Out: out.all.String(), Errs: errs.String()}
-}
-
-// seeker is a writer that calls found once the text was written.
-type seeker struct {
-	text  string
-	found func()
-	all   strings.Builder
-}
-
-func (s *seeker) Write(p []byte) (int, error) {
-	s.all.Write(p)
-	if strings.Contains(s.all.String(), s.text) {
-		s.found()
-	}
-	return len(p), nil
+	w := tenureRuns(h.T, h.args("watch", more...)...).Start()
+	w.Says(text)
+	w.Signal(syscall.SIGTERM)
+	return w.Result()
 }
 
 func leads(s tenure.Status) bool { return s.State == tenure.StateLeader }

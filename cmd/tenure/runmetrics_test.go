@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -25,48 +26,10 @@ func (w *wrapped) metricsAt() (url string) {
 	return servedAt.FindStringSubmatch(w.Errs.String())[1]
 }
 
-// healthz waits until /healthz answers a code with a text.
-func (w *wrapped) healthz(url string, code int, text string) {
-	w.Helper()
-	url = strings.TrimSuffix(url, "/metrics") + "/healthz"
-	wait.Succeeds(w.T, fmt.Sprintf("%s answers %d", url, code), func(ctx context.Context) error {
-		got, said, err := get(ctx, url)
-		if err == nil && (got != code || !strings.Contains(said, text)) {
-			err = fmt.Errorf("it answers %d: %s", got, said)
-		}
-		return err
-	})
-}
-
-func scrape(ctx context.Context, url string) (string, error) {
-	_, text, err := get(ctx, url)
-	return text, err
-}
-
-func get(ctx context.Context, url string) (code int, text string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(body), err
-}
-
 // shows waits until the metrics have a line.
 func (w *wrapped) shows(url, line string) {
 	w.Helper()
-	wait.Succeeds(w.T, "metrics show "+line, func(ctx context.Context) error {
-		text, err := scrape(ctx, url)
-		if err == nil && !strings.Contains(text, line+"\n") {
-			err = fmt.Errorf("they are\n%s", text)
-		}
-		return err
-	})
+	program.Answers(w.T, url, http.StatusOK, program.Has(line+"\n"))
 }
 
 func TestRunServesMetrics(t *testing.T) {
@@ -86,7 +49,7 @@ func TestRunServesMetricsWithoutAStore(t *testing.T) {
 	url := w.metricsAt()
 	w.shows(url, `tenure_leading{election="billing"} 0`)
 	w.shows(url, `tenure_unhealthy{election="billing"} 1`)
-	w.healthz(url, http.StatusServiceUnavailable, "the store is not reached yet")
+	program.Answers(t, strings.TrimSuffix(url, "metrics")+"healthz", http.StatusServiceUnavailable, program.Has("the store is not reached yet"))
 	w.shows(url, `tenure_elections{role="leaderless"} 1`)
 	w.Stops(0)
 }
@@ -123,7 +86,7 @@ func TestRunKeepsLeadingDespiteBadScrapers(t *testing.T) {
 	}
 	// Ten renewals, read while the bad scrapers hold their connections.
 	wait.Succeeds(t, "it leads on", func(ctx context.Context) error {
-		text, err := scrape(ctx, url)
+		_, text, err := program.Get(ctx, url)
 		if err != nil {
 			return err
 		}

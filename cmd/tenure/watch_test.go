@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
@@ -117,21 +116,18 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.put(record("node-1", 7, time.Hour, time.Now(), ""))
-	cmd := exec.Command(guardtest.Self(), h.args("watch", "--json")...)
-	cmd.Env = append(cmd.Environ(), program.Env)
-	var errs guardtest.Output
-	cmd.Stderr = &errs
+	w := tenureRuns(t, h.args("watch", "--json")...)
 	out, in, err := os.Pipe()
 	must.OK(t, err)
-	cmd.Stdout = in
-	must.OK(t, cmd.Start())
+	w.Cmd.Stdout = in
+	w.Start()
 	ended := make(chan error, 1)
 	go func() {
 		defer func() { _ = in.Close() }() // ends the lines
-		ended <- cmd.Wait()
+		ended <- w.Cmd.Wait()
 	}()
 	// SIGQUIT prints the stacks of a command that hangs.
-	defer context.AfterFunc(wait.Context(t), func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })()
+	defer context.AfterFunc(wait.Context(t), func() { _ = w.Cmd.Process.Signal(syscall.SIGQUIT) })()
 	lines := bufio.NewReader(io.LimitReader(out, 1<<16))
 	for line := ""; !strings.Contains(line, "node-1"); { // on a busy machine trouble may come first
 		if line, err = lines.ReadString('\n'); err != nil {
@@ -140,8 +136,8 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	}
 	closeReader(t, out, in)
 	h.put(record("node-2", 9, time.Hour, time.Now(), ""))
-	if err := <-ended; err != nil || errs.String() != "" {
-		t.Errorf("%v; on standard error:\n%s", err, &errs)
+	if err := <-ended; err != nil || w.Errs.String() != "" {
+		t.Errorf("%v; on standard error:\n%s", err, &w.Errs)
 	}
 }
 

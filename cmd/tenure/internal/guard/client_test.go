@@ -14,7 +14,6 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
-	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { guardtest.Main(m, Main) }
@@ -117,17 +116,6 @@ func TestCandidateThatHangsDoesNotRenew(t *testing.T) {
 		m.think = 5 * time.Second
 		g.Renewed()
 		m.reports(r, whole(forced), "600ms: asked to end", "1.2s: command is killed")
-	})
-}
-
-func TestKillAndSignalsReachTheCommand(t *testing.T) {
-	guarded(t, func(g *Guard, m *term) {
-		r := m.runs(g, time.Hour)
-		synctest.Wait()
-		g.Signal(unix.SIGUSR1, false)
-		g.Signal(unix.SIGUSR2, true)
-		g.Kill()
-		m.reports(r, whole(forced), "0s: the command gets SIGUSR1", "0s: all gets SIGUSR2", "0s: command is killed")
 	})
 }
 

@@ -21,6 +21,11 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
+// spread is a command with a child outside of its group.
+var spread = guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
+	{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
+}}
+
 // The tripwire covers the group. The parent-death signal covers a command that has left it.
 func TestCommandDiesWithItsGuard(t *testing.T) {
 	t.Parallel()
@@ -88,9 +93,7 @@ func TestSweepFindsProcessesThatLeftTheGroup(t *testing.T) {
 			guardtest.Alone(t, func(t *testing.T) {
 				Adopt()
 				c := newCandidate(t)
-				c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
-					{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
-				}}, long, long)
+				c.run(spread, long, long)
 				c.guard.Abandon()
 				c.guardDies()
 				c.goOn("other") // otherwise there is nothing to find
@@ -161,19 +164,33 @@ func TestStoppedGuardIsContinuedByTheKernel(t *testing.T) {
 	})
 }
 
-// The kernel kills a guard that does not act although it was continued, as under a debugger.
-func TestHangingGuardIsKilledByTheKernel(t *testing.T) {
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		c.run(deafParent, 600*ms, 800*ms)
-		threads := c.hang("")
-		c.journal.AwaitEnd(t, "")
-		c.lasted(600*ms + 800*ms - Reserve(800*ms))
-		for _, thread := range threads {
-			_, _ = unix.Wait4(thread, nil, unix.WALL, nil)
-		}
-		c.guardDies()
-		Sweep(c.pid(), nil)
-	})
+// The kernel kills a guard that does not act although it was continued, as under a debugger. Before
+// that its killer acts at the deadline, also against processes outside of the group, which the
+// kernel does not kill with the guard. It knows them since the last renewal.
+func TestCommandOfAHangingGuardIsKilled(t *testing.T) {
+	t.Parallel()
+	for why, c := range map[string]struct {
+		except string // the thread that goes on
+		worker guardtest.Worker
+		stop   time.Duration
+	}{
+		"by the kernel": {"", deafParent, 800 * ms},
+		"by the killer": {killerName, spread, 4 * time.Second},
+	} {
+		t.Run(why, func(t *testing.T) {
+			withCandidate(t, func(t *testing.T, a *candidate) {
+				a.run(c.worker, 600*ms, c.stop)
+				threads := a.hang(c.except)
+				a.journal.AwaitEnd(t, "")
+				a.lasted(600*ms + c.stop - Reserve(c.stop))
+				for _, thread := range threads {
+					_, _ = unix.Wait4(thread, nil, unix.WALL, nil)
+				}
+				a.guardDies()
+				Sweep(a.pid(), nil)
+			})
+		})
+	}
 }
 
 // hang makes this thread the debugger of the guard, and stops its threads, except those with one
@@ -218,9 +235,7 @@ func TestStoppedGuardOfAStoppedCandidateIsContinuedByTheKernel(t *testing.T) {
 	const stop = 4 * time.Second
 	guardtest.Apart(t, func(t *testing.T) {
 		c := newCandidate(t)
-		r := c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
-			{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
-		}}, 800*ms, stop)
+		r := c.run(spread, 800*ms, stop)
 		must.OK(t, unix.Kill(c.guard.PID(), unix.SIGSTOP))
 		c.journal.Add("candidate", "ready")
 		must.OK(t, unix.Kill(os.Getpid(), unix.SIGSTOP))
@@ -268,7 +283,11 @@ func TestKillerIsUrgent(t *testing.T) {
 		must.OK(t, unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: 5}, 0))
 		c := newCandidate(t)
 		r := c.run(obedient, long, long)
-		for thread, name := range c.threads() {
+		threads := c.threads()
+		if name := threads[c.guard.PID()]; name != "tenure-guard" {
+			t.Errorf("people see the name %s", name)
+		}
+		for thread, name := range threads {
 			a, err := unix.SchedGetAttr(thread, 0)
 			if want := allowed && name == killerName; err != nil || (a.Policy == unix.SCHED_RR) != want {
 				t.Errorf("thread %d of the guard, %s: %+v %v, allowed: %t", thread, name, a, err, allowed)
@@ -276,36 +295,6 @@ func TestKillerIsUrgent(t *testing.T) {
 		}
 		if a, err := unix.SchedGetAttr(c.pid(), 0); err != nil || a.Policy != unix.SCHED_NORMAL || a.Nice != 5 {
 			t.Errorf("the command: %+v %v", a, err)
-		}
-		c.guard.Kill()
-		c.ends(r, killed)
-	})
-}
-
-// The killer acts at the deadline if the guard does not, also against processes outside of the
-// group, which the kernel does not kill with the guard. It knows them since the last renewal.
-func TestKillerActsForTheGuard(t *testing.T) {
-	const stop = 4 * time.Second
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
-			{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
-		}}, 600*ms, stop)
-		threads := c.hang(killerName)
-		c.journal.AwaitEnd(t, "")
-		c.lasted(600*ms + stop - Reserve(stop))
-		for _, thread := range threads {
-			_, _ = unix.Wait4(thread, nil, unix.WALL, nil)
-		}
-		c.guardDies()
-		Sweep(c.pid(), nil)
-	})
-}
-
-func TestGuardHasAName(t *testing.T) {
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		r := c.run(obedient, long, long)
-		if name, err := os.ReadFile("/proc/" + strconv.Itoa(c.guard.PID()) + "/comm"); err != nil || string(name) != "tenure-guard\n" {
-			t.Errorf("got %q %v", name, err)
 		}
 		c.guard.Kill()
 		c.ends(r, killed)

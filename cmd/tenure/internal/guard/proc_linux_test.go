@@ -76,6 +76,3 @@ func TestSignalIsForTheProcessThatWasFound(t *testing.T) {
 	}
 	found{pid: self.pid, start: self.start + "0"}.signal(unix.SIGKILL)
 }
-
-// tied checks that the command holds one end of the tripwire.
-var tied = []string{"high"}

@@ -5,6 +5,7 @@ package wrap
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -12,15 +13,6 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
-
-func TestExitOfTheCommandReleasesAndIsReturned(t *testing.T) {
-	alone(t, func(s *stage) {
-		p := s.leader(tenure.Config{Lease: long}, guardtest.Worker{For: 100 * ms, Code: 7})
-		s.rival(long)
-		p.ends(7)
-		s.elected()
-	})
-}
 
 // unstartable returns files that look executable until the kernel executes them, and the exit code
 // for each.
@@ -38,32 +30,24 @@ func unstartable(t *testing.T) map[string]struct {
 	}{"missing": {filepath.Join(dir, "missing"), CodeNotFound}, "no right": {plain, CodeNotRunnable}}
 }
 
-func TestOnceEndsWithACommandThatCannotBeStarted(t *testing.T) {
-	t.Parallel()
-	for _, why := range []string{"missing", "no right"} {
-		t.Run(why, func(t *testing.T) {
-			alone(t, func(s *stage) {
-				c := unstartable(t)[why]
-				p := s.wrapper(tenure.Config{Lease: long}, Options{Path: c.path, Args: []string{"command"}, Once: true})
-				p.ends(c.code)
-				s.rival(long)
-				s.elected()
-			})
-		})
-	}
-}
-
-// It does not win again at once. It has its turn again when the command exists again.
+// It does not win again at once. It has its turn again when the command exists again, unless it runs
+// once.
 func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 	t.Parallel()
-	for _, why := range []string{"missing", "no right"} {
+	for _, why := range []string{"missing", "missing, once", "no right", "no right, once"} {
 		t.Run(why, func(t *testing.T) {
 			alone(t, func(s *stage) {
-				c := unstartable(t)[why]
-				p := s.wrapper(tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}}, Options{Path: c.path, Args: []string{"command"}})
+				kind, _, once := strings.Cut(why, ", ")
+				c := unstartable(t)[kind]
+				p := s.wrapper(tenure.Config{Lease: long, Tuning: tenure.Tuning{Backoff: patient.Tuning.Backoff}},
+					Options{Path: c.path, Args: []string{"command"}, Once: once})
 				p.logs("command not started")
 				rival := s.rival(long)
 				s.elected()
+				if once {
+					p.ends(c.code)
+					return
+				}
 				select {
 				case <-p.done:
 					t.Fatal("the wrapper has ended")

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure"
-	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver"
@@ -93,36 +92,6 @@ func TestFirstSignalIsPassedOnAndTheCommandAwaited(t *testing.T) {
 	}
 }
 
-func TestSecondSignalKillsAtOnce(t *testing.T) {
-	alone(t, func(s *stage) {
-		p := s.leader(tenure.Config{Lease: long, FinishWithin: long}, guardtest.Worker{Deaf: true})
-		s.rival(long)
-		p.wrapper.Hear(syscall.SIGTERM)
-		s.journal.Await(t, "a", "SIGTERM")
-		p.wrapper.Hear(syscall.SIGINT)
-		p.wrapper.Hear(syscall.SIGINT)
-		p.ends(137)
-		s.elected()
-		if _, is := s.journal.Find("a", "SIGINT"); is {
-			t.Error("the second was passed on")
-		}
-	})
-}
-
-func TestCommandThatDoesNotFinishIsKilled(t *testing.T) {
-	alone(t, func(s *stage) {
-		p := s.leader(tenure.Config{Lease: long, StopWithin: 400 * ms, FinishWithin: 300 * ms}, guardtest.Worker{Deaf: true})
-		s.rival(long)
-		asked := stamp.Now()
-		p.wrapper.Hear(syscall.SIGTERM)
-		p.ends(137)
-		if got := stamp.Now().Sub(asked); got < 450*ms {
-			t.Errorf("it was killed after %v", got)
-		}
-		s.elected()
-	})
-}
-
 // The running command receives two of them.
 func TestSignalsArePassedOn(t *testing.T) {
 	alone(t, func(s *stage) {
@@ -140,27 +109,6 @@ func TestSignalsArePassedOn(t *testing.T) {
 			t.Error("the wrapper ends")
 		}
 	})
-}
-
-func TestSignalsEndAWrapperWithoutACommand(t *testing.T) {
-	t.Parallel()
-	for name, signal := range map[string]syscall.Signal{
-		"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGHUP": syscall.SIGHUP, "SIGQUIT": syscall.SIGQUIT,
-	} {
-		t.Run(name, func(t *testing.T) {
-			alone(t, func(s *stage) {
-				s.rival(long).await(leads)
-				p := s.wrapper(tenure.Config{Lease: long}, s.worker(guardtest.Worker{}))
-				p.await(func(st tenure.Status) bool { return st.Leader.ID == "rival" })
-				p.wrapper.Hear(syscall.SIGUSR1) // no command runs
-				if p.wrapper.Context().Err() != nil {
-					t.Error("it ends")
-				}
-				p.wrapper.Hear(signal)
-				p.ends(0)
-			})
-		})
-	}
 }
 
 func TestSignalEndsAWrapperAfterItsCommandHasEnded(t *testing.T) {

@@ -15,9 +15,6 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
-// reaches: here the guard finds processes that have left the group, and the kernel has a timer.
-const reaches = true
-
 // The wrapper waits for a process that cannot be killed, because it must release nothing before
 // that process ends. A second signal ends the wait.
 func TestSecondSignalEndsTheWaitForAnUnkillableProcess(t *testing.T) {
