@@ -79,15 +79,12 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	if h.force && h.to == "" {
 		return fault.OfUsage(errors.New(h.flags.Named("force") + " needs --to: without it, no candidate has to accept"))
 	}
-	o, err := h.open(c, tenure.Config{}, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = o.close() }()
 	if !c.Flags().Changed("wait") {
 		h.wait = -1
 	}
-	return o.handOver(c.Context(), h, handOverReport{c.OutOrStdout(), h.json})
+	return h.observe(c, tenure.Config{}, nil, func(o *observer) error {
+		return o.handOver(c.Context(), h, handOverReport{c.OutOrStdout(), h.json})
+	})
 }
 
 // handOver asks the leader to hand over, and waits for the result.

@@ -60,17 +60,8 @@ func TestListConfirmsALeader(t *testing.T) {
 	h := newHome(t)
 	long := time.Now().Add(-time.Hour)
 	h.put(record("node-1", 7, time.Minute, long, ""))
-	done := make(chan program.Result)
-	go func() { done <- h.lists("--wait", "1h") }()
-	for {
-		select {
-		case r := <-done:
-			r.Must(t, 0, `^billing +node-1 +7 +1m0s +just now, 1h0m.* ago by the leader's clock`)
-			return
-		case <-time.After(100 * time.Millisecond):
-			h.put(record("node-1", 7, time.Minute, long, ""))
-		}
-	}
+	h.whileRenewed(long, func() program.Result { return h.lists("--wait", "1h") }).Must(t, 0,
+		`^billing +node-1 +7 +1m0s +just now, 1h0m.* ago by the leader's clock`)
 }
 
 // On a store that cannot ask, the processes are known by their URLs, and by a name for all of them.

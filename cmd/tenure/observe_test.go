@@ -278,18 +278,24 @@ func TestStatusOfARecordThatLooksOld(t *testing.T) {
 	t.Run("of one whose clock is wrong", func(t *testing.T) {
 		h := newHome(t)
 		h.put(record("node-1", 7, time.Minute, long, ""))
-		done := make(chan program.Result)
-		go func() { done <- h.says("status", "--wait", "1h") }()
-		for {
-			select {
-			case r := <-done:
-				r.Must(t, 0, `^leader    node-1 in term 7$`, `^renewed   just now, 1h0m.* ago by the leader's clock$`, `^lease     1m0s; [0-9.m]+s at the most`)
-				return
-			case <-time.After(100 * time.Millisecond):
-				h.put(record("node-1", 7, time.Minute, long, ""))
-			}
-		}
+		h.whileRenewed(long, func() program.Result { return h.says("status", "--wait", "1h") }).Must(t, 0,
+			`^leader    node-1 in term 7$`, `^renewed   just now, 1h0m.* ago by the leader's clock$`, `^lease     1m0s; [0-9.m]+s at the most`)
 	})
+}
+
+// whileRenewed returns the result of a command, while a leader with a wrong clock renews.
+func (h *home) whileRenewed(clock time.Time, command func() program.Result) program.Result {
+	h.Helper()
+	done := make(chan program.Result)
+	go func() { done <- command() }()
+	for {
+		select {
+		case r := <-done:
+			return r
+		case <-time.After(100 * time.Millisecond):
+			h.put(record("node-1", 7, time.Minute, clock, ""))
+		}
+	}
 }
 
 // Commands that only read leave no trace in the store.

@@ -118,13 +118,6 @@ func TestObjectStorageErrorsHaveARemedy(t *testing.T) {
 	}
 }
 
-func TestPermanentErrors(t *testing.T) {
-	bareEnvironment(t)
-	for _, endpoint := range []string{refusing(t, 404, "NoSuchBucket"), refusing(t, 403, "AccessDenied"), withTLS(t)} {
-		places.Permanent(t, "s3://bucket?region=r&endpoint="+endpoint)
-	}
-}
-
 func TestObjectStorageNeedsARegionAndCredentials(t *testing.T) {
 	bareEnvironment(t)
 	var f *fault.Error
