@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
@@ -17,9 +18,7 @@ import (
 // openDemo runs "tenure-demo" in a terminal.
 func openDemo(t *testing.T, env []string, args ...string) (*terminaltest.Window, *exec.Cmd) {
 	t.Helper()
-	self, err := os.Executable()
-	must.OK(t, err)
-	cmd := exec.Command(self, append([]string{"--lease", "1s"}, args...)...)
+	cmd := exec.Command(guardtest.Self(), append([]string{"--lease", "1s"}, args...)...)
 	cmd.Env = append(append(os.Environ(), program.Env, "TERM=xterm-256color", "TMPDIR="+t.TempDir(), "NO_COLOR="), env...)
 	return terminaltest.Open(t, cmd, 80, 24), cmd
 }

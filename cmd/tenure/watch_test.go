@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
@@ -62,10 +63,8 @@ func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
-	self, err := os.Executable()
-	must.OK(t, err)
 	open := func(args ...string) *terminaltest.Window {
-		cmd := exec.Command(self, h.args("watch", args...)...)
+		cmd := exec.Command(guardtest.Self(), h.args("watch", args...)...)
 		cmd.Env = append(os.Environ(), program.Env, "TERM=xterm-256color")
 		return terminaltest.Open(t, cmd, 80, 24)
 	}

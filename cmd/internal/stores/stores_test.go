@@ -122,17 +122,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestPushes(t *testing.T) {
-	for raw, want := range map[string]bool{
-		"nats://h/E": true, "kafka://h/t": true, "s3://bucket": false, "sqlite:b.db": true, "mysql://h/db": false, "mysql://h/db?tls=true": false,
-		"postgres://h/db": true, "postgres://h/db?push=on": true, "postgres://h/db?push=off": false, "postgres://h/db?listen=i:2": true,
-	} {
-		if got := places.Parse(t, raw).Pushes(); got != want {
-			t.Errorf("%s: %t", raw, got)
-		}
-	}
-}
-
 func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 	for _, c := range []struct{ raw, want, hint string }{
 		{"", "is not a URL", ""},
@@ -449,24 +438,31 @@ func TestHelp(t *testing.T) {
 func TestPropertiesOfPlaces(t *testing.T) {
 	for _, c := range []struct {
 		raw, key, kind string
+		pushes         bool
 		price          float64
 		nomination     string // its end
 	}{
-		{"nats://h/E", "nats", "NATS", 0, ""},
-		{"s3://bucket", "s3", "object storage", 0.0004, ""},
-		{"s3://bucket?endpoint=http://h:1", "s3", "object storage", 0, ""},
-		{"kafka://h/t", "kafka", "Kafka", 0, ""},
-		{"kafka://h/t?mode=neli&nominee-only=true", "kafka", "Kafka", 0, "No other candidate ever claims."},
-		{"kafka://h/t?mode=neli&without-goneli=true", "kafka", "Kafka", 0, "Other candidates wait one lease longer before they claim."},
-		{"kafka://h/t?mode=neli&group=g", "kafka", "Kafka", 0, "the group confirms them as members."},
-		{"mariadb://h/db", "sql", "MySQL", 0, ""},
+		{"nats://h/E", "nats", "NATS", true, 0, ""},
+		{"s3://bucket", "s3", "object storage", false, 0.0004, ""},
+		{"s3://bucket?endpoint=http://h:1", "s3", "object storage", false, 0, ""},
+		{"kafka://h/t", "kafka", "Kafka", true, 0, ""},
+		{"kafka://h/t?mode=neli&nominee-only=true", "kafka", "Kafka", true, 0, "No other candidate ever claims."},
+		{"kafka://h/t?mode=neli&without-goneli=true", "kafka", "Kafka", true, 0, "Other candidates wait one lease longer before they claim."},
+		{"kafka://h/t?mode=neli&group=g", "kafka", "Kafka", true, 0, "the group confirms them as members."},
+		{"mariadb://h/db", "sql", "MySQL", false, 0, ""},
+		{"mysql://h/db?tls=true", "sql", "MySQL", false, 0, ""},
+		{"sqlite:b.db", "sql", "SQLite", true, 0, ""},
+		{"postgres://h/db", "sql", "PostgreSQL", true, 0, ""},
+		{"postgres://h/db?push=on", "sql", "PostgreSQL", true, 0, ""},
+		{"postgres://h/db?push=off", "sql", "PostgreSQL", false, 0, ""},
+		{"postgres://h/db?listen=i:2", "sql", "PostgreSQL", true, 0, ""},
 	} {
 		p := places.Parse(t, c.raw)
 		if text := p.Nomination("e"); !strings.HasSuffix(text, c.nomination) || (text == "") != (c.nomination == "") {
 			t.Errorf("%s: the nomination is %q", c.raw, text)
 		}
-		if p.Description().Key != c.key || p.Kind() != c.kind || p.Price() != c.price {
-			t.Errorf("%s: got %s, %s, %v", c.raw, p.Description().Key, p.Kind(), p.Price())
+		if p.Description().Key != c.key || p.Kind() != c.kind || p.Pushes() != c.pushes || p.Price() != c.price {
+			t.Errorf("%s: got %s, %s, %v, %v", c.raw, p.Description().Key, p.Kind(), p.Pushes(), p.Price())
 		}
 	}
 }

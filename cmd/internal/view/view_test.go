@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 	"github.com/tenure-go/tenure/cmd/internal/view"
@@ -61,9 +62,7 @@ func child(how string) error {
 
 func open(t *testing.T, how string) (*terminaltest.Window, *exec.Cmd) {
 	t.Helper()
-	self, err := os.Executable()
-	must.OK(t, err)
-	cmd := exec.Command(self)
+	cmd := exec.Command(guardtest.Self())
 	cmd.Env = append(os.Environ(), childEnv+"="+how, "TERM=xterm-256color")
 	return terminaltest.Open(t, cmd, 80, 24), cmd
 }
