@@ -13,6 +13,8 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
 
+func init() { time.Local = time.UTC } // the view shows local time
+
 // size is the size of a terminal.
 type size struct{ width, height int }
 

@@ -30,7 +30,6 @@ var place = strings.Repeat("p", 50)
 
 // TestMain runs the tests, or the program under test if the environment variable childEnv is set.
 func TestMain(m *testing.M) {
-	time.Local = time.UTC
 	if how := os.Getenv(childEnv); how != "" {
 		err := child(how)
 		fmt.Printf("%s: %v\n", farewell, err)

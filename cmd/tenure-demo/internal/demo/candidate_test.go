@@ -93,7 +93,6 @@ const recklessEnv = "TEST_OF_TENURE_RECKLESS"
 
 // TestMain runs the tests, or a reckless candidate if the environment variable recklessEnv is set.
 func TestMain(m *testing.M) {
-	time.Local = time.UTC
 	if os.Getenv(recklessEnv) != "" {
 		if err := reckless(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)

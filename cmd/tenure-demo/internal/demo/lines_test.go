@@ -20,6 +20,8 @@ import (
 	"github.com/tenure-go/tenure/internal/witness"
 )
 
+func init() { time.Local = time.UTC } // the lines show local time
+
 // verboseOptions are the options of a demo that prints one line of each kind.
 var verboseOptions = Options{
 	Place:    stores.Place{At: &natsbucket.Place{Servers: []string{"nats://host:4222"}, User: "user", Password: "s3cret", Bucket: "ELECTIONS"}},

@@ -16,6 +16,8 @@ import (
 	"github.com/tenure-go/tenure/internal/story"
 )
 
+func init() { time.Local = time.UTC } // the lines show local time
+
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Millisecond) }
@@ -123,8 +125,6 @@ func found() *plot {
 }
 
 func TestFoundRecords(t *testing.T) {
-	defer func(l *time.Location) { time.Local = l }(time.Local)
-	time.Local = time.UTC
 	var text, jsonl strings.Builder
 	options := Options{Out: &text, Election: "billing", Place: place("nats://h/E"), Config: tenure.Config{ID: "me"}}
 	l, o := newTextLines(options), &jsonLines{out: &jsonl, options: options}
@@ -137,8 +137,6 @@ func TestFoundRecords(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	defer func(l *time.Location) { time.Local = l }(time.Local)
-	time.Local = time.UTC
 	var out strings.Builder
 	l := newTextLines(Options{Out: &out, Election: "billing", Place: place("nats://***@host/E")})
 	for _, i := range whole().items {
