@@ -34,8 +34,8 @@ func unstartable(t *testing.T) map[string]struct {
 	}{"missing": {filepath.Join(dir, "missing"), CodeNotFound}, "no right": {plain, CodeNotRunnable}}
 }
 
-// It does not win again at once. It has its turn again when the command exists again, unless it runs
-// once.
+// It does not win again at once. It has its turn again when the command exists again, or ends if
+// it runs once.
 func TestCommandThatCannotBeStartedStepsAside(t *testing.T) {
 	t.Parallel()
 	for _, why := range []string{"missing", "missing, once", "no right", "no right, once"} {
