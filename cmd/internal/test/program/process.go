@@ -129,7 +129,7 @@ func Get(ctx context.Context, url string) (code int, text string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(body), err
 }
