@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -170,6 +171,25 @@ func TestTLS(t *testing.T) {
 		t.Errorf("the old certificate is still in use: %d", code)
 	}
 	wants(t, http.StatusBadRequest, strings.Replace(s.URL, "https", "http", 1), "", nil)
+}
+
+// Idle clients hold a bounded number of connections, for a bounded time.
+func TestThousandIdleClients(t *testing.T) {
+	t.Parallel()
+	s := open(t, hello)
+	address := strings.TrimPrefix(s.URL, "http://")
+	for range 1000 {
+		c, err := (&net.Dialer{}).DialContext(wait.Context(t), "tcp", address)
+		must.OK(t, err)
+		defer c.Close()
+	}
+	wait.Succeeds(t, "another client is served", func(ctx context.Context) error {
+		code, err := ask(ctx, s.URL, nil, asItIs)
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("it got %d", code)
+		}
+		return err
+	})
 }
 
 // An answer that is not read ends, and its memory is freed.
