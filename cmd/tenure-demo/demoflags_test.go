@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/demo"
 )
 
@@ -20,7 +21,7 @@ func parse(t *testing.T, args string, env map[string]string) (demo.Options, erro
 	var d demoFlags
 	f := pflag.NewFlagSet("demo", pflag.ContinueOnError)
 	d.define(f)
-	must(t, f.Parse(strings.Fields(args)))
+	must.OK(t, f.Parse(strings.Fields(args)))
 	return d.options(f, func(name string) string { return env[name] })
 }
 
@@ -114,7 +115,7 @@ func TestFlagsOverrideTheEnvironmentAndBothOverrideDefaults(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			o, err := parse(t, c.args, c.env)
-			must(t, err)
+			must.OK(t, err)
 			if !c.check(o) {
 				t.Errorf("got %+v", o)
 			}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/crew"
@@ -73,7 +75,7 @@ func begin(t *testing.T, args ...string) *show {
 		t.Fatal(err)
 	}
 	s.scan = bufio.NewScanner(s.stdout)
-	must(t, s.cmd.Start())
+	must.OK(t, s.cmd.Start())
 	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	return s
 }
@@ -139,7 +141,7 @@ func (s *show) end() line {
 // interrupt ends the demo as Ctrl-C does.
 func (s *show) interrupt() line {
 	s.Helper()
-	must(s, s.cmd.Process.Signal(os.Interrupt))
+	must.OK(s, s.cmd.Process.Signal(os.Interrupt))
 	return s.end()
 }
 
@@ -199,6 +201,9 @@ func TestDemoSurvivesKillsPausesAndStops(t *testing.T) {
 			}
 			if sum, n := s.interrupt(), s.count(isElected); sum.Elections != n || sum.Acts < 4 {
 				t.Errorf("%d elections, and the summary says %d, with %d acts", n, sum.Elections, sum.Acts)
+			}
+			if n := s.count(func(l line) bool { return l.Event == "alarm" }); n > 0 {
+				t.Errorf("%d alarms", n)
 			}
 			terms, bounds := uint64(0), 0
 			for _, l := range s.lines {
@@ -337,7 +342,7 @@ func TestCandidatesEndWithTheDemo(t *testing.T) {
 	url := servers.NATS(t).ClientURL()
 	s := begin(t, "--store", url+"/ELECTIONS?pristine=true", "--create", "--candidates", "3", "--lease", "2s", "--crash-every", "500ms")
 	s.await("one is frozen", isDo("pause"))
-	must(t, s.cmd.Process.Kill())
+	must.OK(t, s.cmd.Process.Kill())
 	s.finish()
 	s.nothingLeft()
 }
@@ -346,31 +351,11 @@ func TestDemoEndsCleanlyWithoutAReader(t *testing.T) {
 	t.Parallel()
 	s := begin(t, "--candidates", "2", "--crash-every", "500ms")
 	s.await("a candidate leads", isElected)
-	must(t, s.stdout.Close())
+	must.OK(t, s.stdout.Close())
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("%v; on standard error:\n%s", err, &s.errs)
 	}
 	s.nothingLeft()
-}
-
-// The original demo program took a context of the nats command from its environment.
-func TestDemoUsesTheContextOfTheEnvironment(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.MkdirAll(dir+"/nats/context", 0o700))
-	text := `{"url": "` + servers.NATS(t).ClientURL() + `"}`
-	must(t, os.WriteFile(dir+"/nats/context/prod.json", []byte(text), 0o600))
-	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "CONTEXT": "prod", "KEY": "k", "WORKERS": "2", "NOSPLAY": "1"} {
-		t.Setenv(name, value)
-	}
-	s := begin(t, "--create")
-	if l := s.await("a candidate leads", isElected); l.Election != "k" || !strings.HasPrefix(l.ID, "c") {
-		t.Errorf("got %+v", l)
-	}
-	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
-	s.end()
-	if n := s.count(isDo("start")); n != 2 {
-		t.Errorf("%d candidates", n)
-	}
 }
 
 // Two demos with different groups hold one election. Both report this, and they never overlap.
@@ -430,4 +415,55 @@ func TestDemoSurvivesAnOutageOfObjectStorage(t *testing.T) {
 		t.Errorf("term %d after %d", next.Term, first.Term)
 	}
 	s.interrupt()
+}
+
+// TestDemoOutput runs whole demos on servers inside the demo, and checks their text output.
+func TestDemoOutput(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		env, args string
+		says      []string
+		not       string
+	}{
+		"object storage": {"", "--store s3-embedded:", []string{
+			`^Election "demo" in s3://demo-election\?endpoint=http://127\.0\.0\.1:[0-9]+&region=us-east-1$`,
+			`look in: +curl http://127\.0\.0\.1:[0-9]+/demo-election/demo$`, `a failover takes up to 2s longer than it must`, ` elected +#1 [0-9]+$`,
+		}, "over http"},
+		"with peers": {"TENURE_STORE=s3-embedded: TENURE_PEER=127.0.0.1:0", "", []string{
+			`The leader reports to its followers directly, over http\.`, ` elected +#1 [0-9]+$`,
+		}, "longer than it must"},
+		"Kafka": {"", "--store kafka-embedded: --lease 30s", []string{
+			`^Election "demo" in kafka://127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+,127\.0\.0\.1:[0-9]+/demo-election$`,
+			`look in: +kafka-console-consumer\.sh --bootstrap-server 127\.0\.0\.1:[0-9]+,.* --topic demo-election --partition 0`, ` elected +#1 1$`,
+		}, "force a failover"},
+		"a group": {"TENURE_STORE=kafka-embedded:?mode=neli&session=30s&nominee-only=true", "--lease 30s --inspect", []string{
+			`^Consumer group demo nominates the leader: the owner of partition 0 of demo\.neli\. No other candidate ever claims\.$`, ` elected +#1 1$`,
+		}, "force a failover"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := inWords(t, strings.Fields(c.env), strings.Fields(c.args))
+			for _, want := range append(c.says, `; overlaps found: 0$`) {
+				if !regexp.MustCompile("(?m)" + want).MatchString(text) {
+					t.Errorf("%q is not in\n%s", want, text)
+				}
+			}
+			if strings.Contains(text, c.not) {
+				t.Errorf("%q is in\n%s", c.not, text)
+			}
+		})
+	}
+}
+
+// inWords runs a demo of two candidates until one is elected.
+func inWords(t *testing.T, env, args []string) string {
+	t.Helper()
+	p := program.Command(t, guardtest.Self(), append([]string{"--candidates", "2", "--crash-every", "0"}, args...)...)
+	p.Cmd.Env = append(append(p.Cmd.Env, "TMPDIR="+t.TempDir()), env...)
+	p.Start().Says(" elected ")
+	p.Stops(0)
+	if p.Errs.String() != "" {
+		t.Errorf("on standard error:\n%s", &p.Errs)
+	}
+	return p.Out.String()
 }

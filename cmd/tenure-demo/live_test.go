@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 )
@@ -16,9 +18,7 @@ import (
 // openDemo runs "tenure-demo" in a terminal.
 func openDemo(t *testing.T, env []string, args ...string) (*terminaltest.Window, *exec.Cmd) {
 	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	cmd := exec.Command(self, append([]string{"--lease", "1s"}, args...)...)
+	cmd := exec.Command(guardtest.Self(), append([]string{"--lease", "1s"}, args...)...)
 	cmd.Env = append(append(os.Environ(), program.Env, "TERM=xterm-256color", "TMPDIR="+t.TempDir(), "NO_COLOR="), env...)
 	return terminaltest.Open(t, cmd, 80, 24), cmd
 }
@@ -57,7 +57,7 @@ func TestSignalEndsTheDemoOnATerminal(t *testing.T) {
 	t.Parallel()
 	w, cmd := openDemo(t, []string{"NO_COLOR=1"}, "--crash-every", "0", "--candidates", "2")
 	w.Await(0, "█")
-	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	must.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 	after, code := w.Restored(lastWords)
 	closing(t, after, code)
 	if text := w.Output(); strings.Contains(text, "\x1b[1m") || strings.Contains(text, "\x1b[2m") || strings.Contains(text, "\x1b[36m") {
@@ -80,7 +80,7 @@ func TestDemoPrintsPlainLinesOnATerminal(t *testing.T) {
 			t.Parallel()
 			w, cmd := openDemo(t, c.env, append(c.args, "--candidates", "2", "--crash-every", "0")...)
 			w.Await(0, "elected")
-			must(t, cmd.Process.Signal(os.Interrupt))
+			must.OK(t, cmd.Process.Signal(os.Interrupt))
 			before, _ := w.Await(0, lastWords)
 			if strings.Contains(before, "\x1b[?") || !strings.Contains(before, "process") {
 				t.Errorf("got %q", before)

@@ -10,11 +10,3 @@ func TestMain(m *testing.M) { program.Main(m, main) }
 
 // The scripts hold whole command lines with their complete output.
 func TestScripts(t *testing.T) { program.Scripts(t, "tenure-demo", "testdata/script") }
-
-// must stops a test that cannot go on.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -79,19 +79,16 @@ func (h *handOverFlags) run(c *cobra.Command) error {
 	if h.force && h.to == "" {
 		return fault.OfUsage(errors.New(h.flags.Named("force") + " needs --to: without it, no candidate has to accept"))
 	}
-	o, err := h.open(c, tenure.Config{}, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = o.close() }()
 	if !c.Flags().Changed("wait") {
 		h.wait = -1
 	}
-	return o.handOver(c.Context(), h, handOverReport{c.OutOrStdout(), h.json})
+	return h.observe(c, tenure.Config{}, nil, func(o *observer) error {
+		return o.handOver(c.Context(), h, func(s step) { h.say(c, s) })
+	})
 }
 
-// handOver asks the leader to hand over, and waits for the result.
-func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOverReport) error {
+// handOver asks the leader to hand over, and waits for the result. It calls say with each step.
+func (o *observer) handOver(ctx context.Context, h *handOverFlags, say func(step)) error {
 	began := time.Now()
 	s, err := o.firstStatus(ctx)
 	if err != nil {
@@ -104,7 +101,7 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 		return o.nobody()
 	}
 	if h.to != "" && h.to == s.Leader.ID { // if it were asked, it would leave
-		tell.unchanged(o, s.Leader)
+		say(o.unchanged(s.Leader))
 		return nil
 	}
 	if h.wait < 0 {
@@ -119,7 +116,7 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	if err := o.ask(ctx, h, h.askWithin(s.Record.Lease)); err != nil {
 		return err
 	}
-	tell.asked(o, s, h)
+	say(o.asked(s, h))
 	if h.wait == 0 {
 		return nil
 	}
@@ -130,10 +127,10 @@ func (o *observer) handOver(ctx context.Context, h *handOverFlags, tell handOver
 	}
 	return m.outcome(now, h, func() {
 		if now.Leader.Incarnation == s.Leader.Incarnation {
-			tell.unchanged(o, now.Leader)
+			say(o.unchanged(now.Leader))
 			return
 		}
-		tell.moved(o, s.Leader, now.Leader, m.at.Sub(m.asked))
+		say(o.moved(s.Leader, now.Leader, m.at.Sub(m.asked)))
 	})
 }
 
@@ -288,30 +285,20 @@ func unanswered(s *tenure.Status, leader string, since time.Duration) error {
 	return f
 }
 
-// handOverReport reports the progress, as text or with --json.
-type handOverReport struct {
-	out  io.Writer
-	json bool
-}
-
-// step is one line of --json.
+// step is one line of the progress, as text or with --json.
 type step struct {
 	output.Head
 	Leader string   `json:"leader"`
 	To     *string  `json:"to,omitempty"`
 	From   string   `json:"from,omitempty"`
 	Millis *float64 `json:"millis,omitempty"`
+
+	text string
 }
 
-func (r handOverReport) say(line step, text string) {
-	if r.json {
-		output.JSON(r.out, line)
-		return
-	}
-	fmt.Fprintln(r.out, output.Plain(text))
-}
+func (s step) print(out io.Writer) { fmt.Fprintln(out, output.Plain(s.text)) }
 
-func (r handOverReport) asked(o *observer, s tenure.Status, h *handOverFlags) {
+func (o *observer) asked(s tenure.Status, h *handOverFlags) step {
 	who := "who leads in"
 	if !s.Confirmed && !fresh(s.Record, time.Now()) {
 		who = "not confirmed as the leader of"
@@ -323,15 +310,16 @@ func (r handOverReport) asked(o *observer, s tenure.Status, h *handOverFlags) {
 	if h.wait > 0 {
 		text += fmt.Sprintf("; waiting up to %v", h.wait)
 	}
-	r.say(step{Head: o.head("asked", s.Leader.Term), Leader: s.Leader.ID, To: &h.to}, text)
+	return step{Head: o.head("asked", s.Leader.Term), Leader: s.Leader.ID, To: &h.to, text: text}
 }
 
-func (r handOverReport) moved(o *observer, from, to tenure.Leader, took time.Duration) {
+func (o *observer) moved(from, to tenure.Leader, took time.Duration) step {
 	ms := units.Millis(took)
-	r.say(step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms},
-		fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, units.Seconds(took)))
+	text := fmt.Sprintf("%s leads in term %d, %s later", to.ID, to.Term, units.Seconds(took))
+	return step{Head: o.head("moved", to.Term), Leader: to.ID, From: from.ID, Millis: &ms, text: text}
 }
 
-func (r handOverReport) unchanged(o *observer, leader tenure.Leader) {
-	r.say(step{Head: o.head("unchanged", leader.Term), Leader: leader.ID}, fmt.Sprintf("the leader is still %s, in term %d", leader.ID, leader.Term))
+func (o *observer) unchanged(leader tenure.Leader) step {
+	text := fmt.Sprintf("the leader is still %s, in term %d", leader.ID, leader.Term)
+	return step{Head: o.head("unchanged", leader.Term), Leader: leader.ID, text: text}
 }

@@ -5,12 +5,12 @@ package main
 import (
 	"encoding/json"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -60,17 +60,8 @@ func TestListConfirmsALeader(t *testing.T) {
 	h := newHome(t)
 	long := time.Now().Add(-time.Hour)
 	h.put(record("node-1", 7, time.Minute, long, ""))
-	done := make(chan program.Result)
-	go func() { done <- h.lists("--wait", "1h") }()
-	for {
-		select {
-		case r := <-done:
-			r.Must(t, 0, `^billing +node-1 +7 +1m0s +just now, 1h0m.* ago by the leader's clock`)
-			return
-		case <-time.After(100 * time.Millisecond):
-			h.put(record("node-1", 7, time.Minute, long, ""))
-		}
-	}
+	h.whileRenewed(long, func() program.Result { return h.lists("--wait", "1h") }).Must(t, 0,
+		`^billing +node-1 +7 +1m0s +just now, 1h0m.* ago by the leader's clock`)
 }
 
 // On a store that cannot ask, the processes are known by their URLs, and by a name for all of them.
@@ -78,18 +69,14 @@ func TestCandidatesReportByURL(t *testing.T) {
 	t.Parallel()
 	h := homeAt(t, "sqlite:"+filepath.Join(t.TempDir(), "elections.db"))
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("open-sesame"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, token, "open-sesame")
 	w := h.wrap([]string{"--lease", "10s", "--metrics", "0", "--metrics-token-file", token}, "sh", "-c", "exec sleep 1000").Start()
 	at := strings.TrimSuffix(w.metricsAt(), "/metrics")
 	wait.Until(t, "it reports", func() bool {
 		return strings.Contains(h.says("status", "--member", at, "--member-token-file", token, "--wait", "0").Out, "candidate node-1: leader, lease 10s")
 	})
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(at, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	found := "dns+http://localhost:" + port
 	h.says("status", "--member", found, "--member-token-file", token).Must(t, 0, `^candidate node-1: leader, .*; reported by http://127\.0\.0\.1:`+port+`/member$`)
 	h.lists("--member", found, "--member-token-file", token).Must(t, 0, `^billing +node-1 .* 1 reported$`)

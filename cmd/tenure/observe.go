@@ -100,33 +100,38 @@ type observer struct {
 	place stores.Place
 	store driver.Store
 	lease time.Duration
-	close func() error
 }
 
-// open connects to the store, and returns the observer. It reports on standard error if it has to
-// wait. Call resolve first. Tap, if it is given, returns the store that the election uses.
-func (o *observerFlags) open(c *cobra.Command, cfg tenure.Config, tap func(driver.Store) driver.Store) (*observer, error) {
+// observe connects to the store, and calls do with an observer. It reports on standard error if it
+// has to wait. Call resolve first. Tap, if it is given, returns the store that the election uses.
+func (o *observerFlags) observe(c *cobra.Command, cfg tenure.Config, tap func(driver.Store) driver.Store, do func(*observer) error) error {
 	cfg = observing(cfg)
 	if err := o.validate(cfg); err != nil {
-		return nil, err
+		return err
 	}
 	store, err := o.connect(c, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer func() { _ = store.Close() }()
 	ob := &observer{place: o.place, store: store.Driver, lease: cfg.Lease}
 	if tap != nil {
 		ob.store = tap(ob.store)
 	}
 	if ob.Election, err = tenure.New(ob.store, o.election, cfg); err != nil {
-		_ = store.Close()
-		return nil, err
+		return err
 	}
-	ob.close = func() error {
-		ob.suggest(c.Context(), c.ErrOrStderr(), store.Driver)
-		return store.Close()
+	defer ob.suggest(c.Context(), c.ErrOrStderr(), store.Driver)
+	return do(ob)
+}
+
+// say writes the result of a command, as text or with --json.
+func (o *observerFlags) say(c *cobra.Command, result interface{ print(out io.Writer) }) {
+	if o.json {
+		output.JSON(c.OutOrStdout(), result)
+		return
 	}
-	return ob, nil
+	result.print(c.OutOrStdout())
 }
 
 func (o *observerFlags) connect(c *cobra.Command, connection func(bool, error)) (*stores.Store, error) {

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -53,9 +55,7 @@ func newHome(t *testing.T) *home {
 func homeAt(t *testing.T, url string) *home {
 	t.Helper()
 	s, err := stores.Connect(wait.Context(t), placeAt(t, url), "billing", stores.Options{Create: true}, stores.Patience{Limit: stores.Forever})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return &home{t, url, s.Driver}
 }
@@ -63,9 +63,7 @@ func homeAt(t *testing.T, url string) *home {
 func placeAt(t *testing.T, url string) stores.Place {
 	t.Helper()
 	p, err := stores.Parse("--store", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -129,9 +127,7 @@ func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenu
 		cfg.Lease = 10 * time.Minute // a slow machine does not lose it
 	}
 	e, err := tenure.New(h.store, "billing", cfg)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.OK(h, err)
 	if lead == nil {
 		lead = func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil }
 	}
@@ -150,9 +146,7 @@ func (h *home) join(cfg tenure.Config, lead func(ctx context.Context, term *tenu
 func (h *home) await(m *member, is func(tenure.Status) bool) tenure.Leader {
 	h.Helper()
 	s, err := m.Wait(wait.Context(h.T), is)
-	if err != nil {
-		h.Fatal(err)
-	}
+	must.OK(h, err)
 	return s.Leader
 }
 
@@ -170,30 +164,13 @@ func (h *home) handsOver(to string, more ...string) (r program.Result) {
 	return r
 }
 
-// watches runs a watch until it has printed a text, and returns its output.
+// watches lets a process watch until it has written a text, and returns all that it has written.
 func (h *home) watches(text string, more ...string) program.Result {
 	h.Helper()
-	ctx, cancel := context.WithCancel(wait.Context(h.T))
-	defer cancel()
-	var errs strings.Builder
-	out := &seeker{text: text, found: cancel}
-	code := execute(ctx, h.args("watch", more...), strings.NewReader(""), out, &errs)
-	return program.Result{Code: code, Out: out.all.String(), Errs: errs.String()}
-}
-
-// seeker is a writer that calls found once the text was written.
-type seeker struct {
-	text  string
-	found func()
-	all   strings.Builder
-}
-
-func (s *seeker) Write(p []byte) (int, error) {
-	s.all.Write(p)
-	if strings.Contains(s.all.String(), s.text) {
-		s.found()
-	}
-	return len(p), nil
+	w := tenureRuns(h.T, h.args("watch", more...)...).Start()
+	w.Says(text)
+	w.Signal(syscall.SIGTERM)
+	return w.Result()
 }
 
 func leads(s tenure.Status) bool { return s.State == tenure.StateLeader }
@@ -301,18 +278,24 @@ func TestStatusOfARecordThatLooksOld(t *testing.T) {
 	t.Run("of one whose clock is wrong", func(t *testing.T) {
 		h := newHome(t)
 		h.put(record("node-1", 7, time.Minute, long, ""))
-		done := make(chan program.Result)
-		go func() { done <- h.says("status", "--wait", "1h") }()
-		for {
-			select {
-			case r := <-done:
-				r.Must(t, 0, `^leader    node-1 in term 7$`, `^renewed   just now, 1h0m.* ago by the leader's clock$`, `^lease     1m0s; [0-9.m]+s at the most`)
-				return
-			case <-time.After(100 * time.Millisecond):
-				h.put(record("node-1", 7, time.Minute, long, ""))
-			}
-		}
+		h.whileRenewed(long, func() program.Result { return h.says("status", "--wait", "1h") }).Must(t, 0,
+			`^leader    node-1 in term 7$`, `^renewed   just now, 1h0m.* ago by the leader's clock$`, `^lease     1m0s; [0-9.m]+s at the most`)
 	})
+}
+
+// whileRenewed returns the result of a command, while a leader with a wrong clock renews.
+func (h *home) whileRenewed(clock time.Time, command func() program.Result) program.Result {
+	h.Helper()
+	done := make(chan program.Result)
+	go func() { done <- command() }()
+	for {
+		select {
+		case r := <-done:
+			return r
+		case <-time.After(100 * time.Millisecond):
+			h.put(record("node-1", 7, time.Minute, clock, ""))
+		}
+	}
 }
 
 // Commands that only read leave no trace in the store.

@@ -81,21 +81,14 @@ func (r *resetFlags) run(c *cobra.Command) error {
 	}
 	var last lastValue
 	cfg := tenure.Config{Lease: r.lease, Tuning: tenure.Tuning{NoWatch: true}}
-	o, err := r.open(c, cfg, func(s driver.Store) driver.Store { return records.Tap(s, last.see) })
-	if err != nil {
+	tap := func(s driver.Store) driver.Store { return records.Tap(s, last.see) }
+	return r.observe(c, cfg, tap, func(o *observer) error {
+		done, err := o.reset(c.Context(), &last)
+		if err == nil {
+			r.say(c, done)
+		}
 		return err
-	}
-	defer func() { _ = o.close() }()
-	done, err := o.reset(c.Context(), &last)
-	if err != nil {
-		return err
-	}
-	if r.json {
-		output.JSON(c.OutOrStdout(), done)
-	} else {
-		done.print(c.OutOrStdout())
-	}
-	return nil
+	})
 }
 
 // lastValue keeps the last value that was read from the store: after a reset, the replaced one.
@@ -247,25 +240,13 @@ func (e *endLeaseFlags) run(c *cobra.Command) error {
 			Code: fault.Usage,
 		}
 	}
-	o, err := e.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, nil)
-	if err != nil {
+	return e.observe(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, nil, func(o *observer) error {
+		ended, err := o.endLease(c.Context())
+		if err == nil {
+			e.say(c, ended)
+		}
 		return err
-	}
-	defer func() { _ = o.close() }()
-	ended, err := o.endLease(c.Context())
-	if err != nil {
-		return err
-	}
-	if e.json {
-		output.JSON(c.OutOrStdout(), ended)
-		return nil
-	}
-	was := string(ended.Was)
-	if ended.Leader != "" {
-		was += " by " + output.Plain(ended.Leader) + ", with a lease of " + millis(ended.LeaseMillis).String()
-	}
-	fmt.Fprintf(c.OutOrStdout(), "was  %s\nnow  released in term %d: the next candidate claims at once\n", was, ended.Term)
-	return nil
+	})
 }
 
 // endedLease is the result, as --json has it.
@@ -274,6 +255,14 @@ type endedLease struct {
 	Was         admin.Kind `json:"was"`
 	Leader      string     `json:"leader,omitempty"`
 	LeaseMillis int64      `json:"leaseMillis,omitempty"`
+}
+
+func (e endedLease) print(out io.Writer) {
+	was := string(e.Was)
+	if e.Leader != "" {
+		was += " by " + output.Plain(e.Leader) + ", with a lease of " + millis(e.LeaseMillis).String()
+	}
+	fmt.Fprintf(out, "was  %s\nnow  released in term %d: the next candidate claims at once\n", was, e.Term)
 }
 
 func (o *observer) endLease(ctx context.Context) (endedLease, error) {

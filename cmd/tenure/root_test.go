@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // typed returns the commands that users type, without those that only explain and without those of
@@ -72,9 +73,7 @@ func TestEveryCommandRefusesUnknownFlags(t *testing.T) {
 func TestHelpNamesTheJSONFields(t *testing.T) {
 	for command, object := range map[string]any{"status": standing{}, "hand-over": step{}, "reset": replacement{}} {
 		c, _, err := newRoot().Find([]string{command})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, field := range fieldsOf(reflect.TypeOf(object)) {
 			if !regexp.MustCompile(`\b` + field + `\b`).MatchString(c.Long) {
 				t.Errorf("%s of %s is not in its help", field, command)
@@ -284,9 +283,7 @@ func TestDefaultOfStopWithin(t *testing.T) {
 		var r runFlags
 		f := pflag.NewFlagSet("run", pflag.ContinueOnError)
 		r.define(f)
-		if err := f.Parse([]string{"--store", "nats://host/E", "--election", "billing", "--lease", lease}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, f.Parse([]string{"--store", "nats://host/E", "--election", "billing", "--lease", lease}))
 		if err := r.resolve(f, func(string) string { return "" }); err != nil || r.stopWithin != want {
 			t.Errorf("for a lease of %s it is %v (%v)", lease, r.stopWithin, err)
 		}

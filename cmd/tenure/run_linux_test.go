@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -48,9 +49,7 @@ func TestRunAsTheFirstProcessOfAContainer(t *testing.T) {
 	if _, err := fmt.Sscan(first, &pid); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Kill(pid, syscall.SIGTERM))
 	w.Ends(3)
 }
 
@@ -91,9 +90,7 @@ func TestLeaseThatRanOutInASuspensionIsNoError(t *testing.T) {
 func (w *wrapped) stopWithoutGuard() {
 	w.Helper()
 	guard, err := strconv.Atoi(w.child(w.Cmd.Process.Pid))
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.OK(w, err)
 	w.Signal(syscall.SIGSTOP)
 	wait.Until(w.T, "all its threads are stopped", func() bool {
 		all, err := filepath.Glob("/proc/" + strconv.Itoa(w.Cmd.Process.Pid) + "/task/*/status")
@@ -103,9 +100,7 @@ func (w *wrapped) stopWithoutGuard() {
 		})
 		return err == nil && len(all) > 0 && !running
 	})
-	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
-		w.Fatal(err)
-	}
+	must.OK(w, syscall.Kill(guard, syscall.SIGKILL))
 }
 
 // uncovered begins the line about processes that may outlive tenure.

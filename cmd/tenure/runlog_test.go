@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/peer"
@@ -74,9 +75,7 @@ func TestLogNamesATooShortLease(t *testing.T) {
 			cfg := r.config()
 			cfg.Logger = r.logger(&out)
 			e, err := tenure.New(distant{memory.NewPolled()}, "e", cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			_ = e.Run(ctx, func(context.Context, *tenure.Term) error { return nil })
 			cancel()

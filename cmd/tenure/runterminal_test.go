@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -121,9 +122,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	w.Press(ctrlC)
 	w.Await(0, "heard 1")
 	// tenure run passes it on, after any signal that it has received before.
-	if err := syscall.Kill(run, syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Kill(run, syscall.SIGUSR1))
 	if before, _ := w.Await(0, "after"); strings.Contains(before, "heard 2") {
 		t.Error("it is received twice")
 	}

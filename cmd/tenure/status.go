@@ -78,11 +78,10 @@ func (s *statusFlags) run(c *cobra.Command) error {
 	if err := s.members.resolve(s.flags.Named, 1); err != nil {
 		return err
 	}
-	o, err := s.open(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = o.close() }()
+	return s.observe(c, tenure.Config{Tuning: tenure.Tuning{NoWatch: true}}, nil, func(o *observer) error { return s.show(c, o) })
+}
+
+func (s *statusFlags) show(c *cobra.Command, o *observer) error {
 	candidates := s.members.find(c.Context(), o.store, s.election)
 	now, err := o.judge(c.Context(), s.wait, func(leader string, renewed time.Time, within time.Duration) {
 		text := story.NotConfirmed(renewed, time.Now())
@@ -92,12 +91,7 @@ func (s *statusFlags) run(c *cobra.Command) error {
 		return err
 	}
 	now.present = candidates().of(s.election, now.From)
-	out := c.OutOrStdout()
-	if s.json {
-		output.JSON(out, now)
-	} else {
-		now.print(out)
-	}
+	s.say(c, now)
 	switch {
 	case now.err != nil:
 		return now.err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 )
 
@@ -189,9 +190,7 @@ func TestContextsShowNoSecret(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)
 	dir := filepath.Join(home, "nats", "context")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(dir, 0o700))
 	long := marker + strings.Repeat(marker, 14)
 	for _, text := range []string{
 		`{"url": "nats://u:PW@127.0.0.1:1"}`, `{"url": "nats://PW@127.0.0.1:1"}`, `{"url": "u:PW@127.0.0.1:1"}`, `{"url": "nats://127.0.0.1:1", "token": "PW"}`,
@@ -201,9 +200,7 @@ func TestContextsShowNoSecret(t *testing.T) {
 	} {
 		for _, password := range passwords {
 			file := strings.ReplaceAll(text, "PW", strings.ReplaceAll(password, `"`, `\"`))
-			if err := os.WriteFile(filepath.Join(dir, "prod.json"), []byte(file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, filepath.Join(dir, "prod.json"), file)
 			_, said := answers(t, strings.Fields("status --election e --connect-timeout 0 --context prod")...)
 			if strings.Contains(said, fragment) || said == "" {
 				t.Errorf("%s says\n%s", file, said)
@@ -216,9 +213,7 @@ func TestContextsShowNoSecret(t *testing.T) {
 func TestFilesShowNoSecret(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), text)
 		return filepath.Join(dir, name)
 	}
 	t.Setenv("HOME", dir)

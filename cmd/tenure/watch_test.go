@@ -16,6 +16,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -62,12 +63,8 @@ func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.put(record("node-1", 7, time.Minute, time.Now(), ""))
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	open := func(args ...string) *terminaltest.Window {
-		cmd := exec.Command(self, h.args("watch", args...)...)
+		cmd := exec.Command(guardtest.Self(), h.args("watch", args...)...)
 		cmd.Env = append(os.Environ(), program.Env, "TERM=xterm-256color")
 		return terminaltest.Open(t, cmd, 80, 24)
 	}
@@ -99,9 +96,7 @@ func TestStatusWithoutAReader(t *testing.T) {
 		}
 		for _, flags := range [][]string{nil, {"--json"}} {
 			out, in, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			closeReader(t, out, in)
 			w := tenureRuns(t, append(h.args("status"), flags...)...)
 			w.Cmd.Stdout = in
@@ -120,25 +115,18 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.put(record("node-1", 7, time.Hour, time.Now(), ""))
-	cmd := exec.Command(guardtest.Self(), h.args("watch", "--json")...)
-	cmd.Env = append(cmd.Environ(), program.Env)
-	var errs guardtest.Output
-	cmd.Stderr = &errs
+	w := tenureRuns(t, h.args("watch", "--json")...)
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout = in
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	w.Cmd.Stdout = in
+	w.Start()
 	ended := make(chan error, 1)
 	go func() {
 		defer func() { _ = in.Close() }() // ends the lines
-		ended <- cmd.Wait()
+		ended <- w.Cmd.Wait()
 	}()
 	// SIGQUIT prints the stacks of a command that hangs.
-	defer context.AfterFunc(wait.Context(t), func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })()
+	defer context.AfterFunc(wait.Context(t), func() { _ = w.Cmd.Process.Signal(syscall.SIGQUIT) })()
 	lines := bufio.NewReader(io.LimitReader(out, 1<<16))
 	for line := ""; !strings.Contains(line, "node-1"); { // on a busy machine trouble may come first
 		if line, err = lines.ReadString('\n'); err != nil {
@@ -147,8 +135,8 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	}
 	closeReader(t, out, in)
 	h.put(record("node-2", 9, time.Hour, time.Now(), ""))
-	if err := <-ended; err != nil || errs.String() != "" {
-		t.Errorf("%v; on standard error:\n%s", err, &errs)
+	if err := <-ended; err != nil || w.Errs.String() != "" {
+		t.Errorf("%v; on standard error:\n%s", err, &w.Errs)
 	}
 }
 
@@ -157,9 +145,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 // time meets no error, and there may be no later line.
 func closeReader(t *testing.T, out, in *os.File) {
 	t.Helper()
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, out.Close())
 	wait.Until(t, "the pipe has no reader", func() bool {
 		_, err := in.WriteString("\n")
 		return err != nil

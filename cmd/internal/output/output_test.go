@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 func TestLinesContainNoTerminalControls(t *testing.T) {
@@ -51,9 +52,7 @@ func TestPlain(t *testing.T) {
 
 func TestColorsOnlyOnATerminal(t *testing.T) {
 	file, err := os.Create(t.TempDir() + "/out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = file.Close() }()
 	if output.Colours(file) || output.Colours(&strings.Builder{}) {
 		t.Error("a file or a builder has colours")

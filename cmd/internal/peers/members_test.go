@@ -14,6 +14,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/test/certificates"
@@ -29,9 +30,7 @@ func TestFollowersReceivePushesFromTheLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := parse(t, args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if s.Scheme() != name {
 				t.Errorf("scheme %s", s.Scheme())
 			}
@@ -51,9 +50,7 @@ func join(t *testing.T, s *peers.Settings, store driver.Store, onError func(stri
 		onError = func(string, error) {}
 	}
 	m, err := s.Open(t.Context(), store, onError)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
@@ -61,9 +58,7 @@ func join(t *testing.T, s *peers.Settings, store driver.Store, onError func(stri
 func lead(ctx context.Context, t *testing.T, m *peers.Member) {
 	t.Helper()
 	e, err := tenure.New(m.Store, "billing", tenure.Config{ID: "leader", Address: m.Address, Lease: 10 * time.Minute, Tuning: tenure.Tuning{Renew: 300 * time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := e.Campaign(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +69,10 @@ func pushed(ctx context.Context, t *testing.T, m *peers.Member) {
 	t.Helper()
 	pushes := make(chan driver.Entry, 100)
 	stop, err := m.Watch(ctx, "billing", func(e driver.Entry) { pushes <- e })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer stop()
 	read, err := m.Read(ctx, "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for {
 		select {
 		case e := <-pushes:
@@ -96,14 +87,10 @@ func pushed(ctx context.Context, t *testing.T, m *peers.Member) {
 
 func TestPortInUse(t *testing.T) {
 	s, err := parse(t, "--peer", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	m := join(t, s, memory.NewPolled(), nil)
 	s, err = parse(t, "--peer", m.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := s.Open(t.Context(), memory.NewPolled(), func(string, error) {}); err == nil || !strings.Contains(err.Error(), "--peer "+m.Address) {
 		t.Errorf("got %v", err)
 	}
@@ -117,9 +104,7 @@ func TestExpiredCertificates(t *testing.T) {
 	store := memory.NewPolled()
 	open := func(cert, key string, onError func(string, error)) *peers.Member {
 		s, err := parse(t, "--peer", "127.0.0.1:0", "--peer-ca", ca, "--peer-cert", cert, "--peer-key", key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return join(t, s, store, onError)
 	}
 	cert, key := renew("leader", brief)
@@ -138,9 +123,7 @@ func TestExpiredCertificates(t *testing.T) {
 	follower := open(cert, key, func(_ string, err error) { refused <- fmt.Sprint(err) })
 	pushed := make(chan driver.Entry, 100)
 	stop, err := follower.Watch(t.Context(), "billing", func(e driver.Entry) { pushed <- e })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer stop()
 	if _, err := follower.Read(t.Context(), "billing"); err != nil {
 		t.Fatal(err)

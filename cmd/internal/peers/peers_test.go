@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/certificates"
 )
 
@@ -19,9 +20,7 @@ func parse(t *testing.T, args ...string) (*peers.Settings, error) {
 	var p peers.Flags
 	f := pflag.NewFlagSet("x", pflag.ContinueOnError)
 	p.Define(f)
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Parse(args))
 	return p.Settings(func(flag string) string { return "--" + flag })
 }
 
@@ -72,9 +71,7 @@ func TestOtherNetworksNeedPermission(t *testing.T) {
 		"--peer 127.0.0.1:80": {"10.0.0.7", "192.168.0.1", "169.254.169.254", "8.8.8.8", "fd00::1"},
 	} {
 		s, err := parse(t, strings.Fields(args)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, n := range s.Networks {
 			for _, a := range never {
 				if n.Contains(netip.MustParseAddr(a)) {
@@ -123,9 +120,7 @@ func TestWrongSettingsAreReportedWithARemedy(t *testing.T) {
 
 func TestMembersOnOneMachineUseSeparatePorts(t *testing.T) {
 	s, err := parse(t, "--peer", "127.0.0.1:8000", "--peer-address", "localhost:9000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if m := s.ForMember(2); m.Listen.Port != 8002 || m.Address.Port != 9002 || s.Listen.Port != 8000 {
 		t.Errorf("got %+v of %+v", m, s)
 	}

@@ -2,6 +2,7 @@ package stores_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
@@ -20,6 +22,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/sqltable"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 )
 
@@ -105,9 +108,7 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(c.raw, func(t *testing.T) {
 			got, err := stores.Parse("--store", c.raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got.Setting != "--store" || !reflect.DeepEqual(got.At, c.want) {
 				t.Errorf("got %#v", got.At)
 			}
@@ -118,17 +119,6 @@ func TestParse(t *testing.T) {
 				t.Errorf("shown as %s, want %s", got, c.show)
 			}
 		})
-	}
-}
-
-func TestPushes(t *testing.T) {
-	for raw, want := range map[string]bool{
-		"nats://h/E": true, "kafka://h/t": true, "s3://bucket": false, "sqlite:b.db": true, "mysql://h/db": false, "mysql://h/db?tls=true": false,
-		"postgres://h/db": true, "postgres://h/db?push=on": true, "postgres://h/db?push=off": false, "postgres://h/db?listen=i:2": true,
-	} {
-		if got := places.Parse(t, raw).Pushes(); got != want {
-			t.Errorf("%s: %t", raw, got)
-		}
 	}
 }
 
@@ -300,9 +290,7 @@ func TestPrintedPlacesHideCredentials(t *testing.T) {
 		t.Errorf("the commands are %+v", got)
 	}
 	text, err := json.Marshal(place)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var same stores.Place
 	if err := json.Unmarshal(text, &same); err != nil || !reflect.DeepEqual(same.At, place.At) {
 		t.Errorf("a candidate gets %s", text)
@@ -376,9 +364,7 @@ func TestLimitsComeFromTheStore(t *testing.T) {
 		{"s3://bucket", 2 * time.Second, strings.Repeat("k", 255), strings.Repeat("k", 256)},
 	} {
 		b, err := places.Parse(t, c.raw).Limits()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got := b.MinLease(); got != c.lease {
 			t.Errorf("%s: least lease %v", c.raw, got)
 		}
@@ -408,9 +394,7 @@ func TestCommandsOfDatabases(t *testing.T) {
 // TestDocs: the page of settings has the same parameters as the descriptions.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, text, _ = bytes.Cut(text, []byte("\n## Stores\n"))
 	text, _, _ = bytes.Cut(text, []byte("\n## "))
 	var got, want []string
@@ -454,24 +438,59 @@ func TestHelp(t *testing.T) {
 func TestPropertiesOfPlaces(t *testing.T) {
 	for _, c := range []struct {
 		raw, key, kind string
+		pushes         bool
 		price          float64
 		nomination     string // its end
 	}{
-		{"nats://h/E", "nats", "NATS", 0, ""},
-		{"s3://bucket", "s3", "object storage", 0.0004, ""},
-		{"s3://bucket?endpoint=http://h:1", "s3", "object storage", 0, ""},
-		{"kafka://h/t", "kafka", "Kafka", 0, ""},
-		{"kafka://h/t?mode=neli&nominee-only=true", "kafka", "Kafka", 0, "No other candidate ever claims."},
-		{"kafka://h/t?mode=neli&without-goneli=true", "kafka", "Kafka", 0, "Other candidates wait one lease longer before they claim."},
-		{"kafka://h/t?mode=neli&group=g", "kafka", "Kafka", 0, "the group confirms them as members."},
-		{"mariadb://h/db", "sql", "MySQL", 0, ""},
+		{"nats://h/E", "nats", "NATS", true, 0, ""},
+		{"s3://bucket", "s3", "object storage", false, 0.0004, ""},
+		{"s3://bucket?endpoint=http://h:1", "s3", "object storage", false, 0, ""},
+		{"kafka://h/t", "kafka", "Kafka", true, 0, ""},
+		{"kafka://h/t?mode=neli&nominee-only=true", "kafka", "Kafka", true, 0, "No other candidate ever claims."},
+		{"kafka://h/t?mode=neli&without-goneli=true", "kafka", "Kafka", true, 0, "Other candidates wait one lease longer before they claim."},
+		{"kafka://h/t?mode=neli&group=g", "kafka", "Kafka", true, 0, "the group confirms them as members."},
+		{"mariadb://h/db", "sql", "MySQL", false, 0, ""},
+		{"mysql://h/db?tls=true", "sql", "MySQL", false, 0, ""},
+		{"sqlite:b.db", "sql", "SQLite", true, 0, ""},
+		{"postgres://h/db", "sql", "PostgreSQL", true, 0, ""},
+		{"postgres://h/db?push=on", "sql", "PostgreSQL", true, 0, ""},
+		{"postgres://h/db?push=off", "sql", "PostgreSQL", false, 0, ""},
+		{"postgres://h/db?listen=i:2", "sql", "PostgreSQL", true, 0, ""},
 	} {
 		p := places.Parse(t, c.raw)
 		if text := p.Nomination("e"); !strings.HasSuffix(text, c.nomination) || (text == "") != (c.nomination == "") {
 			t.Errorf("%s: the nomination is %q", c.raw, text)
 		}
-		if p.Description().Key != c.key || p.Kind() != c.kind || p.Price() != c.price {
-			t.Errorf("%s: got %s, %s, %v", c.raw, p.Description().Key, p.Kind(), p.Price())
+		if p.Description().Key != c.key || p.Kind() != c.kind || p.Pushes() != c.pushes || p.Price() != c.price {
+			t.Errorf("%s: got %s, %s, %v, %v", c.raw, p.Description().Key, p.Kind(), p.Pushes(), p.Price())
 		}
+	}
+}
+
+func TestConnectEndsWithItsPatience(t *testing.T) {
+	url := "nats://" + places.Unreachable + "/E"
+	// After 0, 0.1, 0.3, 0.7 and 1.5 s.
+	for limit, want := range map[time.Duration]int{0: 0, 2 * time.Second: 5} {
+		synctest.Test(t, func(t *testing.T) {
+			failures, began := 0, time.Now()
+			_, err := stores.Connect(t.Context(), places.Parse(t, url), "key", stores.Options{}, stores.Patience{
+				Limit: limit, Told: func(error) { failures++ },
+			})
+			if !fault.Passes(err) || failures != want || time.Since(began) != limit {
+				t.Errorf("%v: %d failures reported, ends after %v with %v", limit, failures, time.Since(began), err)
+			}
+		})
+	}
+}
+
+func TestConnectEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := stores.Connect(ctx, places.Parse(t, "nats://"+places.Unreachable+"/E"), "key", stores.Options{}, stores.Patience{
+		Limit: stores.Forever, Told: func(error) { cancel(why) },
+	})
+	if !errors.Is(err, why) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -10,20 +10,17 @@ import (
 
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // The README's picture is a golden frame in colors. It is drawn again whenever the frame changes.
 func TestREADMEPicture(t *testing.T) {
 	const file = "testdata/steady-80x24.ansi"
 	frame, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "../../../docs/demo.svg", draw(string(frame), standard))
+	must.OK(t, err)
+	must.Golden(t, "../../../docs/demo.svg", draw(string(frame), standard))
 	readme, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if !strings.Contains(string(readme), "](docs/demo.svg)") {
 		t.Error("the README does not show it")
 	}

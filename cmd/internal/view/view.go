@@ -7,9 +7,8 @@
 //
 //	view.go      the facts, and the terminal: keys, sizes, ten frames a second
 //	model.go     the state that follows from the facts: members, terms, failovers
-//	frame.go     a frame of a given size at a given moment
+//	frame.go     a frame of a given size at a given moment, with the failovers, the news and the legend
 //	timeline.go  the lanes of the members, and their axis
-//	lists.go     the failovers, the news and the legend
 //	text.go      colors and widths
 package view
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/terminaltest"
 	"github.com/tenure-go/tenure/cmd/internal/view"
 )
@@ -28,7 +30,6 @@ var place = strings.Repeat("p", 50)
 
 // TestMain runs the tests, or the program under test if the environment variable childEnv is set.
 func TestMain(m *testing.M) {
-	time.Local = time.UTC
 	if how := os.Getenv(childEnv); how != "" {
 		err := child(how)
 		fmt.Printf("%s: %v\n", farewell, err)
@@ -60,11 +61,7 @@ func child(how string) error {
 
 func open(t *testing.T, how string) (*terminaltest.Window, *exec.Cmd) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
+	cmd := exec.Command(guardtest.Self())
 	cmd.Env = append(os.Environ(), childEnv+"="+how, "TERM=xterm-256color")
 	return terminaltest.Open(t, cmd, 80, 24), cmd
 }
@@ -86,9 +83,7 @@ func TestEveryExitRestoresTheTerminal(t *testing.T) {
 			t.Parallel()
 			w, cmd := open(t, end.how)
 			w.Await(0, "c1 leads")
-			if err := end.do(w, cmd); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, end.do(w, cmd))
 			if after, code := w.Restored(farewell); !strings.HasSuffix(after, farewell+": <nil>\r\n") || code != 0 {
 				t.Errorf("ended with %d and %q", code, after)
 			}

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/web"
 	"github.com/tenure-go/tenure/internal/test/certificates"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -31,13 +32,9 @@ func settings(t *testing.T, args ...string) *web.Settings {
 	w := web.Flags{Name: "pages"}
 	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	w.Define(f, "pages")
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Parse(args))
 	s, err := w.Settings(func(flag string) string { return "--" + flag })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }
 
@@ -45,9 +42,7 @@ func settings(t *testing.T, args ...string) *web.Settings {
 func open(t *testing.T, page http.HandlerFunc, args ...string) *web.Server {
 	t.Helper()
 	s, err := settings(t, append([]string{"--pages", "0"}, args...)...).Open(page, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -96,9 +91,7 @@ func wantsAs(t *testing.T, want int, url, host string) {
 // A page of another site can let its host name resolve to this machine.
 func TestForeignHostNamesAreRefused(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("s3cret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, token, "s3cret")
 	free, guarded := open(t, hello), open(t, hello, "--pages-token-file", token)
 	for host, want := range map[string]int{
 		"": 200, "localhost": 200, "localhost:80": 200, "127.0.0.1:80": 200, "[::1]:80": 200, "::1": 200, "192.0.2.1": 200,
@@ -131,16 +124,12 @@ func TestToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	write := func(token string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, file, token)
 	}
 	write("s3cret\n")
 	var log strings.Builder
 	s, err := settings(t, "--pages", "0", "--pages-token-file", file).Open(http.HandlerFunc(hello), slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	for token, code := range map[string]int{"Bearer s3cret": 200, "bearer s3cret": 200, "s3cret": 401, "": 401, "Bearer s3cre": 401, "Bearer": 401, "Basic s3cret": 401,
 		"Basic " + base64.StdEncoding.EncodeToString([]byte("me:s3cret")): 200, "Basic " + base64.StdEncoding.EncodeToString([]byte("s3cret:me")): 401} {
@@ -154,9 +143,7 @@ func TestToken(t *testing.T) {
 		wants(t, http.StatusOK, s.URL, "Bearer renewed", nil)
 		wants(t, http.StatusUnauthorized, s.URL, "Bearer "+strings.TrimSpace(damaged), nil)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	if n := strings.Count(log.String(), "stays in use"); n != 1 {
 		t.Errorf("it logs %d times that the token cannot be read:\n%s", n, log.String())
 	}
@@ -167,18 +154,14 @@ func TestTLS(t *testing.T) {
 	s := open(t, hello, "--pages-cert", cert, "--pages-key", key)
 	trusts := func(ca string) *tls.Config {
 		text, err := os.ReadFile(ca)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(text)
 		return &tls.Config{RootCAs: roots}
 	}
 	wants(t, http.StatusOK, s.URL, "", trusts(ca))
 	otherCA, otherCert, otherKey := certificates.New(t)
-	if err := errors.Join(os.Rename(otherCert, cert), os.Rename(otherKey, key)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.Rename(otherCert, cert), os.Rename(otherKey, key)))
 	wants(t, http.StatusOK, s.URL, "", trusts(otherCA))
 	if err := os.WriteFile(cert, nil, 0o600); err != nil { // half-written
 		t.Fatal(err)
@@ -197,9 +180,7 @@ func TestThousandIdleClients(t *testing.T) {
 	address := strings.TrimPrefix(s.URL, "http://")
 	for range 1000 {
 		c, err := (&net.Dialer{}).DialContext(wait.Context(t), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer c.Close()
 	}
 	wait.Succeeds(t, "another client is served", func(ctx context.Context) error {
@@ -228,9 +209,7 @@ func TestClientsThatReadNothing(t *testing.T) {
 	const clients = 200
 	for range clients {
 		c, err := (&net.Dialer{}).DialContext(wait.Context(t), "tcp", strings.TrimPrefix(s.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer c.Close()
 		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)

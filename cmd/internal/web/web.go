@@ -62,15 +62,11 @@ func (w *Flags) Settings(named func(flag string) string) (*Settings, error) {
 	if (w.cert == "") != (w.key == "") {
 		return nil, wrong("give both, or none for plain HTTP", "%s and %s go together", named(w.flagCert()), named(w.flagKey()))
 	}
-	if w.cert != "" {
-		if _, err := s.pair(context.Background()); err != nil {
-			return nil, wrong("give a certificate and its own key, both in PEM", "%s %s, %s %s: %w", named(w.flagCert()), w.cert, named(w.flagKey()), w.key, err)
-		}
+	if s.pair, err = s.readPair(context.Background()); err != nil {
+		return nil, wrong("give a certificate and its own key, both in PEM", "%s %s, %s %s: %w", named(w.flagCert()), w.cert, named(w.flagKey()), w.key, err)
 	}
-	if w.token != "" {
-		if _, err := s.secret(context.Background()); err != nil {
-			return nil, wrong("put the token into the file, alone on one line", "%s %s: %w", named(w.flagToken()), w.token, err)
-		}
+	if s.secret, err = s.readSecret(context.Background()); err != nil {
+		return nil, wrong("put the token into the file, alone on one line", "%s %s: %w", named(w.flagToken()), w.token, err)
 	}
 	return s, nil
 }
@@ -113,6 +109,10 @@ type Settings struct {
 	address          string
 	connections      int
 	cert, key, token string // files; empty: none
+
+	// what the files held at first
+	pair   *tls.Certificate
+	secret string
 }
 
 // The limits of a server. More clients wait, and slow ones are cut off, so they cost little memory.
@@ -142,11 +142,7 @@ func (s *Settings) Open(h http.Handler, log *slog.Logger) (*Server, error) {
 	}
 	at, _ := l.Addr().(*net.TCPAddr)
 	w := &Server{URL: s.scheme() + "://" + l.Addr().String(), Loopback: at != nil && at.IP.IsLoopback(), done: make(chan struct{})}
-	live, err := s.live(log)
-	if err != nil {
-		_ = l.Close()
-		return nil, err
-	}
+	live := s.live(log)
 	w.http = http.Server{
 		Handler: s.guarded(h, live, w.Loopback), ReadTimeout: headerWithin, ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin,
 		IdleTimeout: idleFor, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -185,8 +181,8 @@ func (s *Settings) scheme() string {
 	return "http"
 }
 
-// pair reads the certificate and its key; nil if there are none.
-func (s *Settings) pair(context.Context) (*tls.Certificate, error) {
+// readPair reads the certificate and its key; nil if there are none.
+func (s *Settings) readPair(context.Context) (*tls.Certificate, error) {
 	if s.cert == "" {
 		return nil, nil
 	}
@@ -194,8 +190,8 @@ func (s *Settings) pair(context.Context) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// secret reads the token; empty if there is none.
-func (s *Settings) secret(context.Context) (string, error) {
+// readSecret reads the token; empty if there is none.
+func (s *Settings) readSecret(context.Context) (string, error) {
 	if s.token == "" {
 		return "", nil
 	}
@@ -208,19 +204,11 @@ type liveFiles struct {
 	secret *reread.Source[string]
 }
 
-func (s *Settings) live(log *slog.Logger) (liveFiles, error) {
-	pair, err := s.pair(context.Background())
-	if err != nil {
-		return liveFiles{}, fmt.Errorf("%s: %w", s.name, err)
-	}
-	secret, err := s.secret(context.Background())
-	if err != nil {
-		return liveFiles{}, fmt.Errorf("%s: %w", s.name, err)
-	}
+func (s *Settings) live(log *slog.Logger) liveFiles {
 	stale := func(err error) {
 		log.Warn("a certificate or a token cannot be read again: the last one stays in use", "address", s.address, "cause", err)
 	}
-	return liveFiles{reread.New(pair, s.pair, stale), reread.New(secret, s.secret, stale)}, nil
+	return liveFiles{reread.New(s.pair, s.readPair, stale), reread.New(s.secret, s.readSecret, stale)}
 }
 
 func (l liveFiles) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -3,7 +3,6 @@ package kafkatopic_test
 import (
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 )
 
@@ -33,9 +33,7 @@ func with(t *testing.T, url, text string, env map[string]string) (stores.Place, 
 	if text != "" {
 		t.Chdir(t.TempDir())
 		s.File = "client.properties"
-		if err := os.WriteFile(filepath.Clean(s.File), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Clean(s.File), text)
 	}
 	p, _, err := places.Parse(t, url).With(s)
 	return p, err
@@ -43,9 +41,7 @@ func with(t *testing.T, url, text string, env map[string]string) (stores.Place, 
 
 func TestPropertiesAreReadAsInJava(t *testing.T) {
 	p, err := with(t, "kafka://h/t", clientProperties, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := map[string]string{
 		"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "client.id": "billing",
 		"sasl.jaas.config": `org.apache.kafka.common.security.scram.ScramLoginModule required username="user" password="s3cret${user}";`,
@@ -91,9 +87,7 @@ func TestURLOverridesVariablesAndBothOverrideTheFile(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			p, err := with(t, c.url, c.text, c.env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if !maps.Equal(p.At.(*kafkatopic.Place).Properties, c.want) {
 				t.Errorf("got %q", p.At.(*kafkatopic.Place).Properties)
 			}

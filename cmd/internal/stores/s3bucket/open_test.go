@@ -17,6 +17,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 )
 
@@ -51,9 +52,7 @@ func refusing(t *testing.T, status int, code string, header ...string) string {
 func silent(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return "http://" + l.Addr().String()
 }
@@ -116,13 +115,6 @@ func TestObjectStorageErrorsHaveARemedy(t *testing.T) {
 				t.Errorf("waiting helps: %v", !waits)
 			}
 		})
-	}
-}
-
-func TestPermanentErrors(t *testing.T) {
-	bareEnvironment(t)
-	for _, endpoint := range []string{refusing(t, 404, "NoSuchBucket"), refusing(t, 403, "AccessDenied"), withTLS(t)} {
-		places.Permanent(t, "s3://bucket?region=r&endpoint="+endpoint)
 	}
 }
 
@@ -190,9 +182,7 @@ func TestBucketIsCreatedIfAskedAndOnlyIfMissing(t *testing.T) {
 	t.Cleanup(memory.Close)
 	for _, region := range []string{"us-east-1", "eu-test-1"} {
 		for range 2 {
-			if err := reach(t, "s3://made-in-"+region+"?region="+region+"&endpoint="+memory.URL, true, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, reach(t, "s3://made-in-"+region+"?region="+region+"&endpoint="+memory.URL, true, ""))
 		}
 	}
 	if made != 2 {
@@ -233,9 +223,7 @@ func TestUnfitServerHasARemedy(t *testing.T) {
 	t.Cleanup(careless.Close)
 	place := places.Parse(t, "s3://bucket/p?region=r&endpoint="+careless.URL)
 	s, err := stores.Open(t.Context(), place, stores.Options{Client: "the test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, err = s.Driver.CompareAndSwap(t.Context(), "key", "", []byte("value"))
 	var f *fault.Error
 	if err := place.Explain(err); !errors.As(err, &f) || !strings.Contains(f.Error(), "unfit for elections: If-None-Match") ||

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/certificates"
 )
 
@@ -23,9 +24,7 @@ func heard() (kind.Options, *bytes.Buffer) {
 
 func put(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, text)
 }
 
 func TestServiceFileIsReadForEachConnection(t *testing.T) {
@@ -41,9 +40,7 @@ func TestServiceFileIsReadForEachConnection(t *testing.T) {
 	s := &Place{Scheme: "postgres", URL: "//?service=app"}
 	o, log := heard()
 	cfg, err := s.postgres(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	before := beforePostgres(o, cfg, s.postgres)
 	for _, step := range []struct {
 		why, text, want string
@@ -61,9 +58,7 @@ func TestServiceFileIsReadForEachConnection(t *testing.T) {
 	} {
 		put(t, file, step.text)
 		c := cfg.Copy()
-		if err := before(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, before(t.Context(), c))
 		got := c.User + " " + c.Password
 		if n := strings.Count(log.String(), "stay in use"); got != step.want || c.Host != "db-1" || c.TLSConfig.InsecureSkipVerify || n != step.warnings {
 			t.Errorf("%s: %s at %s with %d warnings, want %s with %d:\n%s", step.why, got, c.Host, n, step.want, step.warnings, log)
@@ -84,9 +79,7 @@ func TestClientFileIsReadForEachConnection(t *testing.T) {
 	put(t, file, first+"ssl-ca="+ca+"\n")
 	o, log := heard()
 	opened, err := (&Place{Scheme: "mysql", URL: "///app"}).mysqlConnector(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	source := opened.(mysqlConnector).source
 	last := source.Get(t.Context())
 	for _, step := range []struct {
@@ -117,9 +110,7 @@ func TestMySQLClientFile(t *testing.T) {
 	}
 	file := filepath.Join(os.Getenv("HOME"), ".my.cnf")
 	text := "[mysqld]\npassword=no\n[client]\n# a comment\nuser = bob\npassword=\"a=b\"\nssl_ca=ca.pem\n[other]\nuser=eve\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, text)
 	if got := clientFile(); got["user"] != "bob" || got["password"] != "a=b" || got["ssl-ca"] != "ca.pem" {
 		t.Errorf("got %v", got)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 )
 
@@ -43,13 +44,9 @@ func hangs(t *testing.T, store string, refuse func(net.Conn)) {
 	})
 	scheme, _, _ := strings.Cut(store, ":")
 	p, err := parse(scheme, strings.ReplaceAll(store, "HOST", address))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s, err := p.Open(t.Context(), kind.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	read := func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/sys/unix"
 )
@@ -74,9 +75,7 @@ type Process struct {
 func begin(t *testing.T, files []*os.File) *Process {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p := &Process{T: t, Dir: t.TempDir(), closed: make(chan struct{})}
 	limit := wait.Left().String() // it reports before this test gives up
 	p.Cmd = exec.Command(Self(), "-test.run="+exactly(t.Name()), "-test.timeout="+limit)
@@ -88,9 +87,7 @@ func begin(t *testing.T, files []*os.File) *Process {
 	p.Cmd.Stdout, p.Cmd.Stderr = w, w
 	err = p.Cmd.Start()
 	_ = w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	go func() {
 		defer close(p.closed)
 		_, _ = io.Copy(&p.out, r)
@@ -144,9 +141,7 @@ func (p *Process) Exits(code int) {
 // Signal sends one to the process.
 func (p *Process) Signal(s syscall.Signal) {
 	p.Helper()
-	if err := p.Cmd.Process.Signal(s); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, p.Cmd.Process.Signal(s))
 }
 
 // Killed kills the process and waits until none of its descendants runs either.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -20,9 +21,7 @@ const Unreachable = "127.0.0.1:1"
 func Parse(t *testing.T, url string) stores.Place {
 	t.Helper()
 	p, err := stores.Parse("--store", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 

@@ -5,6 +5,8 @@ package program
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -35,9 +38,7 @@ func Command(t *testing.T, path string, args ...string) *Process {
 // Start starts the process. It is killed when the test ends.
 func (p *Process) Start() *Process {
 	p.Helper()
-	if err := p.Cmd.Start(); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, p.Cmd.Start())
 	p.Cleanup(func() { _ = p.Cmd.Process.Kill() })
 	return p
 }
@@ -45,9 +46,7 @@ func (p *Process) Start() *Process {
 // Signal sends one to the process.
 func (p *Process) Signal(s syscall.Signal) {
 	p.Helper()
-	if err := p.Cmd.Process.Signal(s); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, p.Cmd.Process.Signal(s))
 }
 
 // Stops asks the process to end, and checks the exit code.
@@ -93,7 +92,12 @@ type Result struct {
 // Run runs the process to its end.
 func (p *Process) Run() Result {
 	p.Helper()
-	p.Start()
+	return p.Start().Result()
+}
+
+// Result waits until the process has ended, and returns the outcome.
+func (p *Process) Result() Result {
+	p.Helper()
 	_ = p.Cmd.Wait()
 	return Result{p.Cmd.ProcessState.ExitCode(), p.Out.String(), p.Errs.String()}
 }
@@ -113,4 +117,37 @@ func (r Result) Must(t *testing.T, code int, wants ...string) {
 	if strings.Contains(all, "s3cret") {
 		t.Errorf("it shows the password:\n%s", all)
 	}
+}
+
+// Get returns the answer of a server.
+func Get(ctx context.Context, url string) (code int, text string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// Answers waits until a server answers as wanted, and returns the answer.
+func Answers(t *testing.T, url string, code int, is func(text string) bool) (text string) {
+	t.Helper()
+	wait.Succeeds(t, url, func(ctx context.Context) error {
+		got, said, err := Get(ctx, url)
+		if text = said; err == nil && (got != code || !is(text)) {
+			err = fmt.Errorf("it answers %d: %s", got, text)
+		}
+		return err
+	})
+	return text
+}
+
+// Has returns a check for Answers.
+func Has(part string) func(text string) bool {
+	return func(text string) bool { return strings.Contains(text, part) }
 }

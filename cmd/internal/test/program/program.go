@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,8 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // variable makes the test binary run as the program. Candidates and guards inherit it.
@@ -33,7 +37,7 @@ func Main(m interface{ Run() int }, main func()) {
 		fmt.Fprintf(os.Stderr, "%s is not set for %q\n", variable, os.Args)
 		os.Exit(99)
 	}
-	must(flag.Set("test.parallel", "8"))
+	_ = flag.Set("test.parallel", "8")
 	// nohup ignores these signals, and a shell for background jobs
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
 		if signal.Ignored(s) { // the programs under test would inherit this
@@ -50,15 +54,9 @@ func Main(m interface{ Run() int }, main func()) {
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_CONFIG_FILE": "none", "AWS_SHARED_CREDENTIALS_FILE": "none",
 		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "",
 	} {
-		must(os.Setenv(name, value))
+		_ = os.Setenv(name, value)
 	}
 	os.Exit(m.Run())
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }
 
 // Scripts runs the scripts of a directory. They hold command lines with their output, and check the
@@ -88,4 +86,48 @@ func execute(ts *testscript.TestScript, _ bool, args []string) {
 	if code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
+}
+
+// Hostile is text that changes a terminal in several ways.
+const Hostile = "\x1b[31m \x07\r \x7f \u009b31m \u202e \u2066 \u200f \u2028 \U000e0041"
+
+// Harmless checks that a text is not empty and has only printable characters and line ends.
+func Harmless(t *testing.T, text string) {
+	t.Helper()
+	if text == "" {
+		t.Error("nothing is written")
+	}
+	for i, r := range text {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Errorf("%U in %q", r, text[max(0, i-60):min(len(text), i+20)])
+			return
+		}
+	}
+}
+
+// Serve listens until the test ends, and serves each connection. It returns its address.
+func Serve(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must.OK(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			go serve(c)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// Rude starts a NATS server that refuses each client with a text of control characters. It returns
+// its address.
+func Rude(t *testing.T) string {
+	t.Helper()
+	return Serve(t, func(c net.Conn) {
+		fmt.Fprint(c, `INFO {"server_id":"x","version":"2.12.0","max_payload":1048576,"headers":true}`+"\r\n")
+		_, _ = c.Read(make([]byte, 4096))
+		fmt.Fprint(c, "-ERR 'no \x1b[31m \u009b31m \u202e \x7f'\r\n")
+		_, _ = io.Copy(io.Discard, c)
+		_ = c.Close()
+	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"golang.org/x/term"
 )
@@ -35,17 +36,13 @@ type Window struct {
 func Open(t *testing.T, cmd *exec.Cmd, columns, lines uint16) *Window {
 	t.Helper()
 	master, slave, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w := &Window{t: t, cmd: cmd, master: master, closed: make(chan struct{})}
 	w.Resize(columns, lines)
 	w.before = w.state()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	go w.read()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -90,9 +87,7 @@ func (w *Window) Press(keys string) {
 // Resize changes the size of the terminal, as a user does with the mouse.
 func (w *Window) Resize(columns, lines uint16) {
 	w.t.Helper()
-	if err := pty.Setsize(w.master, &pty.Winsize{Cols: columns, Rows: lines}); err != nil {
-		w.t.Fatal(err)
-	}
+	must.OK(w.t, pty.Setsize(w.master, &pty.Winsize{Cols: columns, Rows: lines}))
 }
 
 // Restored waits until the program has written its last words and has ended. The last words come
@@ -124,8 +119,6 @@ func (w *Window) Restored(lastWords string) (after string, code int) {
 func (w *Window) state() *term.State {
 	w.t.Helper()
 	s, err := term.GetState(int(w.master.Fd()))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.OK(w.t, err)
 	return s
 }

@@ -13,8 +13,7 @@
 //	              of leaders, for the witness
 //	entry.go      everything that happened, in order
 //	ledger.go     times of failovers, and the least possible times
-//	human.go      output line by line, as text
-//	jsonl.go      output line by line, as JSON
+//	lines.go      output line by line, as text and as JSON
 //	live.go       output on a terminal
 package demo
 

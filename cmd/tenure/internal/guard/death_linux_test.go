@@ -8,17 +8,23 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"golang.org/x/sys/unix"
 )
+
+// spread is a command with a child outside of its group.
+var spread = guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
+	{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
+}}
 
 // The tripwire covers the group. The parent-death signal covers a command that has left it.
 func TestCommandDiesWithItsGuard(t *testing.T) {
@@ -87,9 +93,7 @@ func TestSweepFindsProcessesThatLeftTheGroup(t *testing.T) {
 			guardtest.Alone(t, func(t *testing.T) {
 				Adopt()
 				c := newCandidate(t)
-				c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
-					{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
-				}}, long, long)
+				c.run(spread, long, long)
 				c.guard.Abandon()
 				c.guardDies()
 				c.goOn("other") // otherwise there is nothing to find
@@ -111,9 +115,7 @@ func TestSweepFindsProcessesThatLeftTheGroup(t *testing.T) {
 func TestSweepSparesEarlierProcesses(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		helper := exec.Command("/bin/sleep", "100")
-		if err := helper.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, helper.Start())
 		Adopt()
 		c := newCandidate(t)
 		c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{{Name: "other", Deaf: true, Apart: true}}}, long, long)
@@ -138,21 +140,15 @@ func TestSweepCanBeCanceled(t *testing.T) {
 			t.Skip("only root can be two users")
 		}
 		c := exec.Command("/bin/sleep", "100")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Start())
 		const nobody = 65534
-		if err := syscall.Setresuid(nobody, nobody, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, syscall.Setresuid(nobody, nobody, 0))
 		giveUp := make(chan struct{})
 		close(giveUp)
 		if Sweep(0, giveUp) {
 			t.Error("Sweep did not give up")
 		}
-		if err := syscall.Setresuid(0, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, syscall.Setresuid(0, 0, 0))
 		if !Sweep(0, nil) {
 			t.Error("Sweep gave up")
 		}
@@ -163,26 +159,38 @@ func TestSweepCanBeCanceled(t *testing.T) {
 func TestStoppedGuardIsContinuedByTheKernel(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(deafParent, 600*ms, 800*ms)
-		if err := unix.Kill(c.guard.PID(), unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Kill(c.guard.PID(), unix.SIGSTOP))
 		c.isKilled(r, 600*ms, 800*ms)
 	})
 }
 
-// The kernel kills a guard that does not act although it was continued, as under a debugger.
-func TestHangingGuardIsKilledByTheKernel(t *testing.T) {
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		c.run(deafParent, 600*ms, 800*ms)
-		threads := c.hang("")
-		c.journal.AwaitEnd(t, "")
-		c.lasted(600*ms + 800*ms - Reserve(800*ms))
-		for _, thread := range threads {
-			_, _ = unix.Wait4(thread, nil, unix.WALL, nil)
-		}
-		c.guardDies()
-		Sweep(c.pid(), nil)
-	})
+// The kernel kills a guard that does not act although it was continued, as under a debugger. Before
+// that its killer acts at the deadline, also against processes outside of the group, which the
+// kernel does not kill with the guard. It knows them since the last renewal.
+func TestCommandOfAHangingGuardIsKilled(t *testing.T) {
+	t.Parallel()
+	for why, c := range map[string]struct {
+		except string // the thread that goes on
+		worker guardtest.Worker
+		stop   time.Duration
+	}{
+		"by the kernel": {"", deafParent, 800 * ms},
+		"by the killer": {killerName, spread, 4 * time.Second},
+	} {
+		t.Run(why, func(t *testing.T) {
+			withCandidate(t, func(t *testing.T, a *candidate) {
+				a.run(c.worker, 600*ms, c.stop)
+				threads := a.hang(c.except)
+				a.journal.AwaitEnd(t, "")
+				a.lasted(600*ms + c.stop - Reserve(c.stop))
+				for _, thread := range threads {
+					_, _ = unix.Wait4(thread, nil, unix.WALL, nil)
+				}
+				a.guardDies()
+				Sweep(a.pid(), nil)
+			})
+		})
+	}
 }
 
 // hang makes this thread the debugger of the guard, and stops its threads, except those with one
@@ -227,16 +235,10 @@ func TestStoppedGuardOfAStoppedCandidateIsContinuedByTheKernel(t *testing.T) {
 	const stop = 4 * time.Second
 	guardtest.Apart(t, func(t *testing.T) {
 		c := newCandidate(t)
-		r := c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
-			{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
-		}}, 800*ms, stop)
-		if err := unix.Kill(c.guard.PID(), unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		r := c.run(spread, 800*ms, stop)
+		must.OK(t, unix.Kill(c.guard.PID(), unix.SIGSTOP))
 		c.journal.Add("candidate", "ready")
-		if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Kill(os.Getpid(), unix.SIGSTOP))
 		c.swept(c.rest(r)) // if the guard was late
 	}, func(p *guardtest.Process) {
 		j := ready(p)
@@ -252,9 +254,7 @@ func TestResumedGuardContinues(t *testing.T) {
 	withCandidate(t, func(t *testing.T, c *candidate) {
 		r := c.run(obedient, long, long)
 		for _, s := range []unix.Signal{unix.SIGSTOP, unix.SIGCONT} {
-			if err := unix.Kill(c.guard.PID(), s); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, unix.Kill(c.guard.PID(), s))
 		}
 		c.guard.Signal(unix.SIGTERM, true)
 		c.ends(r, Ending{})
@@ -280,12 +280,14 @@ func TestKillerIsUrgent(t *testing.T) {
 		runtime.LockOSThread() // the guard inherits its priority
 		urgent := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
 		allowed := unix.SchedSetAttr(0, urgent, 0) == nil // in many containers it is not
-		if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: 5}, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: 5}, 0))
 		c := newCandidate(t)
 		r := c.run(obedient, long, long)
-		for thread, name := range c.threads() {
+		threads := c.threads()
+		if name := threads[c.guard.PID()]; name != "tenure-guard" {
+			t.Errorf("people see the name %s", name)
+		}
+		for thread, name := range threads {
 			a, err := unix.SchedGetAttr(thread, 0)
 			if want := allowed && name == killerName; err != nil || (a.Policy == unix.SCHED_RR) != want {
 				t.Errorf("thread %d of the guard, %s: %+v %v, allowed: %t", thread, name, a, err, allowed)
@@ -299,42 +301,10 @@ func TestKillerIsUrgent(t *testing.T) {
 	})
 }
 
-// The killer acts at the deadline if the guard does not, also against processes outside of the
-// group, which the kernel does not kill with the guard. It knows them since the last renewal.
-func TestKillerActsForTheGuard(t *testing.T) {
-	const stop = 4 * time.Second
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		c.run(guardtest.Worker{Deaf: true, Children: []guardtest.Worker{
-			{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: true},
-		}}, 600*ms, stop)
-		threads := c.hang(killerName)
-		c.journal.AwaitEnd(t, "")
-		c.lasted(600*ms + stop - Reserve(stop))
-		for _, thread := range threads {
-			_, _ = unix.Wait4(thread, nil, unix.WALL, nil)
-		}
-		c.guardDies()
-		Sweep(c.pid(), nil)
-	})
-}
-
-func TestGuardHasAName(t *testing.T) {
-	withCandidate(t, func(t *testing.T, c *candidate) {
-		r := c.run(obedient, long, long)
-		if name, err := os.ReadFile("/proc/" + strconv.Itoa(c.guard.PID()) + "/comm"); err != nil || string(name) != "tenure-guard\n" {
-			t.Errorf("got %q %v", name, err)
-		}
-		c.guard.Kill()
-		c.ends(r, killed)
-	})
-}
-
 // Where the kernel refuses the guard's timer, a candidate must find that out before it leads.
 func TestGuardWithoutAKernelTimer(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
-		if err := unix.Setrlimit(unix.RLIMIT_SIGPENDING, &unix.Rlimit{}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Setrlimit(unix.RLIMIT_SIGPENDING, &unix.Rlimit{}))
 		g, err := Start(guardtest.Guard())
 		if err == nil || !strings.Contains(err.Error(), "make a timer") {
 			t.Errorf("got %v, %v", g, err)
@@ -365,9 +335,7 @@ func TestKillerChecksTheDeadline(t *testing.T) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := c.StdinPipe()
 	out, failed := c.StdoutPipe()
-	if err := errors.Join(err, failed, c.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err, failed, c.Start()))
 	j := &job{pid: c.Process.Pid, killer: k}
 	k.aim(j)
 	now := clock.System{}.Now()
@@ -385,4 +353,69 @@ func TestKillerChecksTheDeadline(t *testing.T) {
 	}
 	j.reaped = true
 	k.aim(nil)
+}
+
+// family is a command with children in its group and outside of it, and with a grandchild.
+var family = guardtest.Worker{Children: []guardtest.Worker{
+	{Name: "child"},
+	{Name: "other", Apart: true, Children: []guardtest.Worker{{Name: "grandchild"}}},
+}}
+
+// The kernel's lists and a scan of all processes show the same descendants.
+func TestDescendants(t *testing.T) {
+	withCandidate(t, func(t *testing.T, c *candidate) {
+		r := c.run(family, long, long)
+		lists, whole := descendants(os.Getpid(), nil, unhurried)
+		if want := append(c.journal.Workers(""), c.guard.PID()); !whole || !slices.Equal(numbers(lists), slices.Sorted(slices.Values(want))) {
+			t.Errorf("got %v, want %v", lists, want)
+		}
+		children, whole := scan(time.Now().Add(unhurried))
+		for _, f := range append(lists, lookAt(os.Getpid())) {
+			if lists, scanned := numbers(childrenOf(f.pid)), numbers(children(f.pid)); !slices.Equal(lists, scanned) || !whole {
+				t.Errorf("children of %d: %v in the lists, %v in the scan", f.pid, lists, scanned)
+			}
+		}
+		c.guard.Signal(unix.SIGTERM, true)
+		c.rest(r)
+	})
+}
+
+func numbers(all []found) (pids []int) {
+	for _, f := range all {
+		pids = append(pids, f.pid)
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// A search without time finds a part at most, and says so. Then a job keeps what it found before.
+func TestSearchStopsInTime(t *testing.T) {
+	withCandidate(t, func(t *testing.T, c *candidate) {
+		r := c.run(family, long, long)
+		if all, whole := descendants(os.Getpid(), nil, 0); whole || len(all) > 1 {
+			t.Errorf("got %v %v", all, whole)
+		}
+		before := found{pid: os.Getpid(), start: "1"}
+		j := job{found: []found{before}}
+		if j.search(0); !slices.Contains(j.found, before) {
+			t.Errorf("a search without time leaves %v", j.found)
+		}
+		if j.search(unhurried); slices.Contains(j.found, before) {
+			t.Errorf("a whole search leaves %v", j.found)
+		}
+		if children, whole := scan(time.Now()); whole || children(os.Getpid()) != nil {
+			t.Errorf("the scan is whole: %v", whole)
+		}
+		c.guard.Signal(unix.SIGTERM, true)
+		c.rest(r)
+	})
+}
+
+// A process number may belong to another process meanwhile.
+func TestSignalIsForTheProcessThatWasFound(t *testing.T) {
+	self := lookAt(os.Getpid())
+	if self.parent != os.Getppid() || self.start == "" {
+		t.Fatalf("got %+v", self)
+	}
+	found{pid: self.pid, start: self.start + "0"}.signal(unix.SIGKILL)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -35,9 +36,7 @@ func newCandidate(t *testing.T) *candidate { t.Helper(); return candidateOf(t, g
 func candidateOf(t *testing.T, guard *exec.Cmd) *candidate {
 	t.Helper()
 	g, err := Start(guard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(g.Close)
 	return &candidate{T: t, guard: g, journal: guardtest.NewJournal(guardtest.Dir(t))}
 }

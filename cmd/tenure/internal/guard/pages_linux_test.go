@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
 // TestGiveBackPages: the program goes on as before, with less memory.
@@ -21,13 +23,9 @@ func TestGiveBackPages(t *testing.T) {
 func shared(t *testing.T) int {
 	t.Helper()
 	statm, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n, err := strconv.Atoi(string(bytes.Fields(statm)[2]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return n
 }
 

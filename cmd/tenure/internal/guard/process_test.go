@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"golang.org/x/sys/unix"
 )
 
@@ -93,9 +94,7 @@ func inWorld(t *testing.T, play func(w *world)) {
 // send sends an order of the candidate to the guard.
 func (w *world) send(o order) {
 	w.Helper()
-	if err := (&pipe{w: w.here.orders}).send(o); err != nil {
-		w.Fatal(err)
-	}
+	must.OK(w, (&pipe{w: w.here.orders}).send(o))
 }
 
 // receive checks the next report.

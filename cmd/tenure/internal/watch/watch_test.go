@@ -3,20 +3,20 @@ package watch
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/records"
 	"github.com/tenure-go/tenure/internal/story"
 )
+
+func init() { time.Local = time.UTC } // the lines show local time
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
@@ -125,8 +125,6 @@ func found() *plot {
 }
 
 func TestFoundRecords(t *testing.T) {
-	defer func(l *time.Location) { time.Local = l }(time.Local)
-	time.Local = time.UTC
 	var text, jsonl strings.Builder
 	options := Options{Out: &text, Election: "billing", Place: place("nats://h/E"), Config: tenure.Config{ID: "me"}}
 	l, o := newTextLines(options), &jsonLines{out: &jsonl, options: options}
@@ -134,19 +132,17 @@ func TestFoundRecords(t *testing.T) {
 		l.tell(i)
 		o.tell(i)
 	}
-	golden(t, "found.txt", text.String())
-	golden(t, "found.jsonl", jsonl.String())
+	must.Golden(t, "testdata/found.txt", text.String())
+	must.Golden(t, "testdata/found.jsonl", jsonl.String())
 }
 
 func TestLines(t *testing.T) {
-	defer func(l *time.Location) { time.Local = l }(time.Local)
-	time.Local = time.UTC
 	var out strings.Builder
 	l := newTextLines(Options{Out: &out, Election: "billing", Place: place("nats://***@host/E")})
 	for _, i := range whole().items {
 		l.tell(i)
 	}
-	golden(t, "lines.txt", out.String())
+	must.Golden(t, "testdata/lines.txt", out.String())
 }
 
 // Trouble of a store, and an alarm, are printed after 0, 10, 30, 70, 150 and 310 s of trouble at
@@ -209,28 +205,12 @@ func TestObjects(t *testing.T) {
 	for _, i := range whole().items {
 		o.tell(i)
 	}
-	golden(t, "objects.jsonl", out.String())
+	must.Golden(t, "testdata/objects.jsonl", out.String())
 }
 
 type place string
 
 func (p place) String() string { return string(p) }
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil || got != string(want) {
-		t.Errorf("%v; got\n%swant\n%s", err, got, want)
-	}
-}
 
 // The live view gets these facts: the lease by its renewals, and each failover with its time.
 func TestFacts(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -205,9 +206,7 @@ func (p *player) guard() int { return p.wrapper.present().PID() }
 
 func (p *player) signalGuard(s syscall.Signal) {
 	p.Helper()
-	if err := syscall.Kill(p.guard(), s); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, syscall.Kill(p.guard(), s))
 }
 
 // killGuard returns when the wrapper knows that the guard is dead.

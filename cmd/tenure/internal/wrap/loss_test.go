@@ -3,9 +3,7 @@
 package wrap
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -168,7 +167,7 @@ func (s *stage) following(cfg tenure.Config, o Options) (p, rival *player) {
 
 func TestDeathOfTheGuardEndsTheTermAndNotTheWrapper(t *testing.T) {
 	alone(t, func(s *stage) {
-		w := guardtest.Worker{Deaf: true, Children: []guardtest.Worker{{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: reaches}}}
+		w := guardtest.Worker{Deaf: true, Children: []guardtest.Worker{{Name: "child", Deaf: true}, {Name: "other", Deaf: true, Apart: guard.FindsOrphans}}}
 		p := s.leader(patient, w)
 		rival := s.rival(long)
 		p.killGuard()
@@ -285,26 +284,6 @@ func TestSignalThatIsSentTwice(t *testing.T) {
 	alone(t, func(s *stage) {
 		p := s.leader(tenure.Config{Lease: long, FinishWithin: long}, guardtest.Worker{Finish: 300 * ms})
 		p.wrapper.Hear(syscall.SIGTERM)
-		p.wrapper.Hear(syscall.SIGTERM)
-		p.ends(0)
-	})
-}
-
-// The kernel continues a stopped guard, also while this candidate renews the lease.
-func TestStoppedGuardIsContinued(t *testing.T) {
-	if !reaches {
-		t.Skip("there is no such timer")
-	}
-	alone(t, func(s *stage) {
-		p := s.leader(expiring, guardtest.Worker{})
-		p.signalGuard(syscall.SIGSTOP)
-		wait.Succeeds(t, "the guard is continued", func(context.Context) error {
-			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.guard()))
-			if err == nil && strings.Contains(string(stat), ") T ") {
-				return errors.New("it is stopped")
-			}
-			return err
-		})
 		p.wrapper.Hear(syscall.SIGTERM)
 		p.ends(0)
 	})

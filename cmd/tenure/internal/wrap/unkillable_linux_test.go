@@ -11,11 +11,9 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver/memory"
 )
-
-// reaches: here the guard finds processes that have left the group, and the kernel has a timer.
-const reaches = true
 
 // The wrapper waits for a process that cannot be killed, because it must release nothing before
 // that process ends. A second signal ends the wait.
@@ -31,13 +29,9 @@ func TestSecondSignalEndsTheWaitForAnUnkillableProcess(t *testing.T) {
 		p.begins(1)
 		other := exec.Command("/bin/sh", "-c", fmt.Sprintf(
 			`until grep -q "^Uid:.*65534" /proc/%d/status; do sleep 0.02; done; kill -KILL %d; sleep 3`, os.Getpid(), p.guard()))
-		if err := other.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, other.Start())
 		const nobody = 65534
-		if err := syscall.Setresuid(nobody, nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, syscall.Setresuid(nobody, nobody, nobody))
 		<-p.wrapper.present().Dead()
 		p.wrapper.Hear(syscall.SIGTERM)
 		p.wrapper.Hear(syscall.SIGINT)

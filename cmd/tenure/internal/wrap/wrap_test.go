@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 )
 
@@ -23,22 +24,16 @@ func TestMain(m *testing.M) { guardtest.Main(m, guard.Main) }
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"runs": 0o755, "plain": 0o644} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), mode))
 	}
 	for name, text := range map[string]string{
 		"broken": "#!/no/such/interpreter -x\n", "windows": "#!/bin/sh\r\n", "directory": "#! " + dir + "\n", "spaced": "#! /bin/sh -e\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
 	t.Setenv("PATH", dir+":.")
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("here", []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile("here", []byte("#!/bin/sh\n"), 0o755))
 	for _, c := range []struct {
 		name, path, err string
 		code            int
@@ -71,14 +66,10 @@ func TestMissingLoader(t *testing.T) {
 		t.Errorf("%s: %v", loader, err)
 	} else {
 		program, err := os.ReadFile("/bin/sh")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		path := filepath.Join(t.TempDir(), "sh")
 		other := strings.Replace(string(program), loader, strings.Repeat("x", len(loader)), 1)
-		if err := os.WriteFile(path, []byte(other), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(other), 0o755))
 		if _, code, err := Find(path); code != CodeNotRunnable || err == nil || !strings.Contains(err.Error(), "does not exist") {
 			t.Errorf("got %d, %v", code, err)
 		}
@@ -88,9 +79,7 @@ func TestMissingLoader(t *testing.T) {
 func loaderOf(t *testing.T, path string) string {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = f.Close() }()
 	return loader(f)
 }
@@ -102,9 +91,7 @@ func TestScriptWithoutAnInterpreterLine(t *testing.T) {
 	}
 	for name, text := range map[string]string{"plain": "echo up\n", "empty": "", "bare": "#!\n"} {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(text), 0o755))
 		if _, code, err := Find(path); code != CodeNotRunnable || err == nil || !strings.Contains(err.Error(), "names no interpreter") {
 			t.Errorf("%s: got %d, %v", name, code, err)
 		}
@@ -115,9 +102,7 @@ func TestScriptWithoutAnInterpreterLine(t *testing.T) {
 // that there is no such file.
 func TestInterpreterRemovedLater(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "job")
-	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700))
 	e := explained(script, &guard.StartError{Text: "no such file or directory", Missing: true})
 	if e.Missing || !strings.Contains(e.Text, `its interpreter "/no/such/interpreter" does not exist`) {
 		t.Errorf("got %+v", e)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
@@ -85,9 +85,7 @@ func put(t *testing.T, url, bucket, text string) {
 	if err == nil {
 		_, err = kv.PutString(t.Context(), "billing", text)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 func TestRunFailsOnAStoreThatRefuses(t *testing.T) {
@@ -170,13 +168,9 @@ func TestHandOverToACandidateThatIsNotEligible(t *testing.T) {
 	leader := p.run("node-1")
 	leader.Says("begun as node-1")
 	store, err := places.Enter(t, places.Parse(t, p.url), false, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	e, err := tenure.New(store.Driver, "billing", tenure.Config{ID: "node-2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	e.SetEligible(false)
 	var campaign sync.WaitGroup
 	campaign.Go(func() { _ = e.Run(t.Context(), func(context.Context, *tenure.Term) error { return nil }) })
@@ -194,9 +188,7 @@ func TestFullBucketIsReportedWithARemedy(t *testing.T) {
 	t.Parallel()
 	url := servers.NATS(t).ClientURL()
 	kv, err := servers.JetStream(t, url).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "FULL", MaxBytes: 300, Storage: jetstream.FileStorage})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	put(t, url, "FULL", "nobody's")
 	if _, err := kv.PutString(t.Context(), "other", strings.Repeat("x", 130)); err != nil {
 		t.Fatal(err)
@@ -263,7 +255,7 @@ func TestCommandsWithoutTheirServer(t *testing.T) {
 	page.Says(`"serving"`)
 	said := p.says("status").Out + p.says("status", "--json").Out
 	overview := first(regexp.MustCompile(`"url":"(http://[^"]+/)"`), page.Out.String()) + "api/overview"
-	answers(t, overview, http.StatusOK, func(text string) bool {
+	program.Answers(t, overview, http.StatusOK, func(text string) bool {
 		var o struct {
 			Elections []struct{ Leader string }
 			Sources   []struct{ Problem string }
@@ -275,7 +267,7 @@ func TestCommandsWithoutTheirServer(t *testing.T) {
 	for _, w := range []*program.Process{leader, standby} {
 		w.Says("metrics are served")
 		metrics[w] = first(regexp.MustCompile(`url=(http://\S+)/metrics`), w.Errs.String())
-		answers(t, metrics[w]+"/healthz", http.StatusOK, func(text string) bool { return strings.Contains(text, "ok") })
+		program.Answers(t, metrics[w]+"/healthz", http.StatusOK, program.Has("ok"))
 	}
 	nats.Shutdown()
 	watch.Says(`"event":"store"`)
@@ -284,11 +276,9 @@ func TestCommandsWithoutTheirServer(t *testing.T) {
 	if n := strings.Count(leader.Errs.String(), "tenure: trouble"); n > 10 {
 		t.Errorf("%d lines:\n%s", n, &leader.Errs)
 	}
-	answers(t, metrics[standby]+"/healthz", http.StatusServiceUnavailable, func(text string) bool {
-		return strings.Contains(text, "store operations failed in a row")
-	})
+	program.Answers(t, metrics[standby]+"/healthz", http.StatusServiceUnavailable, program.Has("store operations failed in a row"))
 	for _, url := range []string{metrics[leader] + "/metrics", strings.TrimSuffix(overview, "api/overview"), overview} {
-		said += answers(t, url, http.StatusOK, func(string) bool { return true })
+		said += program.Answers(t, url, http.StatusOK, func(string) bool { return true })
 	}
 	for _, w := range []*program.Process{standby, watch, page} {
 		w.Stops(0)
@@ -303,28 +293,6 @@ func TestCommandsWithoutTheirServer(t *testing.T) {
 
 // first returns the first group of the first match.
 func first(pattern *regexp.Regexp, text string) string { return pattern.FindStringSubmatch(text)[1] }
-
-// answers waits until a URL answers as wanted, and returns the answer.
-func answers(t *testing.T, url string, code int, is func(text string) bool) (text string) {
-	t.Helper()
-	wait.Succeeds(t, url, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		if text = string(body); err == nil && (response.StatusCode != code || !is(text)) {
-			err = fmt.Errorf("it answers %s: %s", response.Status, text)
-		}
-		return err
-	})
-	return text
-}
 
 // Observers do the same on other kinds of stores.
 func TestObserversOnObjectStorageAndKafka(t *testing.T) {

@@ -2,13 +2,20 @@
 package servers
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -31,9 +38,7 @@ func Start(t *testing.T, o *server.Options) *server.Server {
 		o.StoreDir = t.TempDir()
 	}
 	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
@@ -47,14 +52,10 @@ func Start(t *testing.T, o *server.Options) *server.Server {
 func JetStream(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return js
 }
 
@@ -66,18 +67,63 @@ func DeleteKey(t *testing.T, url, bucket, key string) {
 	if err == nil {
 		err = kv.Delete(ctx, key)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // Kafka starts three brokers, and returns how a URL names them.
 func Kafka(t *testing.T, opts ...kfake.Opt) string {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3), kfake.GroupMinSessionTimeout(time.Second)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(c.Close)
 	return strings.Join(c.ListenAddrs(), ",")
+}
+
+// Objects is object storage whose bucket is named "bucket".
+type Objects struct {
+	// URL names a place in the bucket.
+	URL string
+	// Gets and Puts count the requests that were answered.
+	Gets, Puts atomic.Int64
+	// Down makes it answer no request.
+	Down atomic.Bool
+	// ReadOnly refuses writes, and Careless ignores their conditions. Set these before the first
+	// request.
+	ReadOnly, Careless bool
+
+	inner http.Handler
+}
+
+// StartObjects starts object storage.
+func StartObjects(t *testing.T) *Objects {
+	t.Helper()
+	backend := s3mem.New()
+	must.OK(t, backend.CreateBucket("bucket"))
+	o := &Objects{inner: gofakes3.New(backend).Server()}
+	s := httptest.NewServer(o)
+	t.Cleanup(s.Close)
+	o.URL = "s3://bucket/p?region=r&endpoint=" + s.URL
+	return o
+}
+
+// ServeHTTP answers one request.
+func (o *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	put := r.Method == http.MethodPut
+	switch {
+	case o.Down.Load():
+		panic(http.ErrAbortHandler)
+	case put && o.ReadOnly:
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
+		return
+	case put && o.Careless:
+		r.Header.Del("If-Match")
+		r.Header.Del("If-None-Match")
+	}
+	o.inner.ServeHTTP(w, r)
+	if put {
+		o.Puts.Add(1)
+	} else {
+		o.Gets.Add(1)
+	}
 }

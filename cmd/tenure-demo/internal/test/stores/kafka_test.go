@@ -21,6 +21,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
@@ -122,9 +123,7 @@ func TestOpenRefusesAnUnsafeTopic(t *testing.T) {
 	t.Parallel()
 	hosts := servers.Kafka(t)
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(hosts, ",")...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer client.Close()
 	compact := "compact"
 	topic := kmsg.NewCreateTopicsRequestTopic()
@@ -148,9 +147,7 @@ func TestOpenOverTLS(t *testing.T) {
 	hosts := servers.Kafka(t, kfake.TLS(&tls.Config{Certificates: s.TLS.Certificates}))
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(ca, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(ca, text, 0o600))
 	if _, err := enterWith(t, "kafka://"+hosts+"/t", map[string]string{"security.protocol": "SSL", "ssl.truststore.location": ca}, true, ""); err != nil {
 		t.Error(err)
 	}
@@ -178,9 +175,7 @@ func TestConnectionLossIsReportedOnce(t *testing.T) {
 func nominate(t *testing.T, s *stores.Store, election string) *stores.Nomination {
 	t.Helper()
 	n, err := s.Nominate(t.Context(), election)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = n.Close() })
 	return n
 }
@@ -188,19 +183,13 @@ func nominate(t *testing.T, s *stores.Store, election string) *stores.Nomination
 func TestNomineeLeads(t *testing.T) {
 	t.Parallel()
 	s, err := enter(t, "kafka://"+servers.Kafka(t)+"/t?mode=neli&session=30s&nominee-only=true", true, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n := nominate(t, s, "billing")
 	e, err := tenure.New(s.Driver, "billing", tenure.Config{ID: "a", Lease: time.Minute, Nomination: n.Config, Metadata: n.Metadata})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx := wait.Context(t)
 	term, err := e.Campaign(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := term.Resign(ctx); err != nil {
 		t.Error(err)
 	}
@@ -216,17 +205,13 @@ func TestNomineeLeads(t *testing.T) {
 func TestNominationLogsTheReasonOfAFailure(t *testing.T) {
 	t.Parallel()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	away := sync.OnceFunc(c.Close)
 	t.Cleanup(away)
 	lines := make(chan string, 1000)
 	s, err := stores.Open(t.Context(), places.Parse(t, "kafka://"+c.ListenAddrs()[0]+"/t?mode=neli&group-topic=t&session=1s"),
 		stores.Options{Create: true, Lease: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(log(lines), nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	nominate(t, s, "billing")
 	away()
@@ -258,17 +243,13 @@ func TestNominationReportsErrors(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			s, err := enter(t, "kafka://"+hosts+"/t?"+c.parameters, false, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			_, err = s.Nominate(t.Context(), c.election)
 			places.Says(t, err, c.err, c.hint)
 		})
 	}
 	s, err := enter(t, "kafka://"+hosts+"/t", false, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if n, err := s.Nominate(t.Context(), "billing"); n != nil || err != nil {
 		t.Errorf("without a group: %v, %v", n, err)
 	}

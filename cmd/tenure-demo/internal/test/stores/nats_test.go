@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/compat/nats-kv-leader-elect/mixed"
@@ -44,13 +45,9 @@ func withAccounts(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "server.conf")
 	text := strings.ReplaceAll(accounts, "%DIR%", `"`+filepath.ToSlash(t.TempDir())+`"`)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, text)
 	o, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return startServer(t, o)
 }
 
@@ -98,9 +95,7 @@ func TestOpenQuotesTheServerThatHangsUp(t *testing.T) {
 	t.Parallel()
 	full := startServer(t, &server.Options{MaxConn: 1})
 	only, err := nats.Connect(full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer only.Close()
 	for _, c := range []struct {
 		url, err, hint string
@@ -140,13 +135,9 @@ func TestInspectNATS(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := enter(t, "nats://all:s3cret@"+c.host+"/"+c.bucket.Bucket, true, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			found, err := s.Inspect(t.Context(), 15*time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			i := slices.IndexFunc(found, func(f driver.Finding) bool { return f.Severity == driver.Unsafe })
 			if i < 0 || found[i].Setting != c.setting || !strings.Contains(found[i].Remedy, c.remedy) {
 				t.Errorf("found %v", found)
@@ -172,29 +163,21 @@ func inContexts(t *testing.T, name, text string) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", dir)
 	dir = filepath.Join(dir, "nats", "context")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(dir, 0o700))
+	must.Write(t, filepath.Join(dir, name+".json"), text)
 }
 
 func openContext(t *testing.T, name, want string) error {
 	t.Helper()
 	p, err := stores.ParseContext("--context", name, "E")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, err = places.Enter(t, p, true, want)
 	return err
 }
 
 func TestOpenUsesAContextOfTheNATSCommand(t *testing.T) {
 	inContexts(t, "prod", `{"url": "nats://`+withAccounts(t)+`", "user": "all", "password": "s3cret"}`)
-	if err := openContext(t, "prod", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, openContext(t, "prod", ""))
 }
 
 func TestOpenListsTheContexts(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/places"
 	"github.com/tenure-go/tenure/cmd/tenure-demo/internal/test/servers"
 	"github.com/tenure-go/tenure/internal/test/ports"
@@ -54,9 +55,7 @@ func TestConnectWaitsForUnreachableServers(t *testing.T) {
 	} {
 		failures := 0
 		free, err := ports.Free(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		place := places.Parse(t, strings.Replace(url, "HOST", ports.Address(free[0]), 1))
 		s, err := stores.Connect(wait.Context(t), place, "key", stores.Options{Create: true}, stores.Patience{
 			Limit: stores.Forever, Told: func(err error) {

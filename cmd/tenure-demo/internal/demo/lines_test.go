@@ -5,17 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
+	"github.com/tenure-go/tenure/cmd/internal/stamp"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/witness"
 )
+
+func init() { time.Local = time.UTC } // the lines show local time
 
 // verboseOptions are the options of a demo that prints one line of each kind.
 var verboseOptions = Options{
@@ -29,9 +34,9 @@ func library(t *testing.T, ms int, e tenure.Event) entry {
 	t.Helper()
 	e.Time, e.Election = wall(ms), "demo"
 	text, err := json.Marshal(e)
-	must(t, err)
+	must.OK(t, err)
 	got, err := report{Event: text}.event()
-	must(t, err)
+	must.OK(t, err)
 	return entry{at: at(ms), event: got}
 }
 
@@ -94,7 +99,7 @@ func TestHumanLines(t *testing.T) {
 			o := verboseOptions
 			o.Out, o.Colour = &out, colour
 			printAll(t, o.printer(func() {}))
-			golden(t, name, out.String())
+			must.Golden(t, "testdata/"+name, out.String())
 			if got := strings.Contains(out.String(), "\x1b["); got != colour {
 				t.Errorf("colored: %v", got)
 			}
@@ -133,7 +138,7 @@ func TestLinesForAPolledStore(t *testing.T) {
 		o := polled(nil)
 		o.Out, o.JSON = &out, json
 		printPolled(t, o.printer(func() {}), o)
-		golden(t, map[bool]string{false: "polled.txt", true: "polled.jsonl"}[json], out.String())
+		must.Golden(t, "testdata/"+map[bool]string{false: "polled.txt", true: "polled.jsonl"}[json], out.String())
 	}
 	var out bytes.Buffer
 	o := polled(&peers.Settings{Cert: "file"})
@@ -172,7 +177,7 @@ func TestJSONLines(t *testing.T) {
 	o := verboseOptions
 	o.Out, o.JSON = &out, true
 	printAll(t, o.printer(func() {}))
-	golden(t, "lines.jsonl", out.String())
+	must.Golden(t, "testdata/lines.jsonl", out.String())
 	for line := range strings.Lines(out.String()) {
 		checkHead(t, line)
 	}
@@ -213,4 +218,30 @@ func TestBrief(t *testing.T) {
 			t.Errorf("%q is printed as %q, want %q", cause, got, want)
 		}
 	}
+}
+
+// noon is one time on both clocks.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func at(millis int) stamp.Time { return stamp.Time(time.Duration(millis) * time.Millisecond) }
+
+func wall(millis int) time.Time { return noon.Add(time.Duration(millis) * time.Millisecond) }
+
+// until is a writer that calls found once the text was written.
+type until struct {
+	text  string
+	found func()
+
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all.Write(p)
+	if strings.Contains(u.all.String(), u.text) {
+		u.found()
+	}
+	return len(p), nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	neturl "net/url"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -38,34 +41,21 @@ type overviewed struct {
 	}
 }
 
-// overview waits until the overview is as wanted.
-func (w *wrapped) overview(url, what string, want func(overviewed) bool) {
+// overview waits until the overview is as wanted, and returns it.
+func (w *wrapped) overview(url string, want func(overviewed) bool) (o overviewed) {
 	w.Helper()
-	wait.Succeeds(w.T, what, func(ctx context.Context) error {
-		text, err := scrape(ctx, url+"api/overview")
-		if err != nil {
-			return err
-		}
-		var o overviewed
-		if err := json.Unmarshal([]byte(text), &o); err != nil || !want(o) {
-			return fmt.Errorf("%w: %s", err, text)
-		}
-		return nil
+	program.Answers(w.T, url+"api/overview", http.StatusOK, func(text string) bool {
+		o = overviewed{}
+		return json.Unmarshal([]byte(text), &o) == nil && want(o)
 	})
+	return o
 }
 
 // knows waits until the page of the election in the only store has a text.
 func (w *wrapped) knows(url, what string) {
 	w.Helper()
-	source := ""
-	w.overview(url, "the store is listed", func(o overviewed) bool { source = o.Sources[0].Name; return true })
-	wait.Succeeds(w.T, what, func(ctx context.Context) error {
-		text, err := scrape(ctx, url+"api/election?source="+neturl.QueryEscape(source)+"&name=billing")
-		if err == nil && !strings.Contains(text, what) {
-			err = fmt.Errorf("it has no %s: %s", what, text)
-		}
-		return err
-	})
+	source := w.overview(url, func(o overviewed) bool { return len(o.Sources) > 0 }).Sources[0].Name
+	program.Answers(w.T, url+"api/election?source="+neturl.QueryEscape(source)+"&name=billing", http.StatusOK, program.Has(what))
 }
 
 // The dashboard shows several stores: one cannot be reached, and one does not exist.
@@ -75,7 +65,8 @@ func TestDashboardShowsALeader(t *testing.T) {
 	w, url := startDashboard(t, "--store", h.url, "--store", "nats://127.0.0.1:1/E", "--store", strings.Replace(h.url, "elections.db", "missing.db", 1),
 		"--election", "billing", "--election", "unused")
 	h.wrap(nil, "sh", "-c", "exec sleep 1000").Start()
-	w.overview(url, "billing is led, and unused is not, and one of three stores answers", func(o overviewed) bool {
+	// billing is led, and unused is not, and one of three stores answers
+	w.overview(url, func(o overviewed) bool {
 		return len(o.Elections) == 2 && o.Elections[0].Name == "unused" && o.Elections[0].Health == "vacant" &&
 			o.Elections[1].Leader == "node-1" && o.Elections[1].Health == "ok" &&
 			len(o.Sources) == 3 && o.Sources[0].OK && !o.Sources[1].OK && o.Sources[1].Problem != "" && o.Sources[2].Problem != ""
@@ -86,9 +77,7 @@ func TestDashboardShowsALeader(t *testing.T) {
 func TestDashboardWithWrongSettings(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(wait.Context(t), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	const at = "dashboard --store nats://127.0.0.1:1/E --election x "
 	for args, want := range map[string]string{
@@ -119,19 +108,15 @@ func TestDashboardServesManyStreams(t *testing.T) {
 	_, url := startDashboard(t, "--store", h.url, "--election", "billing")
 	for range 200 {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"api/stream", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
 			t.Fatal(response.Status)
 		}
 	}
-	if _, err := scrape(wait.Context(t), url+"api/overview"); err != nil {
+	if _, _, err := program.Get(wait.Context(t), url+"api/overview"); err != nil {
 		t.Error(err)
 	}
 }
@@ -161,9 +146,7 @@ func TestDashboardShowsMembers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("open-sesame"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, token, "open-sesame")
 	run := h.wrap([]string{"--metrics", "0", "--metrics-token-file", token, "--priority", "3"}, "sh", "-c", "exec sleep 1000").Start()
 	at := strings.TrimSuffix(run.metricsAt(), "/metrics")
 	w, url := startDashboard(t, "--store", h.url, "--election", "billing", "--member", at, "--member-token-file", token)
@@ -176,4 +159,89 @@ func TestDashboardLogsAStoreThatCannotBeReached(t *testing.T) {
 	w, _ := startDashboard(t, "--store", "nats://user:s3cret@127.0.0.1:1/ELECTIONS")
 	w.Says(`"msg":"the store cannot be reached","store":"nats://***@127.0.0.1:1/ELECTIONS","cause":`)
 	w.Stops(0)
+}
+
+var servedAt = regexp.MustCompile(`url=(http://\S+/metrics)`)
+
+// metricsAt waits until metrics are served, and returns the URL.
+func (w *wrapped) metricsAt() (url string) {
+	w.Helper()
+	w.Says("metrics are served")
+	return servedAt.FindStringSubmatch(w.Errs.String())[1]
+}
+
+// shows waits until the metrics have a line.
+func (w *wrapped) shows(url, line string) {
+	w.Helper()
+	program.Answers(w.T, url, http.StatusOK, program.Has(line+"\n"))
+}
+
+func TestRunServesMetrics(t *testing.T) {
+	t.Parallel()
+	w := newHome(t).wrap([]string{"--metrics", "0"}, "sh", "-c", "echo begun >&2; exec sleep 1000").Start()
+	url := w.metricsAt()
+	w.shows(url, `tenure_leading{election="billing"} 1`)
+	w.shows(url, `tenure_lease_seconds{election="billing"} 600`)
+	w.Says("begun") // before that, no process would receive the signal
+	w.Stops(143)
+}
+
+// The metrics have the election before the store answers.
+func TestRunServesMetricsWithoutAStore(t *testing.T) {
+	t.Parallel()
+	w := tenureRuns(t, "run", "--store", "nats://127.0.0.1:1/E", "--election", "billing", "--metrics", "0", "--", "true").Start()
+	url := w.metricsAt()
+	w.shows(url, `tenure_leading{election="billing"} 0`)
+	w.shows(url, `tenure_unhealthy{election="billing"} 1`)
+	program.Answers(t, strings.TrimSuffix(url, "metrics")+"healthz", http.StatusServiceUnavailable, program.Has("the store is not reached yet"))
+	w.shows(url, `tenure_elections{role="leaderless"} 1`)
+	w.Stops(0)
+}
+
+func TestRunFailsWhereMetricsCannotBeServed(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(wait.Context(t), "tcp", "127.0.0.1:0")
+	must.OK(t, err)
+	defer l.Close()
+	address := l.Addr().String()
+	w := newHome(t).wrap([]string{"--metrics", address}, "true").Start()
+	w.Ends(125)
+	if got := w.Errs.String(); !strings.Contains(got, "error: --metrics "+address+": ") || !strings.Contains(got, "hint: choose an address") {
+		t.Errorf("it says %s", got)
+	}
+}
+
+// Scrapers that hold connections and read nothing cost no lease.
+func TestRunKeepsLeadingDespiteBadScrapers(t *testing.T) {
+	t.Parallel()
+	w := newHome(t).wrap([]string{"--metrics", "0", "--lease", "8s", "--renew", "500ms"}, "sh", "-c", "exec sleep 1000").Start()
+	url := w.metricsAt()
+	w.shows(url, `tenure_leading{election="billing"} 1`)
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
+	for i := range 1000 {
+		c, err := (&net.Dialer{}).DialContext(wait.Context(t), "tcp", address)
+		must.OK(t, err)
+		defer c.Close()
+		if i%2 == 0 {
+			if _, err := io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// Ten renewals, read while the bad scrapers hold their connections.
+	wait.Succeeds(t, "it leads on", func(ctx context.Context) error {
+		_, text, err := program.Get(ctx, url)
+		if err != nil {
+			return err
+		}
+		renewed := regexp.MustCompile(`tenure_renewals_total\{election="billing",left="half"\} \d\d`)
+		if !strings.Contains(text, `reason="expired"} 0`) || !strings.Contains(text, `tenure_leading{election="billing"} 1`) {
+			t.Fatalf("it lost the lease:\n%s", text)
+		}
+		if !renewed.MatchString(text) {
+			return fmt.Errorf("not yet renewed ten times:\n%s", text)
+		}
+		return nil
+	})
+	w.Stops(143)
 }

@@ -1,6 +1,0 @@
-//go:build integration && unix && !linux
-
-package guard
-
-// tied does nothing: there is no tripwire.
-var tied []string

@@ -1,5 +1,0 @@
-//go:build integration && unix && !linux
-
-package wrap
-
-const reaches = false
