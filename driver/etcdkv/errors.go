@@ -1,0 +1,75 @@
+package etcdkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+var (
+	errClosed = errors.New("the store is closed")
+
+	// errMoved leaves the outcome of a write open: if it was applied, then in the new history.
+	errMoved = errors.New("the cluster was restored, wiped or replaced while the request was under way")
+
+	// ErrFull reports that the cluster has raised the alarm NOSPACE and refuses writes.
+	ErrFull = errors.New("the database of the cluster is full (alarm NOSPACE), and no leader can renew: " +
+		"compact it (etcdctl compact), defragment each member (etcdctl defrag), then run etcdctl alarm disarm")
+
+	// ErrLearner reports that the endpoint is a learner, which answers no linearizable request.
+	ErrLearner = errors.New("the endpoint is a learner, which does not serve elections: " +
+		"give the endpoints of voting members, or promote it (etcdctl member promote)")
+
+	// ErrNoQuorum reports that the member that was asked has no leader: too few members of the
+	// cluster reach each other.
+	ErrNoQuorum = errors.New("the member of the cluster has no leader: check that most members run and reach each other " +
+		"(etcdctl endpoint status --cluster)")
+
+	// ErrRefusedTLS reports that the server refused the certificate of this client.
+	ErrRefusedTLS = errors.New("the server refuses the certificate of this client, or wants one: " +
+		"give a certificate and its key that the server's trusted CA has signed and that is still valid")
+)
+
+// known are errors of etcd with a meaning of their own here.
+var known = []struct {
+	etcd, means error
+}{
+	{rpctypes.ErrPermissionDenied, driver.ErrDenied},
+	{rpctypes.ErrUserEmpty, driver.ErrDenied},
+	{rpctypes.ErrAuthFailed, driver.ErrDenied},
+	{rpctypes.ErrNoSpace, ErrFull},
+	{rpctypes.ErrGRPCNotSupportedForLearner, ErrLearner},
+	{rpctypes.ErrNoLeader, ErrNoQuorum},
+}
+
+// explain returns an error of the client library as the contract of package driver wants it. The
+// context of the call may be nil.
+func explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	code, text := status.Code(err), err.Error()
+	switch {
+	case ctx != nil && ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	case code == codes.DeadlineExceeded: // the deadline came to the library first
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	case code == codes.Canceled:
+		return fmt.Errorf("%w: %w", context.Canceled, err)
+	case strings.Contains(text, "remote error: tls:"):
+		return fmt.Errorf("%w: %w: %w", driver.ErrDenied, ErrRefusedTLS, err)
+	}
+	for _, k := range known {
+		if text := rpctypes.ErrorDesc(k.etcd); errors.Is(rpctypes.Error(err), k.etcd) || strings.Contains(err.Error(), text) {
+			return fmt.Errorf("%w: %w", k.means, rpctypes.Error(err))
+		}
+	}
+	return err
+}
