@@ -28,6 +28,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tenure-go/tenure/test/internal/etcdd"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/rig"
@@ -86,11 +87,14 @@ func names() (all []string) {
 }
 
 func install(ctx context.Context, name string) error {
-	if name == "kafka" {
+	switch name {
+	case "etcd":
+		_, err := etcdd.Install(ctx)
+		return err
+	case "kafka":
 		_, err := kafkad.Install(ctx)
 		return err
-	}
-	if name == "s3" {
+	case "s3":
 		return s3d.Install(ctx, s3d.Kinds()...)
 	}
 	k, err := s3d.KindOf(name)

@@ -1,0 +1,126 @@
+package etcdprefix
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/etcdkv"
+	"github.com/tenure-go/tenure/driver/reread"
+)
+
+// Open connects with the settings that elections need. Without a user it sends nothing yet.
+func (e *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) {
+	config := clientv3.Config{
+		Context: context.WithoutCancel(ctx), Endpoints: e.endpoints(),
+		Username: e.User, Password: cmp.Or(e.Password, os.Getenv(passwordVariable)),
+	}
+	if e.User != "" && config.Password == "" {
+		f := fault.New("give it before the host, or in "+passwordVariable, "has a user and no password")
+		f.Code = fault.Usage
+		return nil, f
+	}
+	if e.Secure {
+		var err error
+		if config.TLS, err = e.certificates(o.Stale); err != nil {
+			return nil, fault.OfValue(fault.New("ca, cert and key name files in PEM", "parameter %w", err))
+		}
+	}
+	seen := &connections{told: o.OnConnection}
+	config.DialOptions = []grpc.DialOption{grpc.WithStatsHandler(seen), grpc.WithUserAgent(o.Client)}
+	store, err := etcdkv.Open(config, "/"+e.Prefix+"/")
+	if err != nil {
+		return nil, e.Explain(err)
+	}
+	return &kind.Opened{Driver: store, Close: func() error {
+		seen.closed.Store(true)
+		return store.Close()
+	}}, nil
+}
+
+// certificates returns the settings of TLS. The certificate of the client is read again for each
+// connection.
+func (e *Place) certificates(stale func(error)) (*tls.Config, error) {
+	c, err := kind.TLSOfFiles("", e.CA, e.Cert, e.Key)
+	if err != nil || len(c.Certificates) == 0 {
+		return c, err
+	}
+	pair := reread.New(&c.Certificates[0], func(context.Context) (*tls.Certificate, error) {
+		again, err := tls.LoadX509KeyPair(e.Cert, e.Key)
+		return &again, err
+	}, stale)
+	c.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return pair.Get(request.Context()), nil
+	}
+	return c, nil
+}
+
+// connections reports connections that are lost, and that come back.
+type connections struct {
+	told   func(up bool, err error)
+	lost   atomic.Bool
+	closed atomic.Bool
+}
+
+// HandleConn is called when a connection begins or ends.
+func (c *connections) HandleConn(_ context.Context, s stats.ConnStats) {
+	if c.told == nil || c.closed.Load() {
+		return
+	}
+	switch s.(type) {
+	case *stats.ConnEnd:
+		c.lost.Store(true)
+		c.told(false, nil)
+	case *stats.ConnBegin:
+		if c.lost.Swap(false) {
+			c.told(true, nil)
+		}
+	}
+}
+
+// TagConn returns the context.
+func (c *connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// TagRPC returns the context.
+func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC does nothing.
+func (c *connections) HandleRPC(context.Context, stats.RPCStats) {}
+
+// Explain returns the error and the hint for a cluster that cannot be used.
+func (e *Place) Explain(err error) *fault.Error {
+	says := func(text string) bool { return strings.Contains(err.Error(), text) }
+	switch {
+	case errors.Is(err, etcdkv.ErrRefusedTLS):
+		return fault.New("give a certificate in cert and its key in key, for example "+exampleSecure+"&cert=client.pem&key=client-key.pem", "%w", err)
+	case errors.Is(err, driver.ErrDenied): // the error says what is missing
+		return fault.New("a candidate needs: etcdctl role grant-permission ROLE readwrite /"+e.Prefix+"/ --prefix; an observer needs read", "%w", err)
+	case errors.Is(err, etcdkv.ErrFull), errors.Is(err, etcdkv.ErrLearner):
+		return fault.New("", "%w", err)
+	case says("x509: certificate signed by unknown authority"), says("x509: certificate is valid for"), says("x509: cannot validate certificate"):
+		return fault.New("give the authority of the servers in ca, and hosts by the names in their certificates", "%w", err)
+	case says("x509: certificate has expired"):
+		return fault.New("renew the certificate of the server, or set the clock of this machine", "%w", err)
+	case says("first record does not look like a TLS handshake"):
+		return fault.New("the server has no TLS: give etcd:// instead of etcds://", "%w", err)
+	case says("error reading server preface"):
+		return fault.Passing("if the server has TLS, give etcds:// instead of etcd://", "%w", err)
+	}
+	f := fault.New("check the hosts and ports, and that most members run: etcdctl --endpoints="+
+		strings.Join(e.endpoints(), ",")+" endpoint health", "%w", err)
+	f.Passing = kind.Away(err) || errors.Is(err, etcdkv.ErrNoQuorum) || status.Code(err) == codes.Unavailable
+	return f
+}
