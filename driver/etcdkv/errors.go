@@ -27,37 +27,47 @@ var (
 	ErrLearner = errors.New("the endpoint is a learner, which does not serve elections: " +
 		"give the endpoints of voting members, or promote it (etcdctl member promote)")
 
-	// ErrNoQuorum reports that the member that was asked has no leader: too few members of the
-	// cluster reach each other.
-	ErrNoQuorum = errors.New("the member of the cluster has no leader: check that most members run and reach each other " +
-		"(etcdctl endpoint status --cluster)")
+	// ErrNoQuorum reports that the member that was asked has no leader, or that the cluster did not
+	// agree in time: too few members reach each other.
+	ErrNoQuorum = errors.New("the cluster has no leader, or did not agree in time: check that most members run and " +
+		"reach each other (etcdctl endpoint status --cluster)")
 
 	// ErrRefusedTLS reports that the server refused the certificate of this client.
 	ErrRefusedTLS = errors.New("the server refuses the certificate of this client, or wants one: " +
 		"give a certificate and its key that the server's trusted CA has signed and that is still valid")
 )
 
+// Reasons why the cluster denies a request.
+var (
+	errNoRight = fmt.Errorf("%w: grant a role of this user the right: etcdctl role grant-permission ROLE readwrite PREFIX --prefix "+
+		"(to an observer: read)", driver.ErrDenied)
+	errNoUser = fmt.Errorf("%w: the cluster wants authentication: give a user and a password, or a certificate whose common name "+
+		"is a user", driver.ErrDenied)
+	errNoLogin = fmt.Errorf("%w: the cluster refuses the user and password", driver.ErrDenied)
+)
+
 // known are errors of etcd with a meaning of their own here.
-var known = []struct {
-	etcd, means error
-}{
-	{rpctypes.ErrPermissionDenied, driver.ErrDenied},
-	{rpctypes.ErrUserEmpty, driver.ErrDenied},
-	{rpctypes.ErrAuthFailed, driver.ErrDenied},
+var known = []struct{ etcd, means error }{
+	{rpctypes.ErrPermissionDenied, errNoRight},
+	{rpctypes.ErrUserEmpty, errNoUser},
+	{rpctypes.ErrAuthFailed, errNoLogin},
 	{rpctypes.ErrNoSpace, ErrFull},
 	{rpctypes.ErrGRPCNotSupportedForLearner, ErrLearner},
 	{rpctypes.ErrNoLeader, ErrNoQuorum},
+	{rpctypes.ErrTimeout, ErrNoQuorum},
+	{rpctypes.ErrTimeoutDueToLeaderFail, ErrNoQuorum},
+	{rpctypes.ErrTimeoutDueToConnectionLost, ErrNoQuorum},
 }
 
 // explain returns an error of the client library as the contract of package driver wants it. The
-// context of the call may be nil.
+// context is that of the call.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	code, text := status.Code(err), err.Error()
 	switch {
-	case ctx != nil && ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	case code == codes.DeadlineExceeded: // the deadline came to the library first
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
@@ -66,9 +76,9 @@ func explain(ctx context.Context, err error) error {
 	case strings.Contains(text, "remote error: tls:"):
 		return fmt.Errorf("%w: %w: %w", driver.ErrDenied, ErrRefusedTLS, err)
 	}
-	for _, k := range known {
-		if text := rpctypes.ErrorDesc(k.etcd); errors.Is(rpctypes.Error(err), k.etcd) || strings.Contains(err.Error(), text) {
-			return fmt.Errorf("%w: %w", k.means, rpctypes.Error(err))
+	for _, k := range known { // the reason for the end of a watch is a text
+		if strings.Contains(text, rpctypes.ErrorDesc(k.etcd)) {
+			return fmt.Errorf("%w: %w", k.means, err)
 		}
 	}
 	return err

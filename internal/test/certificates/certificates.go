@@ -18,7 +18,7 @@ import (
 
 // New writes an authority and a certificate for 127.0.0.1 into files. Servers and clients can use
 // the certificate.
-func New(t *testing.T) (ca, cert, key string) {
+func New(t testing.TB) (ca, cert, key string) {
 	t.Helper()
 	ca, renew := Renewed(t)
 	cert, key = renew("", time.Hour)
@@ -27,7 +27,7 @@ func New(t *testing.T) (ca, cert, key string) {
 
 // Renewed writes an authority. The function renew writes a certificate of it, which ends after a
 // time, into the files of a member. Changes are made to it before it is signed.
-func Renewed(t *testing.T) (
+func Renewed(t testing.TB) (
 	ca string, renew func(member string, lifetime time.Duration, changes ...func(*x509.Certificate)) (cert, key string),
 ) {
 	t.Helper()
@@ -59,7 +59,7 @@ func Renewed(t *testing.T) (
 	}
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -68,7 +68,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return k
 }
 
-func sign(t *testing.T, c, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) []byte {
+func sign(t testing.TB, c, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, c, by, &key.PublicKey, byKey)
 	if err != nil {
@@ -77,7 +77,7 @@ func sign(t *testing.T, c, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) [
 	return der
 }
 
-func write(t *testing.T, dir, name, kind string, der []byte) string {
+func write(t testing.TB, dir, name, kind string, der []byte) string {
 	t.Helper()
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {

@@ -38,6 +38,8 @@ type Cluster struct {
 	// token is that of the cluster: with the addresses of peers it makes the cluster id.
 	token string
 	extra []string
+	// among are the members of an existing cluster that these servers join.
+	among []*Server
 }
 
 // Start starts a cluster of n members on a directory, with more arguments for each.
@@ -46,17 +48,11 @@ func Start(ctx context.Context, find func(context.Context) (string, error), n in
 	if err != nil {
 		return nil, err
 	}
-	found, err := ports.Free(2 * n)
-	if err != nil {
-		return nil, err
-	}
 	c := &Cluster{token: "tenure", extra: extra}
 	for i := range n {
-		s := &Server{name: fmt.Sprintf("m%d", i+1), client: found[2*i], peer: found[2*i+1], cluster: c}
-		s.dir, s.Log = filepath.Join(dir, s.name), filepath.Join(dir, s.name+".log")
-		s.Process.Name, s.Command, s.Dir = "etcd "+s.name, []string{path}, dir
-		s.Answers = s.healthy
-		c.Servers = append(c.Servers, s)
+		if _, err := c.add(path, fmt.Sprintf("m%d", i+1), dir); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.Start(); err != nil {
 		c.End()
@@ -65,13 +61,30 @@ func Start(ctx context.Context, find func(context.Context) (string, error), n in
 	return c, nil
 }
 
+// add adds a server that has not started yet.
+func (c *Cluster) add(path, name, dir string) (*Server, error) {
+	found, err := ports.Free(2)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{name: name, client: found[0], peer: found[1], cluster: c, dir: filepath.Join(dir, name)}
+	s.Process.Name, s.Command, s.Dir, s.Log = "etcd "+name, []string{path}, dir, filepath.Join(dir, name+".log")
+	s.Answers = s.healthy
+	c.Servers = append(c.Servers, s)
+	return s, nil
+}
+
 // arguments returns those of a member that starts on its files, or as a new member.
 func (s *Server) arguments() []string {
+	state := "new"
+	if s.cluster.among != nil {
+		state = "existing"
+	}
 	return append([]string{
 		"--name", s.name, "--data-dir", s.dir, "--log-level", "error",
 		"--listen-client-urls", s.URL(), "--advertise-client-urls", s.URL(),
 		"--listen-peer-urls", s.peerURL(), "--initial-advertise-peer-urls", s.peerURL(),
-		"--initial-cluster", s.cluster.initial(), "--initial-cluster-token", s.cluster.token, "--initial-cluster-state", "new",
+		"--initial-cluster", s.cluster.initial(), "--initial-cluster-token", s.cluster.token, "--initial-cluster-state", state,
 	}, s.cluster.extra...)
 }
 
@@ -93,7 +106,7 @@ func (s *Server) peerURL() string { return "http://" + ports.Address(s.peer) }
 
 func (c *Cluster) initial() string {
 	var all []string
-	for _, s := range c.Servers {
+	for _, s := range slices.Concat(c.among, c.Servers) {
 		all = append(all, s.name+"="+s.peerURL())
 	}
 	return strings.Join(all, ",")
