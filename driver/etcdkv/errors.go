@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -36,6 +37,9 @@ var (
 	ErrRefusedTLS = errors.New("the server refuses the certificate of this client, or wants one: " +
 		"give a certificate and its key that the server's trusted CA has signed and that is still valid")
 )
+
+// alert begins the text of an error of TLS that the server has sent.
+const alert = "remote error: tls:"
 
 // Reasons why the cluster denies a request.
 var (
@@ -69,11 +73,13 @@ func explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
-	case code == codes.DeadlineExceeded: // the deadline came to the library first
+	case code == codes.DeadlineExceeded && ends(ctx): // the deadline came to the library first
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	case code == codes.DeadlineExceeded: // that of the server
+		return fmt.Errorf("%w: %w", ErrNoQuorum, err)
 	case code == codes.Canceled:
 		return fmt.Errorf("%w: %w", context.Canceled, err)
-	case strings.Contains(text, "remote error: tls:"):
+	case strings.Contains(text, alert):
 		return fmt.Errorf("%w: %w: %w", driver.ErrDenied, ErrRefusedTLS, err)
 	}
 	for _, k := range known { // the reason for the end of a watch is a text
@@ -82,4 +88,10 @@ func explain(ctx context.Context, err error) error {
 		}
 	}
 	return err
+}
+
+// ends reports whether the deadline of a context is close.
+func ends(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && time.Until(end) < 100*time.Millisecond
 }

@@ -13,8 +13,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-
-	"github.com/tenure-go/tenure/driver/watches"
 )
 
 const (
@@ -54,8 +52,8 @@ func Open(config clientv3.Config, prefix string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcdkv: open: %w", explain(context.Background(), err))
 	}
-	s := &Store{client: client, kv: pb.NewKVClient(client.ActiveConnection()), prefix: prefix}
-	s.hub = &hub{store: s, watches: watches.Set{}, turn: make(chan struct{}, 1)}
+	s := &Store{client: client, kv: pb.NewKVClient(client.ActiveConnection()), tls: config.TLS, prefix: prefix}
+	s.hub = &hub{store: s, turn: make(chan struct{}, 1)}
 	return s, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ import (
 type Store struct {
 	client *clientv3.Client
 	kv     pb.KVClient
+	tls    *tls.Config // nil: none
 	prefix string
 	past   history
 	hub    *hub
@@ -83,7 +85,7 @@ func (s *Store) get(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse,
 	sent := s.past.now()
 	answer, err := s.kv.Range(ctx, r)
 	if err != nil {
-		return nil, point{}, explain(ctx, err)
+		return nil, point{}, s.explain(ctx, err)
 	}
 	now, _, err := s.past.hear(sent, answer.Header)
 	at := pointOf(answer.Header)
@@ -131,7 +133,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	put := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: name, Value: raw}}}
 	answer, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: guards, Success: []*pb.RequestOp{put}})
 	if err != nil {
-		return "", explain(ctx, err)
+		return "", s.explain(ctx, err)
 	}
 	_, same, err := s.past.hear(sent, answer.Header)
 	switch {
@@ -228,7 +230,7 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 		Key: []byte(s.prefix), RangeEnd: end(s.prefix), KeysOnly: true, Serializable: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("etcdkv: list the keys below %q: %w", s.prefix, explain(ctx, err))
+		return nil, fmt.Errorf("etcdkv: list the keys below %q: %w", s.prefix, s.explain(ctx, err))
 	}
 	var all []string
 	for _, kv := range answer.Kvs {
@@ -252,7 +254,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 		name := []byte(s.prefix + key)
 		put := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: name}}}
 		_, err = s.kv.Txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{at(name, -1)}, Success: []*pb.RequestOp{put}})
-		err = explain(ctx, err)
+		err = s.explain(ctx, err)
 	}
 	if err != nil {
 		return fmt.Errorf("etcdkv: check the right to write %s: %w", s.place(key), err)

@@ -48,7 +48,7 @@ func (s *Store) newStream(ctx context.Context, from int64) (*stream, error) {
 		return w, nil
 	}
 	cancel()
-	return nil, explain(ctx, errors.Join(err, ctx.Err()))
+	return nil, s.explain(ctx, errors.Join(err, ctx.Err()))
 }
 
 func (w *stream) begin(own context.Context, s *Store, from int64) (err error) {

@@ -45,17 +45,17 @@ func (s *Site) Mistakes(t testing.TB) []rig.Client {
 	all := []rig.Client{
 		s.client(rig.Client{Name: "no mistake"}, right, nil),
 		s.client(rig.Client{Name: "no server", Fails: rig.All + " inspect", Says: rig.Says("connection refused")}, Config("127.0.0.1:9"), nil),
-		s.client(rig.Client{Name: "the client wants TLS", Fails: rig.All, Says: rig.Says("does not look like a TLS handshake")},
+		s.client(rig.Client{Name: "the client wants TLS", Fails: rig.All, Says: rig.Says("authentication handshake failed")},
 			secured(s.Addresses(), &tls.Config{MinVersion: tls.VersionTLS12}), nil),
-		s.client(rig.Client{Name: "no space", Fails: writes, Says: rig.Says("etcdctl alarm disarm")}, right, s.full),
+		s.client(rig.Client{Name: "no space", Fails: writes, Says: rig.Says("etcdctl alarm disarm")}, right, s.Full),
 		s.client(rig.Client{Name: "learner", Fails: rig.All, Says: rig.Says("etcdctl member promote"), Elsewhere: true}, Config(s.learner(t)), nil),
 		s.client(rig.Client{Name: "no quorum", Fails: rig.All, Says: rig.Says("check that most members run"), Elsewhere: true}, Config(minority(t)), nil),
 	}
 	return append(all, tlsMistakes(t)...)
 }
 
-// full raises the alarm NOSPACE for the length of a test.
-func (s *Site) full(t testing.TB) {
+// Full raises the alarm NOSPACE for the length of a test.
+func (s *Site) Full(t testing.TB) {
 	alarm := func(action pb.AlarmRequest_AlarmAction) {
 		wait.Succeeds(t, action.String()+" the alarm", func(ctx context.Context) error {
 			operator := Operator(t, s.Cluster)

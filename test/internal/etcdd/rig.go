@@ -55,6 +55,15 @@ func NewSite(t testing.TB, n int, find func(context.Context) (string, error)) *S
 	return &Site{Cluster: c, Prefix: "/" + rand.Text()[:12] + "/", restores: n == 1 && !isDebian(c)}
 }
 
+// One is NewSite for one member of the present release.
+func One(t testing.TB) *Site { return NewSite(t, 1, built) }
+
+// Direct opens a store over no relay.
+func (s *Site) Direct(t testing.TB) driver.Store {
+	t.Helper()
+	return OpenAt(t, Config(s.Addresses()...), s.Prefix)
+}
+
 // isDebian reports whether the server is too old for the snapshots of etcdutl.
 func isDebian(c *Cluster) bool {
 	path, err := debian(context.Background())

@@ -42,13 +42,16 @@ type Cluster struct {
 	among []*Server
 }
 
+// Token is the token of a new cluster.
+const Token = "tenure"
+
 // Start starts a cluster of n members on a directory, with more arguments for each.
 func Start(ctx context.Context, find func(context.Context) (string, error), n int, dir string, extra ...string) (*Cluster, error) {
 	path, err := find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{token: "tenure", extra: extra}
+	c := &Cluster{token: Token, extra: extra}
 	for i := range n {
 		if _, err := c.add(path, fmt.Sprintf("m%d", i+1), dir); err != nil {
 			return nil, err

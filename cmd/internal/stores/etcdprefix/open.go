@@ -114,8 +114,8 @@ func (e *Place) Explain(err error) *fault.Error {
 		return fault.New("give the authority of the servers in ca, and hosts by the names in their certificates", "%w", err)
 	case says("x509: certificate has expired"):
 		return fault.New("renew the certificate of the server, or set the clock of this machine", "%w", err)
-	case says("first record does not look like a TLS handshake"):
-		return fault.New("the server has no TLS: give etcd:// instead of etcds://", "%w", err)
+	case says("first record does not look like a TLS handshake"), says("authentication handshake failed: EOF"):
+		return fault.New("if the server has no TLS, give etcd:// instead of etcds://", "%w", err)
 	case says("error reading server preface"):
 		return fault.Passing("if the server has TLS, give etcds:// instead of etcd://", "%w", err)
 	}
