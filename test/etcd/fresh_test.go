@@ -62,8 +62,11 @@ func lead(t *testing.T, s driver.Store, lease time.Duration, do func(*tenure.Ter
 	t.Helper()
 	e, err := tenure.New(s, key, tenure.Config{ID: t.Name(), Lease: lease})
 	rig.Must(t, err)
-	rig.Must(t, e.Run(wait.Context(t), func(_ context.Context, term *tenure.Term) error {
+	ctx, cancel := context.WithCancel(wait.Context(t))
+	defer cancel()
+	rig.Must(t, e.Run(ctx, func(_ context.Context, term *tenure.Term) error {
 		do(term)
+		cancel() // so that a leader that lost its term does not campaign again
 		return nil
 	}))
 }

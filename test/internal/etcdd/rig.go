@@ -110,8 +110,14 @@ func OpenAt(t testing.TB, c clientv3.Config, prefix string) *etcdkv.Store {
 	return store
 }
 
-// Kit removes keys. A deletion leaves nothing that a purge could remove.
+// Kit removes keys. A deletion leaves nothing that a purge could remove. A cluster answers by then,
+// also if it just lost a member.
 func (s *Site) Kit(t testing.TB) drivertest.Harness {
+	for _, one := range s.Servers {
+		if one != s.down {
+			rig.Must(t, one.Await(wait.Context(t), one.Answers))
+		}
+	}
 	operator := Operator(t, s.Cluster)
 	remove := func(ctx context.Context, key string) error {
 		_, err := operator.Delete(ctx, s.Prefix+key)
