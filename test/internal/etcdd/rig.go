@@ -12,6 +12,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
@@ -27,11 +28,12 @@ func built(ctx context.Context) (string, error) { return program(ctx, "etcd") }
 // Rigs returns one server, a cluster of three, and one server of Debian's old release.
 func Rigs() []rig.Rig {
 	on := func(name string, n int, find func(context.Context) (string, error)) rig.Rig {
-		return rig.Rig{Name: name, Kind: kind(n, find), Start: func(t testing.TB, _ bool) rig.Site {
+		return rig.Rig{Name: name, Start: func(t testing.TB, _ bool) rig.Site {
 			return NewSite(t, n, find)
 		}}
 	}
 	all := []rig.Rig{on("etcd", 1, built), on("etcd3", 3, built), on("etcd-debian", 1, debian)}
+	all[0].Kind, all[1].Kind = kind(1), kind(3)
 	all[1].SameClients, all[2].SameClients = true, true
 	all[1].SoakElections, all[2].SoakElections, all[2].SoakFaults = true, true, true
 	all[1].Attention = 500 * time.Millisecond
@@ -71,7 +73,9 @@ func isDebian(c *Cluster) bool {
 }
 
 // Config returns the configuration of clients of these endpoints.
-func Config(endpoints ...string) clientv3.Config { return clientv3.Config{Endpoints: endpoints} }
+func Config(endpoints ...string) clientv3.Config {
+	return clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()}
+}
 
 // Operator returns a client with all rights.
 func Operator(t testing.TB, c *Cluster) *clientv3.Client {

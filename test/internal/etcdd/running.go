@@ -13,12 +13,12 @@ import (
 )
 
 // kind is how programs run n members.
-func kind(n int, find func(context.Context) (string, error)) rig.Kind {
+func kind(n int) rig.Kind {
 	k := rig.Kind{
 		Title: "one etcd server over loopback and a relay for each candidate",
 		URL:   func(address string) string { return "etcd://" + address + "/elections" },
 		Start: func(ctx context.Context, dir string) (rig.Running, error) {
-			c, err := Start(ctx, find, n, dir)
+			c, err := Start(ctx, built, n, dir)
 			if err != nil {
 				return nil, err
 			}
