@@ -82,6 +82,9 @@ func explain(ctx context.Context, err error) error {
 	case strings.Contains(text, alert):
 		return fmt.Errorf("%w: %w: %w", driver.ErrDenied, ErrRefusedTLS, err)
 	}
+	if strings.Contains(text, "Error while dialing") {
+		return fmt.Errorf("%w: %w", driver.ErrConnecting, err)
+	}
 	for _, k := range known { // the reason for the end of a watch is a text
 		if strings.Contains(text, rpctypes.ErrorDesc(k.etcd)) {
 			return fmt.Errorf("%w: %w", k.means, err)

@@ -75,7 +75,8 @@ func complete(c clientv3.Config) clientv3.Config {
 	pauses := backoff.Config{BaseDelay: firstRedial, Multiplier: 1.6, Jitter: 0.2, MaxDelay: lastRedial}
 	c.DialOptions = append([]grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: c.DialTimeout}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // a list of keys can be long
+		// A list of keys can be long.
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
 	}, c.DialOptions...)
 	return c
 }
