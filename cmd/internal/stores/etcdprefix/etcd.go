@@ -38,19 +38,24 @@ const (
 	port = "2379"
 	// passwordVariable is also that of etcdctl.
 	passwordVariable = "ETCDCTL_PASSWORD"
+	// The names of parameters begin with tlsPrefix.
+	tlsPrefix = "tls-"
+	tlsCA     = tlsPrefix + "ca"
+	tlsCert   = tlsPrefix + "cert"
+	tlsKey    = tlsPrefix + "key"
 )
 
 // The forms of a URL in hints.
 const (
 	example       = "etcd://host:2379,host:2379/elections"
-	exampleSecure = "etcds://user:password@host/elections?ca=ca.pem"
+	exampleSecure = "etcds://user:password@host/elections?tls-ca=ca.pem"
 	likeThis      = "give a URL such as " + example + " or " + exampleSecure
 )
 
 var parameters = []kind.Parameter{
-	{Name: "ca", Value: "FILE", Meaning: "the authority of the servers' certificates; by default those of the system"},
-	{Name: "cert", Value: "FILE", Meaning: "a certificate for this client, which is read again when it was replaced"},
-	{Name: "key", Value: "FILE", Meaning: "the key of that certificate"},
+	{Name: tlsCA, Value: "FILE", Meaning: "the authority of the servers' certificates; by default those of the system"},
+	{Name: tlsCert, Value: "FILE", Meaning: "a certificate for this client, which is read again when it was replaced"},
+	{Name: tlsKey, Value: "FILE", Meaning: "the key of that certificate"},
 }
 
 // Kind describes this kind of store.
@@ -80,7 +85,7 @@ func (e *Place) String() string {
 		u += fault.Hidden + "@"
 	}
 	return kind.With(u+strings.Join(e.Servers, ",")+"/"+e.Prefix, "?",
-		[2]string{"ca", e.CA}, [2]string{"cert", e.Cert}, [2]string{"key", e.Key})
+		[2]string{tlsCA, e.CA}, [2]string{tlsCert, e.Cert}, [2]string{tlsKey, e.Key})
 }
 
 func (e *Place) scheme() string {
@@ -181,16 +186,16 @@ func (e *Place) parameters(query string) error {
 		},
 	}
 	if err := q.Each(query, func(key, value string) error {
-		*map[string]*string{"ca": &e.CA, "cert": &e.Cert, "key": &e.Key}[key] = value
+		*map[string]*string{tlsCA: &e.CA, tlsCert: &e.Cert, tlsKey: &e.Key}[key] = value
 		return nil
 	}); err != nil {
 		return err
 	}
 	switch {
 	case !e.Secure && e.CA+e.Cert+e.Key != "":
-		return fault.New("give etcds:// instead of etcd://", "has ca, cert or key, and no TLS")
+		return fault.New("give etcds:// instead of etcd://", "has a parameter %s..., and no TLS", tlsPrefix)
 	case (e.Cert == "") != (e.Key == ""):
-		return fault.New("give both", "has only one of cert and key")
+		return fault.New("give both", "has only one of %s and %s", tlsCert, tlsKey)
 	}
 	return nil
 }

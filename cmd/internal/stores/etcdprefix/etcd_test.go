@@ -34,8 +34,8 @@ func TestParse(t *testing.T) {
 		{"etcd://a/x/y/", Place{Servers: []string{"a"}, Prefix: "x/y"}, "etcd://a/x/y"},
 		{"etcd://bob@a/x", Place{Servers: []string{"a"}, User: "bob", Prefix: "x"}, "etcd://***@a/x"},
 		{"etcds://bob:s3%2Fcret@a/x", Place{Secure: true, Servers: []string{"a"}, User: "bob", Password: "s3/cret", Prefix: "x"}, "etcds://***@a/x"},
-		{"etcds://a/x?key=k.pem&cert=c.pem&ca=ca.pem", Place{Secure: true, Servers: []string{"a"}, Prefix: "x", CA: "ca.pem", Cert: "c.pem", Key: "k.pem"},
-			"etcds://a/x?ca=ca.pem&cert=c.pem&key=k.pem"},
+		{"etcds://a/x?tls-key=k.pem&tls-cert=c.pem&tls-ca=ca.pem", Place{Secure: true, Servers: []string{"a"}, Prefix: "x", CA: "ca.pem", Cert: "c.pem", Key: "k.pem"},
+			"etcds://a/x?tls-ca=ca.pem&tls-cert=c.pem&tls-key=k.pem"},
 	} {
 		got, err := parsed(c.raw)
 		if err != nil {
@@ -56,22 +56,22 @@ func TestParse(t *testing.T) {
 
 func TestRefusedURLs(t *testing.T) {
 	for raw, want := range map[string]string{
-		"etcd:///x":                     "names no host",
-		"etcd://a":                      "names no prefix",
-		"etcd://a/":                     "names no prefix",
-		"etcd://a:0/x":                  "port",
-		"etcd://a,,b/x":                 "a host is empty",
-		"etcd://a:port/x":               "not a valid URL",
-		"etcd://:s3cret@a/x":            "no user before @",
-		"etcd://bob:12/s3cret@a/x":      "/ before @",
-		"etcd://a/x#s3cret":             "behind #",
-		"etcd://a/x?password=s3cret":    "is unknown",
-		"etcd://a/x?s3cret":             "has no value",
-		"etcd://a/x?ca=ca.pem":          "no TLS",
-		"etcds://a/x?cert=c.pem":        "only one of cert and key",
-		"etcds://a/x?ca=a.pem&ca=b":     "given twice",
-		"etcds://a/x?ca=":               "is empty",
-		"etcd://a/" + longer(maxPrefix): "at most 255 bytes",
+		"etcd:///x":                         "names no host",
+		"etcd://a":                          "names no prefix",
+		"etcd://a/":                         "names no prefix",
+		"etcd://a:0/x":                      "port",
+		"etcd://a,,b/x":                     "a host is empty",
+		"etcd://a:port/x":                   "not a valid URL",
+		"etcd://:s3cret@a/x":                "no user before @",
+		"etcd://bob:12/s3cret@a/x":          "/ before @",
+		"etcd://a/x#s3cret":                 "behind #",
+		"etcd://a/x?password=s3cret":        "is unknown",
+		"etcd://a/x?s3cret":                 "has no value",
+		"etcd://a/x?tls-ca=ca.pem":          "no TLS",
+		"etcds://a/x?tls-cert=c.pem":        "only one of tls-cert and tls-key",
+		"etcds://a/x?tls-ca=a.pem&tls-ca=b": "given twice",
+		"etcds://a/x?tls-ca=":               "is empty",
+		"etcd://a/" + longer(maxPrefix):     "at most 255 bytes",
 	} {
 		_, err := parsed(raw)
 		var f *fault.Error
@@ -84,7 +84,7 @@ func TestRefusedURLs(t *testing.T) {
 func longer(than int) string { return strings.Repeat("p", than+1) }
 
 func TestCommands(t *testing.T) {
-	at, err := parsed("etcds://bob@a:1,b:1/x?ca=ca.pem")
+	at, err := parsed("etcds://bob@a:1,b:1/x?tls-ca=ca.pem")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,9 +98,9 @@ func TestCommands(t *testing.T) {
 func TestOpenNamesWhatIsMissing(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	for raw, want := range map[string]string{
-		"etcd://bob@127.0.0.1:9/x":                   "no password",
-		"etcds://127.0.0.1:9/x?ca=missing.pem":       "ca: open missing.pem",
-		"etcds://127.0.0.1:9/x?cert=c.pem&key=k.pem": `cert "c.pem" with key "k.pem"`,
+		"etcd://bob@127.0.0.1:9/x":                           "no password",
+		"etcds://127.0.0.1:9/x?tls-ca=missing.pem":           "tls-ca: open missing.pem",
+		"etcds://127.0.0.1:9/x?tls-cert=c.pem&tls-key=k.pem": `tls-cert "c.pem" with tls-key "k.pem"`,
 	} {
 		at, err := parsed(raw)
 		if err != nil {
@@ -122,9 +122,9 @@ func TestExplain(t *testing.T) {
 		hint    string
 		passing bool
 	}{
-		{fmt.Errorf("%w: %w", driver.ErrDenied, etcdkv.ErrRefusedTLS), "cert=client.pem", false},
+		{fmt.Errorf("%w: %w", driver.ErrDenied, etcdkv.ErrRefusedTLS), "tls-cert=client.pem", false},
 		{fmt.Errorf("%w: permission denied", driver.ErrDenied), "readwrite /x/ --prefix", false},
-		{errors.New("x509: certificate signed by unknown authority"), "in ca", false},
+		{errors.New("x509: certificate signed by unknown authority"), "in tls-ca", false},
 		{errors.New("x509: certificate has expired or is not yet valid"), "renew the certificate", false},
 		{errors.New("tls: first record does not look like a TLS handshake"), "give etcd://", false},
 		{errors.New("error reading server preface: EOF"), "give etcds://", true},

@@ -36,7 +36,7 @@ func (e *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) 
 	if e.Secure {
 		var err error
 		if config.TLS, err = e.certificates(o.Stale); err != nil {
-			return nil, fault.OfValue(fault.New("ca, cert and key name files in PEM", "parameter %w", err))
+			return nil, fault.OfValue(fault.New("tls-ca, tls-cert and tls-key name files in PEM; the last two go together", "parameter %w", err))
 		}
 	}
 	seen := &connections{told: o.OnConnection}
@@ -54,7 +54,7 @@ func (e *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) 
 // certificates returns the settings of TLS. The certificate of the client is read again for each
 // connection.
 func (e *Place) certificates(stale func(error)) (*tls.Config, error) {
-	c, err := kind.TLSOfFiles("", e.CA, e.Cert, e.Key)
+	c, err := kind.TLSOfFiles(tlsPrefix, e.CA, e.Cert, e.Key)
 	if err != nil || len(c.Certificates) == 0 {
 		return c, err
 	}
@@ -105,13 +105,13 @@ func (e *Place) Explain(err error) *fault.Error {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {
 	case errors.Is(err, etcdkv.ErrRefusedTLS):
-		return fault.New("give a certificate in cert and its key in key, for example "+exampleSecure+"&cert=client.pem&key=client-key.pem", "%w", err)
+		return fault.New("give a certificate in tls-cert and its key in tls-key, for example "+exampleSecure+"&tls-cert=client.pem&tls-key=client-key.pem", "%w", err)
 	case errors.Is(err, driver.ErrDenied): // the error says what is missing
 		return fault.New("a candidate needs: etcdctl role grant-permission ROLE readwrite /"+e.Prefix+"/ --prefix; an observer needs read", "%w", err)
 	case errors.Is(err, etcdkv.ErrFull), errors.Is(err, etcdkv.ErrLearner):
 		return fault.New("", "%w", err)
 	case says("x509: certificate signed by unknown authority"), says("x509: certificate is valid for"), says("x509: cannot validate certificate"):
-		return fault.New("give the authority of the servers in ca, and hosts by the names in their certificates", "%w", err)
+		return fault.New("give the authority of the servers in tls-ca, and hosts by the names in their certificates", "%w", err)
 	case says("x509: certificate has expired"):
 		return fault.New("renew the certificate of the server, or set the clock of this machine", "%w", err)
 	case says("first record does not look like a TLS handshake"), says("authentication handshake failed: EOF"):
