@@ -79,10 +79,9 @@ func explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrNoQuorum, err)
 	case code == codes.Canceled:
 		return fmt.Errorf("%w: %w", context.Canceled, err)
-	case strings.Contains(text, alert):
+	case strings.Contains(text, alert) && begins(text):
 		return fmt.Errorf("%w: %w: %w", driver.ErrDenied, ErrRefusedTLS, err)
-	}
-	if strings.Contains(text, "Error while dialing") {
+	case strings.Contains(text, "Error while dialing"):
 		return fmt.Errorf("%w: %w", driver.ErrConnecting, err)
 	}
 	for _, k := range known { // the reason for the end of a watch is a text
@@ -91,6 +90,12 @@ func explain(ctx context.Context, err error) error {
 		}
 	}
 	return err
+}
+
+// begins reports whether an error is of the beginning of a connection. On a connection that had
+// begun, the server may have carried out the request before the error.
+func begins(text string) bool {
+	return strings.Contains(text, "error reading server preface") || strings.Contains(text, "authentication handshake failed")
 }
 
 // ends reports whether the deadline of a context is close.

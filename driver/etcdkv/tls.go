@@ -16,7 +16,7 @@ const refusedWithin = time.Second
 
 // explain returns an error of a call as the contract of package driver wants it. A server that
 // refuses a certificate closes the connection, and the client library reports only that. So while
-// the store has had no answer, it connects once more to find out.
+// the store has had no answer, and therefore has sent no write, it connects once more to find out.
 func (s *Store) explain(ctx context.Context, err error) error {
 	if err == nil || s.tls == nil || ctx.Err() != nil || s.past.now().known() {
 		return explain(ctx, err)
