@@ -27,12 +27,15 @@ func (c credulous) Read(ctx context.Context, key string) (driver.Entry, error) {
 // later term is cut off, and trusts its lease. A candidate that starts after the restore must wait
 // until that lease has ended. One that takes the release for the last state leads at once.
 func TestFreshCandidateAfterARestore(t *testing.T) {
+	t.Parallel()
 	t.Run("with the rule", func(t *testing.T) {
+		t.Parallel()
 		if overlap(t, func(s driver.Store) driver.Store { return s }) {
 			t.Error("two candidates led at once")
 		}
 	})
 	t.Run("without the rule", func(t *testing.T) {
+		t.Parallel()
 		// On a slow machine the lease may end before the restore does.
 		wait.Until(t, "two leaders at once", func() bool {
 			return overlap(t, func(s driver.Store) driver.Store { return credulous{s} })

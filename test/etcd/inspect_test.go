@@ -16,6 +16,7 @@ import (
 
 // TestInspect: settings that stop elections, or make them unsafe, are found.
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	p, other := start(t), start(t)
 	inspect := func(endpoints ...string) []driver.Finding {
 		found, err := etcdd.OpenAt(t, etcdd.Config(endpoints...), p.Prefix).Inspect(wait.Context(t), 15*time.Second)

@@ -66,6 +66,7 @@ func (p place) restored(snapshot, token string, more ...string) {
 // raft term, and then refuses its old versions by itself. A member that has just started compares
 // the cluster id and the raft term with those in the record.
 func TestRestoredClusters(t *testing.T) {
+	t.Parallel()
 	bumped := []string{"--bump-revision", "1000000000", "--mark-compacted"}
 	for _, c := range []struct {
 		name    string
@@ -81,9 +82,10 @@ func TestRestoredClusters(t *testing.T) {
 		{"same token, bumped", true, func(p place, file string) { p.restored(file, etcdd.Token, bumped...) }, true, true, true},
 		{"same token, first raft term", false, func(p place, file string) { p.restored(file, etcdd.Token) }, true, false, false},
 		{"same token, first raft term, bumped", false, func(p place, file string) { p.restored(file, etcdd.Token, bumped...) }, false, false, true},
-		{"wiped", false, func(p place, _ string) { rig.Must(t, p.Wipe()) }, true, false, false},
+		{"wiped", false, func(p place, _ string) { rig.Must(p.t, p.Wipe()) }, true, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			p := start(t)
 			if c.raise {
 				p.raiseTerm()
@@ -125,6 +127,7 @@ func TestRestoredClusters(t *testing.T) {
 // A member that has heard nothing since must not replace it. A transaction that compares only the
 // revision would.
 func TestRevisionsThatRecur(t *testing.T) {
+	t.Parallel()
 	p, ctx := start(t), wait.Context(t)
 	p.write(p.store, "kept")
 	snapshot := etcdd.Snapshot(t, p.Cluster)

@@ -59,6 +59,7 @@ func reads(e driver.Entry) bool { return e.Unverified && e.Lost == nil }
 // election read, and then pushes the changes of the new history. A watch that resumed behind its
 // last event would hear nothing until the revision has caught up.
 func TestWatchAfterARestore(t *testing.T) {
+	t.Parallel()
 	p := start(t)
 	p.write(p.store, "kept")
 	snapshot := etcdd.Snapshot(t, p.Cluster)
@@ -75,6 +76,7 @@ func TestWatchAfterARestore(t *testing.T) {
 
 // TestCompactedWatch: what changed while the connection was lost is compacted. The election reads.
 func TestCompactedWatch(t *testing.T) {
+	t.Parallel()
 	p := start(t)
 	p.write(p.store, "first")
 	store, way := p.Open(t, 0)
@@ -97,6 +99,7 @@ func TestCompactedWatch(t *testing.T) {
 // TestSilentWatch: nothing comes from the server, and the connection stays open. The election
 // learns of it, though it does not read by itself.
 func TestSilentWatch(t *testing.T) {
+	t.Parallel()
 	p := start(t)
 	p.write(p.store, "first")
 	store, way := p.Open(t, 0)
