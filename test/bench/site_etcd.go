@@ -87,7 +87,7 @@ func (x sessions) measure(t *trial) {
 // of the one before was open after that.
 func (sessions) cutOff(t *trial, at []string) (elected, overlap time.Duration) {
 	prefix := "/" + t.unique("cut")
-	var relays relay.Set = must(relay.NewSet(at))
+	relays := must(relay.NewSet(at))
 	t.cleanup(relays.Close)
 	var via []string
 	for _, r := range relays {
