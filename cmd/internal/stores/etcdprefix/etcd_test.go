@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/stats"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
@@ -164,5 +167,20 @@ func TestReplacedCertificate(t *testing.T) {
 	}
 	if first == second || given() != second || stale != 1 {
 		t.Errorf("replaced %v, kept %v, reported %d times", first != second, given() == second, stale)
+	}
+}
+
+// TestLostConnections: the loss of the last connection is reported, and its return.
+func TestLostConnections(t *testing.T) {
+	var told []bool
+	c := &connections{told: func(up bool, _ error) { told = append(told, up) }}
+	begin, end := new(stats.ConnBegin), new(stats.ConnEnd)
+	for _, s := range []stats.ConnStats{begin, begin, end, end, begin, end} {
+		c.HandleConn(t.Context(), s)
+	}
+	c.closed.Store(true)
+	c.HandleConn(t.Context(), begin)
+	if want := []bool{false, true, false}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 }

@@ -68,26 +68,27 @@ func (e *Place) certificates(stale func(error)) (*tls.Config, error) {
 	return c, nil
 }
 
-// connections reports connections that are lost, and that come back.
+// connections reports that the last connection is lost, and that there is one again. A check of
+// single servers has connections of its own, which come and go beside the others.
 type connections struct {
 	told   func(up bool, err error)
-	lost   atomic.Bool
 	closed atomic.Bool
+	open   atomic.Int64
+	lost   atomic.Bool
 }
 
 // HandleConn is called when a connection begins or ends.
 func (c *connections) HandleConn(_ context.Context, s stats.ConnStats) {
-	if c.told == nil || c.closed.Load() {
-		return
-	}
+	var up, changed bool
 	switch s.(type) {
 	case *stats.ConnEnd:
-		c.lost.Store(true)
-		c.told(false, nil)
+		changed = c.open.Add(-1) == 0 && !c.lost.Swap(true)
 	case *stats.ConnBegin:
-		if c.lost.Swap(false) {
-			c.told(true, nil)
-		}
+		c.open.Add(1)
+		up, changed = true, c.lost.Swap(false)
+	}
+	if changed && c.told != nil && !c.closed.Load() {
+		c.told(up, nil)
 	}
 }
 
