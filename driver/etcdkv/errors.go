@@ -41,20 +41,23 @@ var (
 // alert begins the text of an error of TLS that the server has sent.
 const alert = "remote error: tls:"
 
-// Reasons why the cluster denies a request.
+// Reasons why the cluster denies a request. Each wraps driver.ErrDenied.
 var (
+	// ErrNoUser reports that the cluster wants authentication, and this client has no user.
+	ErrNoUser = fmt.Errorf("%w: the cluster wants authentication: give a user and a password, or a certificate whose common name "+
+		"is a user", driver.ErrDenied)
+	// ErrLogin reports that the cluster knows no such user, or that the password is wrong.
+	ErrLogin = fmt.Errorf("%w: the cluster refuses the user and password", driver.ErrDenied)
+
 	errNoRight = fmt.Errorf("%w: grant a role of this user the right: etcdctl role grant-permission ROLE readwrite PREFIX --prefix "+
 		"(to an observer: read)", driver.ErrDenied)
-	errNoUser = fmt.Errorf("%w: the cluster wants authentication: give a user and a password, or a certificate whose common name "+
-		"is a user", driver.ErrDenied)
-	errNoLogin = fmt.Errorf("%w: the cluster refuses the user and password", driver.ErrDenied)
 )
 
 // known are errors of etcd with a meaning of their own here.
 var known = []struct{ etcd, means error }{
 	{rpctypes.ErrPermissionDenied, errNoRight},
-	{rpctypes.ErrUserEmpty, errNoUser},
-	{rpctypes.ErrAuthFailed, errNoLogin},
+	{rpctypes.ErrUserEmpty, ErrNoUser},
+	{rpctypes.ErrAuthFailed, ErrLogin},
 	{rpctypes.ErrNoSpace, ErrFull},
 	{rpctypes.ErrGRPCNotSupportedForLearner, ErrLearner},
 	{rpctypes.ErrNoLeader, ErrNoQuorum},

@@ -23,8 +23,8 @@ func TestOutcomes(t *testing.T) {
 		is     error // nil: none of ours
 	}{
 		{"a right is missing", rpctypes.ErrGRPCPermissionDenied, true, errNoRight},
-		{"no user", rpctypes.ErrGRPCUserEmpty, true, errNoUser},
-		{"a wrong password, as the client library returns it", rpctypes.ErrAuthFailed, true, errNoLogin},
+		{"no user", rpctypes.ErrGRPCUserEmpty, true, ErrNoUser},
+		{"a wrong password, as the client library returns it", rpctypes.ErrAuthFailed, true, ErrLogin},
 		{"the reason for the end of a watch", errors.New("the server ends the watch: etcdserver: permission denied"), true, errNoRight},
 		{"refused in the handshake", unavailable(`connection error: desc = "transport: authentication handshake failed: remote error: tls: bad certificate"`), true, ErrRefusedTLS},
 		{"refused after the handshake", unavailable(`connection error: desc = "error reading server preface: remote error: tls: certificate required"`), true, ErrRefusedTLS},

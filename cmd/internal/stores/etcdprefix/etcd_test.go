@@ -126,6 +126,8 @@ func TestExplain(t *testing.T) {
 		passing bool
 	}{
 		{fmt.Errorf("%w: %w", driver.ErrDenied, etcdkv.ErrRefusedTLS), "tls-cert=client.pem", false},
+		{etcdkv.ErrNoUser, "etcd://user:password@host/x", false},
+		{etcdkv.ErrLogin, "ETCDCTL_PASSWORD", false},
 		{fmt.Errorf("%w: permission denied", driver.ErrDenied), "readwrite /x/ --prefix", false},
 		{errors.New("x509: certificate signed by unknown authority"), "in tls-ca", false},
 		{errors.New("x509: certificate has expired or is not yet valid"), "renew the certificate", false},

@@ -107,6 +107,8 @@ func (e *Place) Explain(err error) *fault.Error {
 	switch {
 	case errors.Is(err, etcdkv.ErrRefusedTLS):
 		return fault.New("give a certificate in tls-cert and its key in tls-key, for example "+exampleSecure+"&tls-cert=client.pem&tls-key=client-key.pem", "%w", err)
+	case errors.Is(err, etcdkv.ErrNoUser), errors.Is(err, etcdkv.ErrLogin):
+		return fault.New("give a URL such as "+e.scheme()+"://user:password@host/"+e.Prefix+", or the user there and the password in "+passwordVariable, "%w", err)
 	case errors.Is(err, driver.ErrDenied): // the error says what is missing
 		return fault.New("a candidate needs: etcdctl role grant-permission ROLE readwrite /"+e.Prefix+"/ --prefix; an observer needs read", "%w", err)
 	case errors.Is(err, etcdkv.ErrFull), errors.Is(err, etcdkv.ErrLearner):
