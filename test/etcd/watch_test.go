@@ -4,8 +4,10 @@ package etcd
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -97,15 +99,20 @@ func TestCompactedWatch(t *testing.T) {
 }
 
 // TestSilentWatch: nothing comes from the server, and the connection stays open. The election
-// learns of it, though it does not read by itself.
+// learns of it, though it does not read by itself, and though the client library does not look after
+// its connection.
 func TestSilentWatch(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	p.write(p.store, "first")
-	store, way := p.Open(t, 0)
-	w := watch(t, store)
-	way.Mute()
+	r, err := relay.New(p.Servers[0].URL())
+	rig.Must(t, err)
+	t.Cleanup(r.Close)
+	config := etcdd.Config(strings.TrimPrefix(r.URL(), "nats://"))
+	config.DialKeepAliveTime = time.Hour
+	w := watch(t, etcdd.OpenAt(t, config, p.Prefix))
+	r.Mute()
 	n := w.await(t, 0, "that no changes are pushed", func(e driver.Entry) bool { return e.Lost != nil })
-	way.Heal()
+	r.Heal()
 	w.await(t, n-1, "a push that makes the election read", reads)
 }
