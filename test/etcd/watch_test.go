@@ -99,8 +99,7 @@ func TestCompactedWatch(t *testing.T) {
 }
 
 // TestSilentWatch: nothing comes from the server, and the connection stays open. The election
-// learns of it, though it does not read by itself, and though the client library does not look after
-// its connection.
+// learns of it, though it does not read by itself, and the client library sends no pings.
 func TestSilentWatch(t *testing.T) {
 	t.Parallel()
 	p := start(t)
