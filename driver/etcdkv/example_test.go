@@ -18,7 +18,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer store.Close() // after Run has returned
 	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
 	if err != nil {
 		log.Fatal(err)
@@ -28,6 +27,9 @@ func Example() {
 		return nil
 	})
 	if err != nil {
+		log.Print(err)
+	}
+	if err := store.Close(); err != nil { // after Run has returned
 		log.Print(err)
 	}
 }
