@@ -1,8 +1,6 @@
 package s3object
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -50,52 +48,6 @@ func turn(t *testing.T, e *tenure.Election) uint64 {
 		t.Error(err)
 	}
 	return term.Token()
-}
-
-// TestBucketIsRecreated: the bucket is recreated under a leader. The next leader has a higher
-// token, and leads only after the first has ended.
-func TestBucketIsRecreated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startStub(t)
-		first := elected(t, candidate(t, s.open(t), "a"))
-		s.wiped()
-		second := elected(t, candidate(t, s.open(t), "b")) // without knowledge of the former bucket
-		if err := first.Err(); !errors.Is(err, tenure.ErrLost) && !errors.Is(err, tenure.ErrExpired) {
-			t.Errorf("the former leader's term: %v", err)
-		}
-		if second.Token() <= first.Token() {
-			t.Errorf("token %d after %d", second.Token(), first.Token())
-		}
-		_ = first.Resign(bounded(t, time.Hour)) // no release can be confirmed
-		_ = second.Resign(bounded(t, time.Hour))
-	})
-}
-
-// TestVersionsOfAFormerBucket: a member that slept during the change must not overwrite anything,
-// because the old versions are refused.
-func TestVersionsOfAFormerBucket(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startStub(t)
-		sleeper := s.open(t)
-		var former []driver.Version
-		for range 3 {
-			turn(t, candidate(t, s.open(t), "a"))
-			former = append(former, s.read(t, sleeper, "billing").Version)
-		}
-		s.wiped()
-		for range 4 { // as many writes as before, and more
-			leader := elected(t, candidate(t, s.open(t), "b"))
-			for _, v := range former {
-				_, err := sleeper.CompareAndSwap(t.Context(), "billing", v, []byte("claim"))
-				if !errors.Is(err, driver.ErrConflict) {
-					t.Errorf("from version %s of the former bucket: %v", v, err)
-				}
-			}
-			if err := leader.Resign(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}
-	})
 }
 
 // TestServerClockGoesBack: the object has the highest term. Tokens can fall only if the object is

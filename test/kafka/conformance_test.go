@@ -19,10 +19,6 @@ const plainSASL = "PLAIN"
 // harness is on its own cluster.
 func harness(t testing.TB) drivertest.Harness {
 	t.Helper()
-	if _, measured := t.(*testing.B); measured {
-		c := start(t)
-		return drivertest.Harness{Store: c.open(c.direct()), Peer: c.open(c.direct())}
-	}
 	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "nobody", "nobody", may(kmsg.ACLOperationRead), may(kmsg.ACLOperationWrite)))
 	ways := c.relays()
@@ -86,9 +82,4 @@ func harnessInABubble(t testing.TB) drivertest.Harness {
 	h := drivertest.Harness{Store: open(), Peer: open()}
 	h.Delete = func(ctx context.Context, key string) error { return remove(ctx, h.Peer, key) }
 	return h
-}
-
-func BenchmarkFake(b *testing.B) {
-	drivertest.Benchmark(b, harness)
-	electiontest.Benchmark(b, harness)
 }

@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -253,26 +252,6 @@ func groupCoordinatorCut(p *site, cfg tenure.Config, rounds int, apart func() (c
 	}
 	l.check(p.tb)
 	p.tb.Log("the coordinator is cut off for the leader: its work ends", spread(ends), "the next one leads", spread(took))
-}
-
-// TestGroupElectionRequests counts the requests of ten candidates in a minute, those for the log
-// and those for the group.
-func TestGroupElectionRequests(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		var l ledger
-		for id := range 10 {
-			c.run(&l, tenure.Config{ID: fmt.Sprint(id)})
-		}
-		l.next(t, time.Now(), 0)
-		time.Sleep(time.Minute)
-		every := c.Fault(kfake.Fault{Observe: true, Count: -1})
-		beats := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, Count: -1})
-		time.Sleep(10 * time.Minute)
-		t.Logf("ten candidates, lease 15s: %d requests a minute, %d of them the group's", every.Hits()/10, beats.Hits()/10)
-		if every.Hits() > 5000 {
-			t.Errorf("ten candidates ask too much: %d in ten minutes", every.Hits())
-		}
-	})
 }
 
 // goneliJoins joins the group as a goNELI process does, and returns when the group has given it the

@@ -611,22 +611,3 @@ func TestGroupTwoOnOneTopic(t *testing.T) {
 		}
 	})
 }
-
-// TestGroupRequests counts the requests of ten members in a minute.
-func TestGroupRequests(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		var all []*candidate
-		for range 10 {
-			all = append(all, c.join())
-		}
-		settled(t, all)
-		time.Sleep(time.Minute)
-		every := c.Fault(kfake.Fault{Observe: true, Count: -1})
-		beats := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, Count: -1})
-		time.Sleep(10 * time.Minute)
-		t.Logf("ten members: %d requests a minute, %d of them heartbeats", every.Hits()/10, beats.Hits()/10)
-		if every.Hits() > 2050 {
-			t.Errorf("ten members ask too much: %d in ten minutes", every.Hits())
-		}
-	})
-}

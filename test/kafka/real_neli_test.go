@@ -4,7 +4,6 @@ package kafka
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,10 +16,8 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/compat/neli"
-	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
-	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -28,32 +25,6 @@ import (
 func (b *brokers) run() *neliCommand {
 	b.tb.Helper()
 	return runNeli(&b.site, build(b.tb, "compat/neli/cmd/neli"))
-}
-
-// TestRealNeliEnds measures how soon the next leader comes after a leader goes.
-func TestRealNeliEnds(t *testing.T) {
-	soak(t)
-	t.Parallel()
-	for name, leave := range map[string]func(*neliCommand){
-		"in order":   func(c *neliCommand) { c.end() },
-		"by a crash": func(c *neliCommand) { _ = c.cmd.Process.Kill() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := startReal(t)
-			leader := n.run()
-			first := leader.mustSay()
-			b := n.begin("b")
-			n.joined(2, b)
-			began := time.Now()
-			leave(leader)
-			b.mustLead()
-			t.Logf("the next leads %v later", time.Since(began).Round(time.Millisecond))
-			if b.Token() <= first {
-				t.Errorf("tokens %d, then %d", first, b.Token())
-			}
-			b.mustClose()
-		})
-	}
 }
 
 // TestRealNeliFrozen: a leader that was stopped for more than a session does nothing as a leader
@@ -103,22 +74,6 @@ func TestRealNeliWaitsForOldMembers(t *testing.T) {
 	n := startReal(t)
 	n.CreateTopic(t, n.group.Name+".neli", nil)
 	neliWaitsForOldMembers(&n.site)
-}
-
-// TestRealNeliWrongPassword: a wrong password is a fatal error, reported at once.
-func TestRealNeliWrongPassword(t *testing.T) {
-	t.Parallel()
-	n := startReal(t)
-	err := n.begin("a", func(cfg *neli.Config) {
-		cfg.ClientOptions, cfg.KafkaConfig = nil, neli.KafkaConfigMap{
-			"bootstrap.servers": strings.Join(n.SASLSeeds(), ","), "security.protocol": "sasl_plaintext",
-			"sasl.mechanism": "PLAIN", "sasl.username": kafkad.Candidate, "sasl.password": "wrong",
-		}
-	}).mustFail(wait.Left())
-	t.Log(err)
-	if !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") || !errors.Is(err, driver.ErrDenied) {
-		t.Error(err)
-	}
 }
 
 // neliCommand is package neli's command, run as a user runs it.

@@ -116,20 +116,3 @@ func TestConformance(t *testing.T) {
 func TestElection(t *testing.T) {
 	electiontest.RunInBubbles(t, func(t testing.TB) drivertest.Harness { return bubbleHarness(t) })
 }
-
-// BenchmarkFake is over sockets and in real time.
-func BenchmarkFake(b *testing.B) {
-	open := func(t testing.TB) drivertest.Harness {
-		s, err := s3fake.Start(0, s3fake.Plan{}, fakeBucket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Close)
-		return drivertest.Harness{
-			Store: openFake(t, s.Client()), Peer: openFake(t, s.Client()),
-			FloorTick: time.Second, ContentVersions: true,
-		}
-	}
-	drivertest.Benchmark(b, open)
-	electiontest.Benchmark(b, open)
-}

@@ -3,7 +3,6 @@
 package sql
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,93 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
-
-// timed records when each write was sent and how long it took.
-type timed struct {
-	*pgxstore.Store
-	mu     *sync.Mutex
-	writes *[]*written
-}
-
-type written struct {
-	sent time.Time
-	took time.Duration // 0 before the answer
-}
-
-// CompareAndSwap records the time.
-func (s timed) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	w := &written{sent: time.Now()}
-	s.mu.Lock()
-	*s.writes = append(*s.writes, w)
-	s.mu.Unlock()
-	v, err := s.Store.CompareAndSwap(ctx, key, prev, value)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.took = time.Since(w.sent)
-	return v, err
-}
-
-// BenchmarkHandOver measures hand-overs to a named successor on PostgreSQL with pushes. It measures
-// the time from the release until the next leader leads, and the time of its two writes.
-func BenchmarkHandOver(b *testing.B) {
-	p := sqld.StartPostgres(b)
-	dsn := p.DSN("postgres", "postgres")
-	var mu sync.Mutex
-	var writes []*written
-	members := map[string]*tenure.Election{}
-	type won struct {
-		id string
-		at time.Time
-	}
-	leads := make(chan won)
-	ctx, cancel := context.WithCancel(b.Context())
-	var all sync.WaitGroup
-	for _, id := range []string{"a", "b", "c"} {
-		e, err := tenure.New(timed{pushes(b, dsn, dsn), &mu, &writes}, "billing", tenure.Config{ID: id})
-		must(b, err)
-		members[id] = e
-		all.Go(func() {
-			_ = e.Run(ctx, func(ctx context.Context, _ *tenure.Term) error {
-				select {
-				case leads <- won{id, time.Now()}:
-					<-ctx.Done()
-				case <-ctx.Done():
-				}
-				return nil
-			})
-		})
-	}
-	now := <-leads
-	var whole, commits []time.Duration
-	for b.Loop() {
-		mu.Lock()
-		writes = nil
-		mu.Unlock()
-		next := map[string]string{"a": "b", "b": "c", "c": "a"}[now.id]
-		must(b, members[now.id].HandOver(ctx, next))
-		now = <-leads
-		mu.Lock()
-		last := writes[len(writes)-2:] // the release, and the claim
-		whole = append(whole, now.at.Sub(last[0].sent))
-		if last[0].took > 0 && last[1].took > 0 {
-			commits = append(commits, last[0].took+last[1].took)
-		}
-		mu.Unlock()
-	}
-	cancel()
-	all.Wait()
-	slices.Sort(whole)
-	slices.Sort(commits)
-	b.ReportMetric(float64(whole[len(whole)/2].Microseconds()), "hand-over-p50-µs")
-	b.ReportMetric(float64(commits[len(commits)/2].Microseconds()), "both-writes-p50-µs")
-}
 
 // BenchmarkNotifications compares writes with and without a notification, by eight concurrent
 // writers, each to its own key. PostgreSQL commits transactions that notify one at a time.

@@ -5,7 +5,6 @@ package sql
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,40 +72,6 @@ func TestRealListeningElsewhere(t *testing.T) {
 	s := pushes(t, p.DSN("postgres", "postgres"), p.DSN("postgres", "other"))
 	if _, err := s.Watch(t.Context(), "billing", func(driver.Entry) {}); !errors.Is(err, pgxstore.ErrElsewhere) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestRealLostListener: a connection that an operator ends, or whose server crashes, is replaced.
-// Then every watch is notified to read.
-func TestRealLostListener(t *testing.T) {
-	p := sqld.StartPostgres(t)
-	dsn := p.DSN("postgres", "postgres")
-	s := pushes(t, dsn, dsn)
-	seen := make(chan driver.Entry, 100)
-	stop, err := s.Watch(t.Context(), "billing", func(e driver.Entry) { seen <- e })
-	must(t, err)
-	defer stop()
-	for round, lose := range []func(){
-		func() {
-			run(t, p.Open(t, "postgres", "postgres"), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
-		},
-		func() { must(t, p.Kill()); must(t, p.Start()) },
-	} {
-		lose()
-		for e := range seen {
-			if e.Unverified && e.Version == "" {
-				break // it is notified to read
-			}
-		}
-		now, err := s.Read(t.Context(), "billing")
-		must(t, err)
-		version, err := s.CompareAndSwap(t.Context(), "billing", now.Version, fmt.Append(nil, "value ", round))
-		must(t, err)
-		for e := range seen {
-			if e.Version == version {
-				break
-			}
-		}
 	}
 }
 

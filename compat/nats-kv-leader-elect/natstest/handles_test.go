@@ -2,7 +2,6 @@ package natstest
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -89,83 +88,6 @@ func TestOverAModernHandle(t *testing.T) {
 		}
 		a.Stop()
 		b.mustLead(soon)
-	})
-}
-
-// crowd is ten candidates with a connection each.
-type crowd struct {
-	w     *world
-	plays []*play
-	lines map[*play]*nats.Conn
-}
-
-func newCrowd(w *world) *crowd {
-	w.bucket(ttl)
-	c := &crowd{w: w, lines: map[*play]*nats.Conn{}}
-	for _, name := range names(10) {
-		c.join(name)
-	}
-	return c
-}
-
-func (c *crowd) join(name string) {
-	nc, js := c.w.connect()
-	kv, err := js.KeyValue("ELECTIONS")
-	c.w.must(err)
-	p := over(c.w, name, kv)
-	c.plays, c.lines[p] = append(c.plays, p), nc
-}
-
-var crashes = flag.Int("crashes", 4, "how many leaders of TestCrashes crash")
-
-// TestCrashes: when a leader's connection ends, a successor leads at the latest when the lease is
-// over.
-func TestCrashes(t *testing.T) {
-	onServer(t, func(w *world) {
-		c := newCrowd(w)
-		var took []time.Duration
-		for i := range *crashes {
-			leader, _ := leadsWithin(w, 2*lease, c.plays...)
-			// Spread over the time between two renewals.
-			time.Sleep(time.Minute + time.Duration(i)*170*time.Millisecond)
-			c.lines[leader].Close()
-			c.plays = slices.DeleteFunc(c.plays, func(p *play) bool { return p == leader })
-			_, d := leadsWithin(w, 2*lease, c.plays...)
-			took = append(took, d)
-			leader.Stop()
-			c.join(fmt.Sprintf("member %d", i+11))
-		}
-		slices.Sort(took)
-		w.Logf("the next one leads after %v at least, %v in the median, %v at most", took[0], took[*crashes/2], took[*crashes-1])
-		if took[0] < lease*6/10 || took[*crashes-1] > lease+soon {
-			w.Errorf("after %v", took)
-		}
-	})
-}
-
-// TestMessagesPerMinute counts all messages that ten candidates send to the server.
-func TestMessagesPerMinute(t *testing.T) {
-	onServer(t, func(w *world) {
-		c := newCrowd(w)
-		leader, _ := leadsWithin(w, 2*lease, c.plays...)
-		time.Sleep(time.Minute)
-		sum := func() (leading, waiting uint64) {
-			for p, nc := range c.lines {
-				if p == leader {
-					leading = nc.Stats().OutMsgs
-				} else {
-					waiting += nc.Stats().OutMsgs
-				}
-			}
-			return leading, waiting
-		}
-		l, f := sum()
-		time.Sleep(10 * time.Minute)
-		l2, f2 := sum()
-		w.Logf("in ten minutes the leader sent %d messages, the nine others %d", l2-l, f2-f)
-		if l2-l > 190 || f2-f > 190 {
-			w.Errorf("in ten minutes the leader sent %d messages, the nine others %d", l2-l, f2-f)
-		}
 	})
 }
 

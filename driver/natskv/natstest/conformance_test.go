@@ -53,17 +53,6 @@ func TestElections(t *testing.T) {
 	})
 }
 
-func BenchmarkStore(b *testing.B) {
-	for _, v := range variants() {
-		b.Run(v.name, func(b *testing.B) {
-			s := StartServer(b, withLimitedUser)
-			open := func(t testing.TB) drivertest.Harness { return v.harness(t, s) }
-			drivertest.Benchmark(b, open)
-			electiontest.Benchmark(b, open)
-		})
-	}
-}
-
 // withLimitedUser adds a user that may only see the settings of buckets, and a user that may do
 // everything.
 func withLimitedUser(o *server.Options) {
@@ -94,10 +83,6 @@ func (v variant) harness(t testing.TB, s *server.Server) drivertest.Harness {
 		Purge:    purge(natsnet.JetStream(t, operator), kv.Bucket()),
 		Recreate: v.recreate(t, natsnet.JetStream(t, operator), kv.Bucket()),
 		Patience: wait.Left(),
-	}
-	if _, measured := t.(*testing.B); measured {
-		h.Store = h.Peer
-		return h
 	}
 	p := natsnet.StartProxy(t, s.ClientURL())
 	nc := natsnet.Connect(t, p.URL(), nats.UserInfo("all", "x"))

@@ -37,38 +37,6 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestDeposed: if a leader's clocks stood still, only the server can stop it.
-func TestDeposed(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	old := s.elect("old")
-	late := old.open()
-	s.publish(late, "early")
-	next := old.supplant("next")
-	s.publish(late, "not yet fenced")
-	p := next.open()
-	s.refuses(late)
-	s.publish(p, "mine")
-	s.refuses(late)
-	s.expect(old.wrote("early"), old.wrote("not yet fenced"), next.wrote("mine"))
-}
-
-// TestLateOpen: a deposed leader that opens after its successor does not harm it.
-func TestLateOpen(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	old := s.elect("old")
-	next := old.supplant("next")
-	p := next.open()
-	_, err := fenced.Open(wait.Context(t), old.term, s.js, "PAYMENTS", fence)
-	s.deposed(err)
-	s.publish(p, "mine")
-	s.expect(next.wrote("mine"))
-	if m, err := s.stream().GetMsg(wait.Context(t), p.Begin()); err != nil || !fenced.IsFence(m.Header) {
-		t.Errorf("the term begins with %v, %v", m, err)
-	}
-}
-
 // A leader that knows that its term is over sends no request.
 func TestEndedTermSendsNothing(t *testing.T) {
 	t.Parallel()
