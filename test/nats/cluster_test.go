@@ -10,7 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
+	randv2 "math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -109,7 +109,7 @@ func (a *arena) showsThePast() bool {
 		kv, err := js.KeyValue(wait.Context(a), a.bucket)
 		must(a, err)
 		store := past{a.open(js), kv}
-		c := history.Client{ID: n, Attention: 500 * time.Millisecond, Rand: rand.New(rand.NewPCG(rand.Uint64(), 0))}
+		c := history.Client{ID: n, Attention: 500 * time.Millisecond, Rand: randv2.New(randv2.NewPCG(randv2.Uint64(), 0))}
 		playing.Go(func() { h.Play(ctx, store, c) })
 	}
 	time.Sleep(time.Second) // all copies are alike at first
