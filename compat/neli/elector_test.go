@@ -405,25 +405,6 @@ func TestFatal(t *testing.T) {
 	})
 }
 
-func TestTroubleIsNotFatal(t *testing.T) {
-	bubble(t, func(t *testing.T, store driver.Store) {
-		a := enter(t, "a", store, func(_ *Config, s *stub) { s.opens = []error{errNetwork, errNetwork, errNetwork} })
-		a.mustLead(time.Minute)
-		a.line.Partition()
-		a.expect(LeaderAcquired{})
-		time.Sleep(DefaultHeartbeatTimeout)
-		for range 100 {
-			if _, err := a.Pulse(time.Minute); err != nil {
-				t.Fatal(err)
-			}
-		}
-		a.expect(LeaderFenced{})
-		a.line.Heal()
-		a.mustLead(time.Minute)
-		a.end()
-	})
-}
-
 func TestLeaderOfAnotherGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, store driver.Store) {
 		two := errors.New("two groups")
@@ -448,35 +429,6 @@ func TestPrecedence(t *testing.T) {
 		mild.mustLead(time.Minute)
 		mild.end()
 		strict.end()
-	})
-}
-
-// TestClosedElectorIsNotLeader: it is also not leader while it closes, although the lease is held
-// for the work that drains.
-func TestClosedElectorIsNotLeader(t *testing.T) {
-	bubble(t, func(t *testing.T, store driver.Store) {
-		a := enter(t, "a", store)
-		a.mustLead(time.Minute)
-		b := enter(t, "b", store)
-		drained := make(chan struct{})
-		a.then(func(Event) { <-drained })
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			a.end()
-		}()
-		synctest.Wait()
-		if a.IsLeader() || a.State() != Closing || a.Token() == 0 {
-			t.Errorf("while closing: leader %v, %v, token %d", a.IsLeader(), a.State(), a.Token())
-		}
-		b.idle(9 * time.Second)
-		close(drained)
-		<-done
-		b.mustLead(time.Second)
-		if a.IsLeader() {
-			t.Error("leads after it was closed")
-		}
-		b.end()
 	})
 }
 

@@ -132,28 +132,6 @@ func TestElectorsTakeTurns(t *testing.T) {
 	})
 }
 
-// S3lect documents 11 to 15 s as a rule and 30 s at worst.
-func TestFailoverTime(t *testing.T) {
-	for i := range 20 {
-		bubble(t, func(t *testing.T, store *memory.Polled) {
-			line := faults.New(store, 1, faults.Plan{})
-			a, b := mustElector(t, options(line, "a")), mustElector(t, options(store, "b"))
-			startLeading(t, a)
-			mustStart(t, b)
-			time.Sleep(time.Minute + time.Duration(i)*777*time.Millisecond)
-			line.Partition()
-			began := time.Now()
-			for a.IsLeader() {
-				if b.IsLeader() {
-					t.Fatal("both lead")
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			mustLead(t, b, 31*time.Second-time.Since(began))
-		})
-	}
-}
-
 func TestAcquireHookThatFailsResigns(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Polled) {
 		var diary []string

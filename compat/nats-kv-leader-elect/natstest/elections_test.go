@@ -364,31 +364,6 @@ func TestShutdownCallsOnLostAndReleases(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: in nats-kv-leader-elect, a candidate that lost the answer to an applied write
-// took its own key for another's.
-func TestLostAnswers(t *testing.T) {
-	bubble(t, func(t *testing.T, store *memory.Store) {
-		p := draft(t, "a")
-		p.line = faults.New(store, 1, faults.Plan{})
-		p.line.Next(faults.Write, faults.LoseAnswer, faults.None, faults.LoseAnswer, faults.None, faults.None, faults.LoseAnswer)
-		e, err := election.NewElection("a", "billing", nil, p.options(election.WithStore(p.line), election.WithLease(lease))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := p.begin(e)
-		a.mustLead(lease / 2)
-		token := a.Token()
-		time.Sleep(10 * lease)
-		if a.Token() != token {
-			t.Errorf("token %d, then %d", token, a.Token())
-		}
-		a.expect("candidate", "won", "leader")
-		if struck := len(p.line.Log()); struck < 3 {
-			t.Errorf("only %d answers were lost", struck)
-		}
-	})
-}
-
 // TestErrorsAreReported: nats-kv-leader-elect ignored all of them.
 func TestErrorsAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T, store *memory.Store) {
@@ -408,25 +383,6 @@ func TestErrorsAreReported(t *testing.T) {
 		time.Sleep(lease)
 		if all := errors.Join(a.errors()...); !errors.Is(all, &tenure.StoreError{Kind: driver.Foreign}) {
 			t.Errorf("of a value that is no record: %v", all)
-		}
-	})
-}
-
-// TestBackoffKeepsTheGrace: in nats-kv-leader-elect a back-off below 75 % of the TTL removed the
-// documented grace. Then OnWon was called for the next leader before the last one noticed its loss.
-func TestBackoffKeepsTheGrace(t *testing.T) {
-	bubble(t, func(t *testing.T, store *memory.Store) {
-		often := election.WithBackoff(every(20 * time.Millisecond))
-		a := join(t, "a", store, often)
-		a.mustLead(soon)
-		b, c := join(t, "b", store, often), join(t, "c", store, often)
-		watchOver(t, a, b, c)
-		for range 3 {
-			leader, _ := leadsWithin(t, 3*lease, a, b, c)
-			leader.line.Partition()
-			time.Sleep(3 * lease)
-			leader.line.Heal()
-			store.Delete("billing")
 		}
 	})
 }
