@@ -21,6 +21,7 @@ import (
 	"github.com/tenure-go/tenure/driver/natskv/fenced"
 	"github.com/tenure-go/tenure/internal/test/deposed"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/relay"
 )
@@ -228,29 +229,27 @@ func aside(call func() error) <-chan error {
 	return done
 }
 
-// BenchmarkCluster compares publishing to a replicated stream with and without the fence, one
-// message after another and eight at a time.
-func BenchmarkCluster(b *testing.B) {
-	s := onThree(b, natsd.StartCluster)
-	leader := s.elect("a", s.js)
-	p := leader.open()
-	publish := map[string]func() error{
-		"plain": func() error { return leader.unfenced(b.Context(), "a message of some thirty bytes..") },
-		"fenced": func() error {
-			_, err := p.Publish(b.Context(), s.message("a message of some thirty bytes.."))
-			return err
-		},
-	}
-	for _, name := range []string{"plain", "fenced"} {
-		b.Run(name, func(b *testing.B) { measure(b, 1, publish[name]) })
-		b.Run(name+"-by-eight", func(b *testing.B) { measure(b, 8, publish[name]) })
+// BenchmarkPublish compares publishing with and without the fence, one message after another and
+// eight at a time, to a stream on one server and on three.
+func BenchmarkPublish(b *testing.B) {
+	for name, s := range map[string]*scene{"one": onOne(b), "three": onThree(b, natsd.StartCluster)} {
+		leader := s.elect("a", s.js)
+		p := leader.open()
+		const text = "a message of some thirty bytes.."
+		for how, publish := range map[string]func() error{
+			"plain":  func() error { return leader.unfenced(b.Context(), text) },
+			"fenced": func() error { _, err := p.Publish(b.Context(), s.message(text)); return err },
+		} {
+			b.Run(name+"-"+how, func(b *testing.B) { measure(b, 1, publish) })
+			b.Run(name+"-"+how+"-by-eight", func(b *testing.B) { measure(b, 8, publish) })
+		}
 	}
 }
 
 // measure reports quantiles of the time of one call.
 func measure(b *testing.B, at int, do func() error) {
 	var mu sync.Mutex
-	var took []time.Duration
+	var took figures.Dist
 	left := make(chan struct{}, 1000)
 	var all sync.WaitGroup
 	for range at {
@@ -271,9 +270,7 @@ func measure(b *testing.B, at int, do func() error) {
 	}
 	close(left)
 	all.Wait()
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	took.Report(b, "")
 }
 
 func TestOneServer(t *testing.T) {

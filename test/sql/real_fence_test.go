@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/driver/sqlstore"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
@@ -230,7 +230,7 @@ func BenchmarkFence(b *testing.B) {
 			return err
 		}
 		b.Run(name, func(b *testing.B) {
-			var plain, fenced []time.Duration
+			var plain, fenced figures.Dist
 			for b.Loop() {
 				began := time.Now()
 				tx, err := l.db.BeginTx(b.Context(), nil)
@@ -241,10 +241,8 @@ func BenchmarkFence(b *testing.B) {
 				must(b, f.Do(b.Context(), nil, insert))
 				plain, fenced = append(plain, done.Sub(began)), append(fenced, time.Since(done))
 			}
-			slices.Sort(plain)
-			slices.Sort(fenced)
-			b.ReportMetric(float64(plain[len(plain)/2].Microseconds()), "plain-p50-µs")
-			b.ReportMetric(float64(fenced[len(fenced)/2].Microseconds()), "fenced-p50-µs")
+			plain.Report(b, "plain-")
+			fenced.Report(b, "fenced-")
 		})
 	}
 }

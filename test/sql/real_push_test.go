@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +26,7 @@ import (
 	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/asking"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/reign"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -379,7 +379,7 @@ func BenchmarkNotifications(b *testing.B) {
 			s := open(b, db, sqlstore.Postgres(), opts...)
 			var writers sync.WaitGroup
 			var mu sync.Mutex
-			var took []time.Duration
+			var took figures.Dist
 			began := time.Now()
 			for i := range 8 {
 				writers.Go(func() {
@@ -399,8 +399,7 @@ func BenchmarkNotifications(b *testing.B) {
 				})
 			}
 			writers.Wait()
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "write-p50-µs")
+			took.Report(b, "write-")
 			b.ReportMetric(float64(len(took))/time.Since(began).Seconds(), "writes/s")
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"text/tabwriter"
 	"time"
 )
@@ -54,6 +55,12 @@ func (d Dist) Above(bound time.Duration) int {
 // String returns Min, Median, P99 and Max, and the size of the sample.
 func (d Dist) String() string {
 	return fmt.Sprintf("%s / %s / %s / %s, n=%d", Show(d.Min()), Show(d.Median()), Show(d.P99()), Show(d.Max()), len(d))
+}
+
+// Report gives the median and the P99 to a benchmark. The name is empty or ends with a hyphen.
+func (d Dist) Report(b *testing.B, name string) {
+	b.ReportMetric(float64(d.Median().Nanoseconds())/1e3, name+"p50-µs")
+	b.ReportMetric(float64(d.P99().Nanoseconds())/1e3, name+"p99-µs")
 }
 
 // Show formats a duration with as many digits as are significant.
