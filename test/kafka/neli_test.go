@@ -141,7 +141,7 @@ func either(a, b *process) *process {
 	}
 }
 
-// lines are the output of a process or a logger.
+// lines are the output of a logger.
 type lines struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -156,14 +156,6 @@ func (l *lines) Write(p []byte) (int, error) {
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.all.String()
-}
-
-// output returns the output since its last call.
-func (l *lines) output() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.all.Reset()
 	return l.all.String()
 }
 
