@@ -13,7 +13,6 @@ import (
 	"github.com/tenure-go/tenure/compat/neli"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
-	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/electiontest"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/asking"
@@ -25,10 +24,10 @@ import (
 
 const plainSASL = "PLAIN"
 
-// harness is on its own cluster.
+// harness is on its own cluster in virtual time.
 func harness(t testing.TB) drivertest.Harness {
 	t.Helper()
-	c := start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
+	c := startVirtual(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(plainSASL, "admin", "admin"),
 		kfake.User(plainSASL, "nobody", "nobody", may(kmsg.ACLOperationRead), may(kmsg.ACLOperationWrite)))
 	ways := c.relays()
 	h := drivertest.Harness{
@@ -79,19 +78,9 @@ func remove(ctx context.Context, s driver.Store, key string) error {
 	return err
 }
 
-// TestFakeConformance runs alone, because it counts goroutines.
-func TestFakeConformance(t *testing.T) { drivertest.Run(t, harness) }
+func TestFakeConformance(t *testing.T) { drivertest.RunInBubbles(t, harness) }
 
-func TestFakeElection(t *testing.T) { electiontest.RunInBubbles(t, harnessInABubble) }
-
-// harnessInABubble is on its own cluster in virtual time.
-func harnessInABubble(t testing.TB) drivertest.Harness {
-	c := startVirtual(t, 1)
-	open := func() *kafkalog.Store { return c.open(c.direct()) }
-	h := drivertest.Harness{Store: open(), Peer: open()}
-	h.Delete = func(ctx context.Context, key string) error { return remove(ctx, h.Peer, key) }
-	return h
-}
+func TestFakeElection(t *testing.T) { electiontest.RunInBubbles(t, harness) }
 
 // faulty are the errors of a cluster in trouble. Two of them come after the request has been
 // carried out.
