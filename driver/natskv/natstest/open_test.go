@@ -492,3 +492,25 @@ func TestCloseLeavesNothing(t *testing.T) {
 	wait.Until(t, "the goroutines are gone", func() bool { return goroutines() <= before })
 	wait.Until(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
 }
+
+// TestRefusedCredentials: a server that comes back with other users is reported as a missing right.
+// The connection keeps trying without end, because the next change of the configuration may admit
+// it.
+func TestRefusedCredentials(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var refusals natsnet.Errors
+	s := openStore(t, natsnet.JetStream(t, natsnet.Connect(t, f.server.ClientURL(), nats.UserInfo("user", "x"))), f.kv.Bucket(),
+		natskv.OwnConnection(refusals.OfServer()))
+	with := func(password string) func(*server.Options) {
+		return func(o *server.Options) { o.Username, o.Password = "user", password }
+	}
+	refusing := restart(t, f.server, func() {}, with("other"))
+	wait.Until(t, "the refusal is reported", func() bool {
+		_, err := s.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
+		return errors.Is(err, driver.ErrDenied) && errors.Is(err, nats.ErrAuthorization)
+	})
+	wait.Until(t, "it is tried again and again", func() bool { return len(refusals.All()) >= 4 })
+	restart(t, refusing, func() {}, with("x"))
+	wait.Until(t, "the store is reached again", func() bool { return readable(s) })
+}
