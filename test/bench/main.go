@@ -10,7 +10,7 @@
 //	go run ./test/bench -timeout 25m    fail if the rows take longer
 //	go run ./test/bench -markdown       the table in Markdown, with the methods
 //
-// The rows are a matrix: an experiment (crash, stop, cut, ...) is a type that implements experiment,
+// The rows are a matrix: an experiment (crash, stop, cut, ...) implements the interface experiment,
 // and a site is a store on servers of its own. A site starts the servers, connects candidates to
 // them, and lists its experiments with their settings and bounds. A row is an experiment at a site.
 //
