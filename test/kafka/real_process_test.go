@@ -9,18 +9,14 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/compat/neli"
-	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/internal/test/wait"
-	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
+	"github.com/tenure-go/tenure/test/internal/command"
 	"github.com/tenure-go/tenure/test/internal/machine"
 )
 
@@ -28,32 +24,6 @@ import (
 func (b *brokers) run() *neliCommand {
 	b.tb.Helper()
 	return runNeli(&b.site, build(b.tb, "compat/neli/cmd/neli"))
-}
-
-// TestRealNeliEnds measures how soon the next leader comes after a leader goes.
-func TestRealNeliEnds(t *testing.T) {
-	soak(t)
-	t.Parallel()
-	for name, leave := range map[string]func(*neliCommand){
-		"in order":   func(c *neliCommand) { c.end() },
-		"by a crash": func(c *neliCommand) { _ = c.cmd.Process.Kill() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := startReal(t)
-			leader := n.run()
-			first := leader.mustSay()
-			b := n.begin("b")
-			n.joined(2, b)
-			began := time.Now()
-			leave(leader)
-			b.mustLead()
-			t.Logf("the next leads %v later", time.Since(began).Round(time.Millisecond))
-			if b.Token() <= first {
-				t.Errorf("tokens %d, then %d", first, b.Token())
-			}
-			b.mustClose()
-		})
-	}
 }
 
 // TestRealNeliFrozen: a leader that was stopped for more than a session does nothing as a leader
@@ -66,12 +36,12 @@ func TestRealNeliFrozen(t *testing.T) {
 	first := leader.mustSay()
 	b := n.begin("b")
 	n.joined(2, b)
-	if err := crew.Freeze(leader.cmd.Process.Pid); err != nil {
+	if err := leader.Freeze(); err != nil {
 		t.Fatal(err)
 	}
 	leader.output()
 	b.mustLead()
-	if err := crew.Continue(leader.cmd.Process.Pid); err != nil {
+	if err := leader.Continue(); err != nil {
 		t.Fatal(err)
 	}
 	output := ""
@@ -105,60 +75,33 @@ func TestRealNeliWaitsForOldMembers(t *testing.T) {
 	neliWaitsForOldMembers(&n.site)
 }
 
-// TestRealNeliWrongPassword: a wrong password is a fatal error, reported at once.
-func TestRealNeliWrongPassword(t *testing.T) {
-	t.Parallel()
-	n := startReal(t)
-	err := n.begin("a", func(cfg *neli.Config) {
-		cfg.ClientOptions, cfg.KafkaConfig = nil, neli.KafkaConfigMap{
-			"bootstrap.servers": strings.Join(n.SASLSeeds(), ","), "security.protocol": "sasl_plaintext",
-			"sasl.mechanism": "PLAIN", "sasl.username": kafkad.Candidate, "sasl.password": "wrong",
-		}
-	}).mustFail(wait.Left())
-	t.Log(err)
-	if !strings.Contains(err.Error(), "SASL_AUTHENTICATION_FAILED") || !errors.Is(err, driver.ErrDenied) {
-		t.Error(err)
-	}
-}
-
 // neliCommand is package neli's command, run as a user runs it.
 type neliCommand struct {
-	tb  testing.TB
-	cmd *exec.Cmd
-	lines
+	*command.Process
+	tb   testing.TB
+	seen int // the bytes that output has returned
+}
+
+// output returns the output since its last call.
+func (n *neliCommand) output() string {
+	said := n.Says()[n.seen:]
+	n.seen += len(said)
+	return said
 }
 
 // build builds a command of this project.
 func build(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "command")
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/tenure-go/tenure/"+name)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	path, err := command.BuildIn(t.Context(), t.TempDir(), "github.com/tenure-go/tenure/"+name)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
 
 func runNeli(s *site, path string) *neliCommand {
-	n := &neliCommand{tb: s.tb}
-	n.cmd = exec.Command(path, "-kafka", strings.Join(s.seeds, ","), "-group", s.group.Name, "-topic", s.group.Name+".neli")
-	n.start()
-	return n
-}
-
-// start starts the process, which ends with the test.
-func (n *neliCommand) start() {
-	n.tb.Helper()
-	n.cmd.Stdout, n.cmd.Stderr = n, n
-	crew.Separate(n.cmd)
-	if err := n.cmd.Start(); err != nil {
-		n.tb.Fatal(err)
-	}
-	n.tb.Cleanup(func() {
-		_ = crew.Continue(n.cmd.Process.Pid)
-		_ = n.cmd.Process.Kill()
-		_ = n.cmd.Wait()
-	})
+	args := []string{"-kafka", strings.Join(s.seeds, ","), "-group", s.group.Name, "-topic", s.group.Name + ".neli"}
+	return &neliCommand{Process: command.Start(s.tb, path, args...), tb: s.tb}
 }
 
 // mustSay waits until the command leads, and returns the token that it printed.
@@ -183,10 +126,7 @@ func (n *neliCommand) mustSay() (token uint64) {
 // end stops it as a service manager does.
 func (n *neliCommand) end() {
 	n.tb.Helper()
-	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		n.tb.Fatal(err)
-	}
-	if err := n.cmd.Wait(); err != nil {
+	if err := errors.Join(n.Stop(), n.Wait()); err != nil {
 		n.tb.Errorf("the command ends with %v: %s", err, n.output())
 	}
 }
@@ -195,7 +135,8 @@ func (n *neliCommand) end() {
 func TestNeliCommand(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	n := runNeli(&c.site, build(t, "compat/neli/cmd/neli"))
+	path := build(t, "compat/neli/cmd/neli")
+	n := runNeli(&c.site, path)
 	first := n.mustSay()
 	b := c.begin("b")
 	n.end()
@@ -204,7 +145,7 @@ func TestNeliCommand(t *testing.T) {
 		t.Errorf("tokens %d, then %d", first, b.Token())
 	}
 	b.mustClose()
-	if out, err := exec.Command(n.cmd.Path, "-no-such-flag").CombinedOutput(); err == nil || !bytes.Contains(out, []byte("bootstrap")) {
+	if out, err := exec.Command(path, "-no-such-flag").CombinedOutput(); err == nil || !bytes.Contains(out, []byte("bootstrap")) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -216,13 +157,12 @@ const (
 	role      = "TENURE_TEST_ROLE"
 )
 
-// again returns a command that runs this test once more in another role. The arguments come before
-// the path of the test's program.
+// again runs this test once more in another role. The arguments come before the path of the test's
+// program.
 func (s *site) again(t *testing.T, as string, args ...string) *neliCommand {
+	env := []string{roleSeeds + "=" + strings.Join(s.seeds, ","), roleGroup + "=" + s.group.Name, role + "=" + as}
 	args = append(args, os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), roleSeeds+"="+strings.Join(s.seeds, ","), roleGroup+"="+s.group.Name, role+"="+as)
-	return &neliCommand{tb: t, cmd: cmd}
+	return &neliCommand{Process: command.Start(t, "env", append(env, args...)...), tb: t}
 }
 
 // roleSite is the site of such a process.
@@ -286,12 +226,11 @@ func (b *brokers) tenureRun(t *testing.T) *neliCommand {
 
 func (b *brokers) stopBesideGoNELI(p *neliCommand) {
 	b.tb.Helper()
-	p.start()
 	first := p.acts(0)
-	b.must(crew.Freeze(p.cmd.Process.Pid))
+	b.must(p.Freeze())
 	old := b.goneliJoins()
 	began := machine.Now()
-	b.must(crew.Continue(p.cmd.Process.Pid))
+	b.must(p.Continue())
 	time.Sleep(goneliLeads)
 	ended := machine.Now()
 	old.Close()
@@ -314,7 +253,7 @@ type act struct {
 func (n *neliCommand) acts(after int64) (found act) {
 	n.tb.Helper()
 	wait.Until(n.tb, "it acts", func() bool {
-		for line := range strings.Lines(n.String()) {
+		for line := range strings.Lines(n.Says()) {
 			var a act
 			if n, _ := fmt.Sscanf(line, "acts %d %d\n", &a.token, &a.at); n == 2 && a.at > after {
 				found = a
@@ -324,4 +263,54 @@ func (n *neliCommand) acts(after int64) (found act) {
 		return false
 	})
 	return found
+}
+
+const stoppedSession = 15 * time.Second
+
+// TestRealGroupStopped: a stopped process finds that its nomination is over when it continues.
+func TestRealGroupStopped(t *testing.T) {
+	if os.Getenv(role) != "" {
+		beStopped(roleSite(t))
+		return
+	}
+	soak(t)
+	t.Parallel()
+	g := startGroup(t, stoppedSession)
+	child := g.again(t, "member")
+	child.acts(0)
+	all := g.joinMany(2)
+	g.members(3)
+	if len(nominees(all)) != 0 {
+		t.Fatal("a join moved the nomination")
+	}
+	g.must(child.Freeze())
+	settled(t, all)
+	named := machine.Now()
+	g.must(child.Continue())
+	wait.Until(t, "a hundred answers", func() bool {
+		later := 0
+		for line := range strings.Lines(child.Says()) {
+			var what string
+			var asked, token int64
+			if n, _ := fmt.Sscanf(line, "%s %d %d\n", &what, &token, &asked); n < 3 || asked <= named {
+				continue
+			}
+			if later++; what == "acts" {
+				t.Fatal("a process that was stopped for a session says that it is the nominee")
+			}
+		}
+		return later >= 100
+	})
+}
+
+// beStopped answers every few milliseconds whether it is the nominee.
+func beStopped(s *site) {
+	s.group.SessionTimeout = stoppedSession
+	for m := s.join(); ; time.Sleep(5 * time.Millisecond) {
+		asked, answer := machine.Now(), "waits"
+		if m.Nominated() {
+			answer = "acts"
+		}
+		fmt.Println(answer, 0, asked)
+	}
 }
