@@ -92,10 +92,12 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
+	github.com/redis/rueidis v1.0.79
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.1 // indirect
 	github.com/sirupsen/logrus v1.10.1 // indirect
 	github.com/tenure-go/tenure/compat/neli v0.0.0
+	github.com/tenure-go/tenure/driver/redisstore v0.0.0
 	github.com/tonistiigi/go-csvvalue v0.0.0-20240814133006-030d3b2625d0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xhit/go-str2duration/v2 v2.1.0 // indirect
@@ -129,3 +131,5 @@ replace (
 	github.com/tenure-go/tenure/driver/pgxstore => ../driver/pgxstore
 	github.com/tenure-go/tenure/driver/s3object => ../driver/s3object
 )
+
+replace github.com/tenure-go/tenure/driver/redisstore => ../driver/redisstore
