@@ -214,6 +214,9 @@ func (f failover) play(t *testing.T) (overlap, repeat bool) {
 		rig.Must(t, p.primary.Kill())
 	}
 	p.promote(t)
+	if f.wait > 0 { // nobody leads without a replica
+		redisd.Start(t, redisd.Redis, "replicaof "+strings.ReplaceAll(p.replica.Address(), ":", " "))
+	}
 	second := <-leads(t, ctx, on(p.replica), "second", lease)
 	return first.Err() == nil, second.Token() <= first.Token()
 }

@@ -104,7 +104,7 @@ func (s *site) Mistakes(t testing.TB) []rig.Client {
 			begin: "ACL SETUSER default off", end: "ACL SETUSER default on",
 		},
 		{name: "wrong database", option: number, want: "databases", works: "open"},
-		{name: "TLS to a server without it", option: encrypted, want: "tls", works: "open"},
+		{name: "TLS to a server without it", option: encrypted, want: "connect", works: "open"},
 		{name: "a replica", option: replica.option(), want: "connect to the primary"},
 		{name: "no scripts", option: plain.option(), want: "EVAL"},
 		{name: "a Cluster that is down", option: empty.option(), want: "CLUSTER INFO"},

@@ -50,6 +50,8 @@ func (r *Place) Explain(err error) *fault.Error {
 		return f
 	case isServer && strings.Contains(server.Error(), "DB index"):
 		return fault.New("give a database below the setting databases of the server", "there is no database %d: %w", r.Database, server)
+	case isServer && strings.Contains(server.Error(), "unknown command") && r.Sentinel != "":
+		return fault.New("give the hosts and ports of Sentinels (26379), or leave out sentinel=", "a host is no Sentinel: %w", server)
 	case isServer && strings.Contains(server.Error(), "unknown command"):
 		return fault.New("elections need Redis 7 or Valkey, with the commands EVAL and EVAL_RO under these names", "scripts do not work: %w", server)
 	case errors.Is(err, redisstore.ErrReplicas):
