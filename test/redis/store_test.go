@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/redisstore"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -25,7 +26,8 @@ func TestLeaderGoesOnWhenTheEraChanges(t *testing.T) {
 	defer cancel()
 	p := newPair(t, "repl-backlog-ttl 1")
 	s := open(t, p.primary)
-	first := <-leads(t, ctx, s, "first", time.Minute)
+	released(t, s)
+	first := <-leads(t, ctx, s, tenure.Config{ID: "first", Lease: time.Minute, Tuning: tenure.Tuning{Renew: time.Second}})
 	before, err := s.Read(ctx, "billing")
 	rig.Must(t, err)
 	rig.Must(t, p.replica.Kill())

@@ -135,6 +135,7 @@ func (s *Server) Do(ctx context.Context, command ...string) (string, error) {
 	defer c.Close()
 	result := c.Do(ctx, c.B().Arbitrary(command...).Build())
 	text, err := result.ToString()
+	text = strings.TrimPrefix(text, "txt:") // the type of a verbatim string
 	if err != nil && result.Error() == nil {
 		err = nil // it is no text
 	}
