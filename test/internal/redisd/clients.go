@@ -90,6 +90,7 @@ func (s *site) Mistakes(t testing.TB) []rig.Client {
 	replica := Start(t, Redis, "replicaof "+strings.ReplaceAll(own.Address(), ":", " "))
 	replica.Until(t, "replication", "master_link_status:up")
 	plain := Start(t, Redis, `rename-command EVAL ""`, `rename-command EVAL_RO ""`)
+	locked := Start(t, Redis, "requirepass "+rig.Secret)
 	empty, elsewhere := cluster(t)
 	number := own.option()
 	number.SelectDB = 99
@@ -99,10 +100,7 @@ func (s *site) Mistakes(t testing.TB) []rig.Client {
 		{name: "no mistake", option: at(own, "guest", rig.Secret), works: rig.All},
 		{name: "wrong password", option: at(own, "guest", rig.Secret+"wrong"), want: "check user and password", works: "open", denied: true},
 		{name: "no such user", option: at(own, "missing", rig.Secret), want: "check user and password", works: "open", denied: true},
-		{
-			name: "no password", want: "give a user and a password", works: "open", denied: true,
-			begin: "ACL SETUSER default off", end: "ACL SETUSER default on",
-		},
+		{name: "no password", option: locked.option(), want: "give a user and a password", works: "open", denied: true},
 		{name: "wrong database", option: number, want: "databases", works: "open"},
 		{name: "TLS to a server without it", option: encrypted, want: "connect", works: "open"},
 		{name: "a replica", option: replica.option(), want: "connect to the primary"},
