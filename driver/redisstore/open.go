@@ -55,6 +55,9 @@ const (
 	maxConnections = 16
 	bufferSize     = 16 << 10
 	idleAfter      = time.Minute
+	refreshEvery   = 5 * time.Second
+	// maxRedirections allows for a slot that moves while the client's map is old.
+	maxRedirections = 3
 )
 
 // Open connects to a server, to the primary that Sentinel names (o.Sentinel), or to a Cluster
@@ -106,6 +109,9 @@ func prepare(o *rueidis.ClientOption, set settings) {
 	o.Dialer.Timeout = cmp.Or(o.Dialer.Timeout, dialWithin)
 	o.Dialer.KeepAlive = cmp.Or(o.Dialer.KeepAlive, pingAfter)
 	o.ConnWriteTimeout = cmp.Or(o.ConnWriteTimeout, answerWithin)
+	// A message of Sentinel that is lost would bind the client to a former primary.
+	o.Sentinel.TopologyRefreshInterval = cmp.Or(o.Sentinel.TopologyRefreshInterval, refreshEvery)
+	o.ClusterOption.MaxMovedRedirections = cmp.Or(o.ClusterOption.MaxMovedRedirections, maxRedirections)
 }
 
 // nodes returns a client for each server that may have keys.

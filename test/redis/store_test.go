@@ -4,15 +4,22 @@ package redis
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/redisstore"
+	"github.com/tenure-go/tenure/internal/test/certificates"
+	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/redisd"
 	"github.com/tenure-go/tenure/test/internal/rig"
@@ -166,6 +173,49 @@ func TestInspect(t *testing.T) {
 		}
 		if !maps.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, found, c.want)
+		}
+	}
+}
+
+// TestTLS: a server that wants certificates of its clients takes one of its authority.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca, cert, key := certificates.New(t)
+	port, err := ports.Free(1)
+	rig.Must(t, err)
+	redisd.Start(t, redisd.Redis, fmt.Sprint("tls-port ", port[0]), "tls-cert-file "+cert, "tls-key-file "+key, "tls-ca-cert-file "+ca)
+	pem, err := os.ReadFile(ca)
+	rig.Must(t, err)
+	known := x509.NewCertPool()
+	known.AppendCertsFromPEM(pem)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	rig.Must(t, err)
+	other, _, _ := certificates.New(t)
+	pem, err = os.ReadFile(other)
+	rig.Must(t, err)
+	stranger := x509.NewCertPool()
+	stranger.AppendCertsFromPEM(pem)
+	for _, c := range []struct {
+		why   string
+		roots *x509.CertPool
+		pairs []tls.Certificate
+		works bool
+	}{
+		{"both know the authority", known, []tls.Certificate{pair}, true},
+		{"the client has no certificate", known, nil, false},
+		{"the client does not know the authority", stranger, []tls.Certificate{pair}, false},
+	} {
+		option := rueidis.ClientOption{
+			InitAddress: []string{ports.Address(port[0])},
+			TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.roots, Certificates: c.pairs},
+		}
+		s, err := redisstore.Open(wait.Context(t), option)
+		if err == nil {
+			_, err = s.CompareAndSwap(wait.Context(t), "k", "", []byte("x"))
+			rig.Must(t, s.Close())
+		}
+		if (err == nil) != c.works {
+			t.Errorf("%s: %v", c.why, err)
 		}
 	}
 }
