@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Code returns the first word of the server's error in err, such as READONLY or MOVED. It is empty
-// if err holds no error of a server.
+// Code returns the first word of the server's error in err, such as READONLY or MOVED, as far as the
+// client library keeps it: it leaves out ERR. It is empty if err holds no error of a server.
 func Code(err error) string {
 	var e *rueidis.RedisError
 	if !errors.As(err, &e) {
@@ -35,7 +35,7 @@ var remedies = map[string]string{
 	"MASTERDOWN":  "connect to the primary: this replica has lost it",
 	"OOM":         "raise maxmemory, or remove other data: the server takes no writes",
 	"MISCONF":     "the server cannot save its data, so it takes no writes: free its disk, see INFO persistence",
-	"NOREPLICAS":  "too few replicas are connected (min-replicas-to-write), so the server takes no writes",
+	"NOREPLICAS":  "start the replicas that min-replicas-to-write or WithWait demands",
 	"BUSY":        "another script blocks the server: SCRIPT KILL ends one that only reads",
 	"WRONGTYPE":   "another program uses this key: give elections another prefix, or remove the key",
 }
@@ -50,9 +50,9 @@ func explain(err error) error {
 		return fmt.Errorf("%w; %s", err, remedies[code])
 	case code == "" && errors.As(err, &dial) && dial.Op == "dial":
 		return fmt.Errorf("%w: %w", driver.ErrConnecting, err)
-	case code == "ERR" && strings.Contains(err.Error(), "unknown command"):
+	case code != "" && strings.Contains(err.Error(), "unknown command"):
 		return fmt.Errorf("%w; elections need Redis 7 or Valkey, with EVAL and EVAL_RO under these names", err)
-	case code == "ERR" && strings.Contains(err.Error(), "DB index"):
+	case code != "" && strings.Contains(err.Error(), "DB index"):
 		return fmt.Errorf("%w; give a number below the server's setting databases; a Cluster has only 0", err)
 	}
 	return err

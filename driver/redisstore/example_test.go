@@ -22,7 +22,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = store.Close() }()
 	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
 	if err != nil {
 		log.Fatal(err)
@@ -31,6 +30,7 @@ func Example() {
 		<-ctx.Done() // the work
 		return nil
 	})
+	_ = store.Close()
 	if err != nil {
 		log.Fatal(err)
 	}

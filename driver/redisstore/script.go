@@ -11,8 +11,9 @@ import (
 // right less. The key is KEYS[1]. Nothing that can fail follows the HSET of a write, so that an
 // error of the server means that nothing was written.
 const (
-	// begins refuses users without the rights that follow, and servers that are no primary. It
-	// leaves the replication ID in era, and the clock in microseconds in now.
+	// begins refuses users without the rights in needs, and servers that are no primary or have fewer
+	// replicas than the last argument demands. It leaves the replication ID in era, and the clock in
+	// microseconds in now.
 	begins = `
 for _, c in ipairs(needs) do
   if not redis.acl_check_cmd(unpack(c)) then
@@ -22,6 +23,10 @@ end
 local info = redis.call('INFO', 'replication')
 local role, era = string.match(info, 'role:(%w+)'), string.match(info, 'master_replid:(%w+)')
 if role ~= 'master' then return redis.error_reply('READONLY this server is a replica') end
+local replicas = string.match(info, 'connected_slaves:(%d+)')
+if tonumber(replicas) < tonumber(ARGV[#ARGV]) then
+  return redis.error_reply('NOREPLICAS ' .. replicas .. ' of ' .. ARGV[#ARGV] .. ' replicas are connected')
+end
 if not era then return redis.error_reply('ERR this server tells no replication ID') end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -45,8 +50,8 @@ return {era, string.format('%.0f', now), redis.call('EXISTS', KEYS[1]), r[1] or 
 	writes = reads + `, {'HSET', KEYS[1], 'version', ''}, {'PUBLISH', ARGV[1], ''}`
 
 	// writeScript takes the channel, the key as elections know it, the expected version and its
-	// era, the new version and value, and the bounds of a credible floor and of a credible clock. It
-	// returns the era, or nothing if the version or the era differ.
+	// era, the new version and value, and the bounds of a credible floor and of a credible clock.
+	// It returns the era, or nothing if the version or the era differ.
 	writeScript = `local needs = {` + writes + `}` + begins + `
 local r = redis.call('HMGET', KEYS[1], 'version', 'floor')
 if redis.call('EXISTS', KEYS[1]) == 0 then

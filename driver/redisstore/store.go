@@ -72,9 +72,9 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 // another era is a conflict.
 //
 // It returns an error that wraps driver.ErrConflict if the version or the era was different, one
-// that wraps driver.ErrDenied if rights or valid credentials are missing, and the error of CheckKey,
-// when nothing was sent. Any other error leaves open whether the value was or will be written: among
-// them, with [WithWait], that too few replicas have it.
+// that wraps driver.ErrDenied if rights or valid credentials are missing, and the error of
+// CheckKey, when nothing was sent. Any other error leaves open whether the value was or will be
+// written: among them, with [WithWait], that too few replicas have it.
 func (s *Store) CompareAndSwap(
 	ctx context.Context, key string, prev driver.Version, value []byte,
 ) (driver.Version, error) {
@@ -105,12 +105,17 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 
 // run runs a script once, and with WithWait waits for the replicas.
 func (s *Store) run(ctx context.Context, c call) ([]string, error) {
-	return abandon.Run(ctx, &s.calls, func() ([]string, error) {
+	c.args = append(c.args, strconv.Itoa(s.set.wait))
+	answer, err := abandon.Run(ctx, &s.calls, func() ([]string, error) {
 		if s.set.wait > 0 && c.writes && c.script != rightsScript {
 			return s.replicated(ctx, c)
 		}
 		return texts(s.client.Do(ctx, c.command(s.client.B())))
 	}, abandon.NoUndo)
+	if s.set.wait > 0 && Code(err) == "NOREPLICAS" {
+		err = fmt.Errorf("%w: %w", ErrReplicas, err)
+	}
+	return answer, err
 }
 
 // ErrReplicas reports that fewer replicas than WithWait demands have acknowledged a state in time.
@@ -183,9 +188,9 @@ func checkKey(key string) error {
 // Limits returns the limits of leases and keys in every place. It sends nothing.
 func Limits() driver.Bounded { return (*Store)(nil) }
 
-// CheckRights returns an error that wraps driver.ErrDenied if a right to write the key or to publish
-// is missing, and any other error if there was no answer or the server is a replica. Its script
-// writes nothing.
+// CheckRights returns an error that wraps driver.ErrDenied if a right to write the key or to
+// publish is missing, and any other error if there was no answer or the server is a replica. Its
+// script writes nothing.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	err := s.CheckKey(key)
 	if err == nil {

@@ -18,10 +18,10 @@ import (
 // the last one ends that. If the subscription is lost and the first attempt to subscribe again
 // fails, see gets an entry with Lost.
 //
-// If the deadline of ctx comes while the store subscribes, the watch begins without pushes, and says
-// so by an entry with Lost. It returns an error that wraps driver.ErrDenied if the right to
-// subscribe is missing, the error of CheckKey, and any other error if the first attempt to subscribe
-// fails or the store is closed.
+// If the deadline of ctx comes while the store subscribes, the watch begins without pushes, and
+// says so by an entry with Lost. It returns an error that wraps driver.ErrDenied if the right to
+// subscribe is missing, the error of CheckKey, and any other error if the first attempt to
+// subscribe fails or the store is closed.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	err = s.CheckKey(key)
 	if err == nil {

@@ -111,17 +111,17 @@ func TestParse(t *testing.T) {
 		{"valkeys://h/7", &redisprefix.Place{TLS: true, Hosts: []string{"h"}, Database: 7}, "rediss://h/7"},
 		{"redis://us:pa%2Fss@h?prefix=a:", &redisprefix.Place{Hosts: []string{"h"}, User: "us", Password: "pa/ss", Prefix: &prefix}, "redis://***@h?prefix=a:"},
 		{
-			"redis://:pw@a:1,b,[::1]/2?sentinel=main&wait=2&sentinel-user=s&sentinel-password-file=f",
+			"redis://:pw@a:1,b/2?sentinel=main&wait=2&sentinel-user=s&sentinel-password-file=f",
 			&redisprefix.Place{
-				Hosts: []string{"a:1", "b", "[::1]"}, Password: "pw", Database: 2, Sentinel: "main", Wait: 2, SentinelUser: "s", SentinelPasswordFile: "f",
+				Hosts: []string{"a:1", "b"}, Password: "pw", Database: 2, Sentinel: "main", Wait: 2, SentinelUser: "s", SentinelPasswordFile: "f",
 			},
-			"redis://***@a:1,b,[::1]/2?wait=2&sentinel=main&sentinel-user=s&sentinel-password-file=f",
+			"redis://***@a:1,b/2?wait=2&sentinel=main&sentinel-user=s&sentinel-password-file=f",
 		},
 		{"redis://a,b?cluster=true", &redisprefix.Place{Hosts: []string{"a", "b"}, Cluster: true}, ""},
 		{
-			"rediss://u@h?ca=a.pem&cert=b.pem&key=c.pem&password-file=p",
+			"rediss://u@h?tls-ca=a.pem&tls-cert=b.pem&tls-key=c.pem&password-file=p",
 			&redisprefix.Place{TLS: true, Hosts: []string{"h"}, User: "u", CA: "a.pem", Cert: "b.pem", Key: "c.pem", PasswordFile: "p"},
-			"rediss://***@h?password-file=p&ca=a.pem&cert=b.pem&key=c.pem",
+			"rediss://***@h?password-file=p&tls-ca=a.pem&tls-cert=b.pem&tls-key=c.pem",
 		},
 	} {
 		t.Run(c.raw, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"redis://a?wait=0", "replicas", ""},
 		{"redis://a?wait=-1", "replicas", ""},
 		{"redis://a?sentinel-user=u", "not sentinel", ""},
-		{"redis://a?ca=f", "rediss://", ""},
-		{"rediss://a?cert=f", "go together", ""},
+		{"redis://a?tls-ca=f", "rediss://", ""},
+		{"rediss://a?tls-cert=f", "go together", ""},
 		{"redis://:s3cret@a?password-file=f", "password and password-file", ""},
 		{"redis://a?password=s3cret", "is unknown", "password-file"},
 		{"redis://a?prefix=", "is empty", ""},

@@ -22,8 +22,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
-// Rigs returns one server, one of Valkey if it is installed, a primary with a replica and Sentinels,
-// and a Cluster.
+// Rigs returns one server, one of Valkey if it is installed, a primary with a replica and
+// Sentinels, and a Cluster.
 func Rigs() []rig.Rig {
 	one := func(name, program string) rig.Rig {
 		return rig.Rig{Name: name, Start: func(t testing.TB, _ bool) rig.Site {

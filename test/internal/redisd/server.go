@@ -1,6 +1,6 @@
 // Package redisd runs Redis and Valkey servers for tests, on 127.0.0.1: alone, with replicas and
-// Sentinels, and as a Cluster. Records are synced to disk with each write, unless a test gives other
-// settings. The servers end with the process that started them.
+// Sentinels, and as a Cluster. Records are synced to disk with each write, unless a test gives
+// other settings. The servers end with the process that started them.
 package redisd
 
 import (

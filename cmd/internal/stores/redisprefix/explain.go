@@ -25,7 +25,7 @@ var hints = map[string]string{
 	"MASTERDOWN":  "give the host of the primary, or the Sentinels with sentinel=NAME",
 	"OOM":         "raise maxmemory, or remove other data",
 	"MISCONF":     "free the disk of the server: it cannot save its data, see redis-cli INFO persistence",
-	"NOREPLICAS":  "start the replicas that min-replicas-to-write demands",
+	"NOREPLICAS":  "start the replicas that min-replicas-to-write or wait=N demands",
 	"BUSY":        "another script blocks the server: redis-cli SCRIPT KILL ends one that only reads",
 	"WRONGTYPE":   "another program uses this key: give another prefix=, or remove the key",
 }
@@ -57,7 +57,7 @@ func (r *Place) Explain(err error) *fault.Error {
 	case errors.Is(err, redisstore.ErrReplicas):
 		return fault.Passing("start the replicas, or give the number of all replicas as wait=N", "%w", err)
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return fault.New("give the authority's file as ca=FILE; the URL's host must be one of the certificate's names",
+		return fault.New("give the authority's file as tls-ca=FILE; the URL's host must be one of the certificate's names",
 			"the server's certificate is not accepted: %w", kind.Root(err))
 	case errors.As(err, new(tls.RecordHeaderError)):
 		return fault.New("give redis:// if the server has no TLS on this port", "the server does not speak TLS: %w", err)

@@ -103,9 +103,9 @@ func logIn(ctx context.Context, user, file string, o kind.Options) (func(rueidis
 
 // tls returns the settings for TLS. The client's certificate is read for each connection.
 func (r *Place) tls(ctx context.Context, o kind.Options) (*tls.Config, error) {
-	config, err := kind.TLSOfFiles("", r.CA, r.Cert, r.Key)
+	config, err := kind.TLSOfFiles("tls-", r.CA, r.Cert, r.Key)
 	if err != nil {
-		return nil, fault.New("ca, cert and key name files in PEM; the last two go together", "%w", err)
+		return nil, fault.New("tls-ca, tls-cert and tls-key name files in PEM; the last two go together", "%w", err)
 	}
 	if r.Cert == "" {
 		return config, nil

@@ -54,9 +54,9 @@ var parameters = []kind.Parameter{
 	{Name: "password-file", Value: "FILE", Meaning: "holds the password, and is read again for each connection"},
 	{Name: "sentinel-user", Value: "NAME", Meaning: "the user for the Sentinels, if they want one"},
 	{Name: "sentinel-password-file", Value: "FILE", Meaning: "holds the password for the Sentinels"},
-	{Name: "ca", Value: "FILE", Meaning: "for rediss: CA of the server's certificate, in PEM; default: those of the system"},
-	{Name: "cert", Value: "FILE", Meaning: "for rediss: the client's own certificate, with key=FILE"},
-	{Name: "key", Value: "FILE", Meaning: "for rediss: the key of the certificate"},
+	{Name: "tls-ca", Value: "FILE", Meaning: "for rediss: CA of the server's certificate, in PEM; default: those of the system"},
+	{Name: "tls-cert", Value: "FILE", Meaning: "for rediss: the client's own certificate, with tls-key=FILE"},
+	{Name: "tls-key", Value: "FILE", Meaning: "for rediss: the key of the certificate"},
 }
 
 // Kind describes this kind of store.
@@ -105,7 +105,7 @@ func (r *Place) String() string {
 	}
 	return kind.With(u, "?", [2]string{"prefix", prefix}, [2]string{"wait", wait}, [2]string{"sentinel", r.Sentinel},
 		[2]string{"cluster", cluster}, [2]string{"password-file", r.PasswordFile}, [2]string{"sentinel-user", r.SentinelUser},
-		[2]string{"sentinel-password-file", r.SentinelPasswordFile}, [2]string{"ca", r.CA}, [2]string{"cert", r.Cert}, [2]string{"key", r.Key})
+		[2]string{"sentinel-password-file", r.SentinelPasswordFile}, [2]string{"tls-ca", r.CA}, [2]string{"tls-cert", r.Cert}, [2]string{"tls-key", r.Key})
 }
 
 // GoString is String.
@@ -161,7 +161,8 @@ func splitHost(address string) (host, port string) {
 	return host, port
 }
 
-// parse reads a URL of the form redis://[user[:password]@]host[:port][,host[:port]...][/database][?...].
+// parse reads a URL of the form
+// redis://[user[:password]@]host[:port][,host[:port]...][/database][?...].
 func parse(scheme, raw string) (*Place, error) {
 	u, err := url.Parse(raw)
 	if err != nil { // left out, since it may quote a part of the password
@@ -224,7 +225,7 @@ func (r *Place) set(key, value string) (err error) {
 	default:
 		*map[string]*string{
 			"sentinel": &r.Sentinel, "sentinel-user": &r.SentinelUser, "sentinel-password-file": &r.SentinelPasswordFile,
-			"password-file": &r.PasswordFile, "ca": &r.CA, "cert": &r.Cert, "key": &r.Key,
+			"password-file": &r.PasswordFile, "tls-ca": &r.CA, "tls-cert": &r.Cert, "tls-key": &r.Key,
 		}[key] = value
 	}
 	return err
@@ -244,9 +245,9 @@ func (r *Place) check() error {
 	case r.Password != "" && r.PasswordFile != "":
 		return fault.New("leave one of them out", "has a password and password-file")
 	case !r.TLS && cmp.Or(r.CA, r.Cert, r.Key) != "":
-		return fault.New("give rediss://, or leave them out", "has ca, cert or key, which are for rediss://")
+		return fault.New("give rediss://, or leave them out", "has tls-ca, tls-cert or tls-key, which are for rediss://")
 	case (r.Cert == "") != (r.Key == ""):
-		return fault.New("give both, or none", "cert and key go together")
+		return fault.New("give both, or none", "tls-cert and tls-key go together")
 	}
 	return nil
 }
