@@ -27,7 +27,7 @@ var redisSite = site{
 			crash{modes: modes, lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
 				late: figures.Bound{Median: 10 * time.Millisecond}},
 			stops{lease: lease, of: []stopping{{mode: redisMode, rounds: choice[int]{40, 300}}},
-				late: figures.Bound{Median: 5 * time.Millisecond}},
+				late: figures.Bound{Median: 10 * time.Millisecond}},
 			steady{modes: modes, elections: 20, lease: lease, window: choice[int]{10, 20},
 				note: "Calls of the store by the elections of each process"},
 			cut(strike{modes: modes, lease: 2 * time.Second, groups: always(5), rounds: choice[int]{1, 10}}),
@@ -98,6 +98,6 @@ func (x lock) cut(t *trial, address string) (late, overlap time.Duration) {
 	obtained := time.Now()
 	last := <-refreshed
 	over := <-ended
-	check(next.Release(t.ctx))
+	_ = next.Release(t.ctx) // it may have expired while the first one worked
 	return obtained.Sub(last.Add(lockLife)), max(0, over.Sub(obtained))
 }
