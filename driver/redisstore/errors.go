@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Code returns the first word of the server's error in err, such as READONLY or MOVED, as far as the
-// client library keeps it: it leaves out ERR. It is empty if err holds no error of a server.
+// Code returns the first word of the server's error in err, such as READONLY or MOVED. The client
+// library leaves out ERR. It is empty if err holds no error of a server.
 func Code(err error) string {
 	var e *rueidis.RedisError
 	if !errors.As(err, &e) {

@@ -11,9 +11,9 @@ import (
 // right less. The key is KEYS[1]. Nothing that can fail follows the HSET of a write, so that an
 // error of the server means that nothing was written.
 const (
-	// begins refuses users without the rights in needs, and servers that are no primary or have fewer
-	// replicas than the last argument demands. It leaves the replication ID in era, and the clock in
-	// microseconds in now.
+	// begins refuses users without the rights in needs, and servers that are no primary or have
+	// fewer replicas than the last argument demands. It leaves the replication ID in era, and the
+	// clock in microseconds in now.
 	begins = `
 for _, c in ipairs(needs) do
   if not redis.acl_check_cmd(unpack(c)) then

@@ -33,7 +33,7 @@ var redisSite = site{
 			cut(strike{modes: modes, lease: 2 * time.Second, groups: always(5), rounds: choice[int]{1, 10}}),
 			outage{modes: modes, elections: 20, lease: 2 * time.Second, rounds: choice[int]{1, 3}},
 			crowd{modes: modes, elections: []int{1000}, window: choice[int]{5, 60}},
-			lock{rounds: choice[int]{2, 20}},
+			lock{rounds: choice[int]{2, 10}},
 		}
 	},
 }

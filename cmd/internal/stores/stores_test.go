@@ -111,11 +111,11 @@ func TestParse(t *testing.T) {
 		{"valkeys://h/7", &redisprefix.Place{TLS: true, Hosts: []string{"h"}, Database: 7}, "rediss://h/7"},
 		{"redis://us:pa%2Fss@h?prefix=a:", &redisprefix.Place{Hosts: []string{"h"}, User: "us", Password: "pa/ss", Prefix: &prefix}, "redis://***@h?prefix=a:"},
 		{
-			"redis://:pw@a:1,b/2?sentinel=main&wait=2&sentinel-user=s&sentinel-password-file=f",
+			"redis://:pw@a:1,b,[::1]/2?sentinel=main&wait=2&sentinel-user=s&sentinel-password-file=f",
 			&redisprefix.Place{
-				Hosts: []string{"a:1", "b"}, Password: "pw", Database: 2, Sentinel: "main", Wait: 2, SentinelUser: "s", SentinelPasswordFile: "f",
+				Hosts: []string{"a:1", "b", "[::1]"}, Password: "pw", Database: 2, Sentinel: "main", Wait: 2, SentinelUser: "s", SentinelPasswordFile: "f",
 			},
-			"redis://***@a:1,b/2?wait=2&sentinel=main&sentinel-user=s&sentinel-password-file=f",
+			"redis://***@a:1,b,[::1]/2?wait=2&sentinel=main&sentinel-user=s&sentinel-password-file=f",
 		},
 		{"redis://a,b?cluster=true", &redisprefix.Place{Hosts: []string{"a", "b"}, Cluster: true}, ""},
 		{

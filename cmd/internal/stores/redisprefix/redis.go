@@ -164,19 +164,25 @@ func splitHost(address string) (host, port string) {
 // parse reads a URL of the form
 // redis://[user[:password]@]host[:port][,host[:port]...][/database][?...].
 func parse(scheme, raw string) (*Place, error) {
-	u, err := url.Parse(raw)
-	if err != nil { // left out, since it may quote a part of the password
+	rest := strings.TrimPrefix(raw, scheme+"://")
+	end := strings.IndexAny(rest+"/", "/?#")
+	user, hosts, given := kind.CutLast(rest[:end], "@")
+	if given {
+		user += "@"
+	}
+	u, err := url.Parse(scheme + "://" + user + "host" + rest[end:]) // package url takes one host alone
+	if err != nil {                                                  // left out, since it may quote a part of the password
 		return nil, fault.New("write a port as a number, and special characters of a password as %XX; "+likeThis, "is not a valid URL")
 	}
 	r := &Place{TLS: strings.HasSuffix(scheme, "s") && scheme != "redis", User: u.User.Username()}
 	r.Password, _ = u.User.Password()
 	switch {
-	case u.Host == "":
+	case hosts == "":
 		return nil, fault.New(likeThis, "names no host")
 	case u.Fragment != "":
 		return nil, fault.New("write ? and # of a password as %3F and %23", "has a fragment behind #")
 	}
-	for host := range strings.SplitSeq(u.Host, ",") {
+	for host := range strings.SplitSeq(hosts, ",") {
 		if !kind.ValidHost(host) {
 			return nil, fault.New(likeThis, "a host is empty, or a port is not a number from 1 to 65535")
 		}
