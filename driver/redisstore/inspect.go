@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,20 +47,11 @@ func (s *Store) inspect(ctx context.Context, n rueidis.Client, all []driver.Find
 		found = append(found, judgeSync(info, fsync["appendfsync"])...)
 	}
 	for _, f := range found {
-		if !contains(all, f) {
+		if !slices.Contains(all, f) {
 			all = append(all, f)
 		}
 	}
 	return all, nil
-}
-
-func contains(all []driver.Finding, f driver.Finding) bool {
-	for _, other := range all {
-		if other == f {
-			return true
-		}
-	}
-	return false
 }
 
 // parseInfo reads the answer to INFO.

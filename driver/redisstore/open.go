@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -114,16 +116,10 @@ func prepare(o *rueidis.ClientOption, set settings) {
 	o.ClusterOption.MaxMovedRedirections = cmp.Or(o.ClusterOption.MaxMovedRedirections, maxRedirections)
 }
 
-// nodes returns a client for each server that may have keys.
+// nodes returns a client for each server that may have keys. In a Cluster these are also replicas.
 func (s *Store) nodes() []rueidis.Client {
 	if !s.set.cluster {
 		return []rueidis.Client{s.client}
 	}
-	var all []rueidis.Client
-	for _, n := range s.client.Nodes() {
-		if n.Mode() == rueidis.ClientModeStandalone || n.Mode() == rueidis.ClientModeCluster {
-			all = append(all, n)
-		}
-	}
-	return all
+	return slices.Collect(maps.Values(s.client.Nodes()))
 }

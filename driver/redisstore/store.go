@@ -205,7 +205,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 }
 
 // Keys returns the sorted keys of all hashes under the prefix. It asks for them in steps (SCAN), in
-// a Cluster on each primary. Errors are as for Read.
+// a Cluster on each server. Errors are as for Read.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	all, err := abandon.Run(ctx, &s.calls, func() (all []string, err error) {
 		for _, n := range s.nodes() {

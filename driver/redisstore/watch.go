@@ -104,16 +104,18 @@ func (h *hub) add(w *watches.Watch) (tried <-chan struct{}, err error) {
 	return h.tried, nil
 }
 
-// state returns whether the feed has ever subscribed, and why no messages come.
+// state returns whether the feed has ever subscribed, and why no messages come. If the feed is still
+// at its first attempt, it notes that watches began without messages, so that they learn when it
+// succeeds.
 func (h *hub) state() (opened bool, lost error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
 	case <-h.tried:
-		return h.opened, h.lost
 	default:
-		return false, driver.ErrConnecting
+		h.lost = driver.ErrConnecting
 	}
+	return h.opened, h.lost
 }
 
 // remove ends the feed with the last watch.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/redisd"
+	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
@@ -218,4 +220,33 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: %v", c.why, err)
 		}
 	}
+}
+
+// TestWatchBeginsWhileItConnects: a watch whose deadline comes before the subscription begins
+// without pushes, and learns when they come.
+func TestWatchBeginsWhileItConnects(t *testing.T) {
+	t.Parallel()
+	server := redisd.Start(t, redisd.Redis)
+	r, err := relay.New("tcp://" + server.Address())
+	rig.Must(t, err)
+	t.Cleanup(r.Close)
+	_, address, _ := strings.Cut(r.URL(), "//")
+	s, err := redisstore.Open(wait.Context(t), rueidis.ClientOption{InitAddress: []string{address}})
+	rig.Must(t, err)
+	t.Cleanup(func() { rig.Must(t, s.Close()) })
+	r.Hold()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var lost, again atomic.Bool
+	stop, err := s.Watch(ctx, "k", func(e driver.Entry) {
+		if e.Lost == nil && lost.Load() {
+			again.Store(true)
+		}
+		lost.Store(lost.Load() || e.Lost != nil)
+	})
+	rig.Must(t, err)
+	defer stop()
+	wait.Until(t, "a push with Lost", lost.Load)
+	r.Release()
+	wait.Until(t, "a push without Lost", again.Load)
 }
