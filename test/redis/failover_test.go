@@ -174,8 +174,10 @@ func TestFailovers(t *testing.T) {
 	for _, f := range failovers {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			overlaps, repeats := 0, 0
-			for range *rounds {
+			overlaps, repeats, n := 0, 0, 0
+			// A busy machine may hide what a control shows.
+			hidden := func() bool { return f.overlaps && overlaps == 0 || f.repeats && repeats == 0 }
+			for ; n < *rounds || hidden() && n < *rounds+4; n++ {
 				t.Run("round", func(t *testing.T) {
 					overlap, repeat := f.play(t)
 					if overlap {
@@ -184,12 +186,15 @@ func TestFailovers(t *testing.T) {
 					if repeat {
 						repeats++
 					}
-					if overlap != f.overlaps || repeat != f.repeats {
-						t.Errorf("overlap %t, want %t; repeated term %t, want %t", overlap, f.overlaps, repeat, f.repeats)
+					if overlap && !f.overlaps || repeat && !f.repeats {
+						t.Errorf("overlap %t, repeated term %t", overlap, repeat)
 					}
 				})
 			}
-			t.Logf("%d failovers: %d overlaps, %d repeated terms", *rounds, overlaps, repeats)
+			if hidden() {
+				t.Error("the control shows nothing")
+			}
+			t.Logf("%d failovers: %d overlaps, %d repeated terms", n, overlaps, repeats)
 		})
 	}
 }
