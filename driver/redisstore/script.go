@@ -15,6 +15,7 @@ const (
 	// fewer replicas than the last argument demands. It leaves the replication ID in era, and the
 	// clock in microseconds in now.
 	begins = `
+if tonumber(ARGV[#ARGV]) > 0 then table.insert(needs, {'WAIT', '0', '0'}) end
 for _, c in ipairs(needs) do
   if not redis.acl_check_cmd(unpack(c)) then
     return redis.error_reply('NOPERM this user may not run ' .. c[1] .. ' on ' .. (c[2] or 'the server'))

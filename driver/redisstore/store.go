@@ -131,11 +131,14 @@ func (s *Store) replicated(ctx context.Context, c call) (answer []string, err er
 		if answer, err = texts(results[0]); err != nil || len(answer) == 0 {
 			return err
 		}
-		n, err := results[1].AsInt64()
-		if err == nil && n < int64(s.set.wait) {
-			err = fmt.Errorf("%w: %d of %d", ErrReplicas, n, s.set.wait)
+		n, failed := results[1].AsInt64()
+		switch {
+		case failed != nil: // its kind is hidden: the script was not refused
+			return fmt.Errorf("%w: WAIT: %v", ErrReplicas, failed)
+		case n < int64(s.set.wait):
+			return fmt.Errorf("%w: %d of %d", ErrReplicas, n, s.set.wait)
 		}
-		return err
+		return nil
 	})
 	return answer, err
 }

@@ -172,6 +172,9 @@ func (s *site) Rights(t testing.TB) []rig.Client {
 		{name: "candidate", option: as("candidate"), works: rig.All},
 		{name: "observer", option: as("observer"), works: "read", want: "rights of a candidate", denied: true},
 	}
+	all = append(all, client{
+		name: "candidate without WAIT", option: as("candidate"), opts: []redisstore.Option{redisstore.WithWait(1)}, want: "WAIT", denied: true,
+	})
 	lack := func(user, right, back, works string) {
 		all = append(all, client{
 			name: user + " " + right, option: as(user), works: works, want: "NOPERM", denied: true,
