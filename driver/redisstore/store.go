@@ -133,8 +133,10 @@ func (s *Store) replicated(ctx context.Context, c call) (answer []string, err er
 		}
 		n, failed := results[1].AsInt64()
 		switch {
-		case failed != nil: // its kind is hidden: the script was not refused
-			return fmt.Errorf("%w: WAIT: %v", ErrReplicas, failed)
+		case Code(failed) != "": // the text alone: the script was not refused
+			return fmt.Errorf("%w: WAIT: %s", ErrReplicas, failed.Error())
+		case failed != nil:
+			return failed
 		case n < int64(s.set.wait):
 			return fmt.Errorf("%w: %d of %d", ErrReplicas, n, s.set.wait)
 		}
