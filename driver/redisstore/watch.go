@@ -104,9 +104,9 @@ func (h *hub) add(w *watches.Watch) (tried <-chan struct{}, err error) {
 	return h.tried, nil
 }
 
-// state returns whether the feed has ever subscribed, and why no messages come. If the feed is still
-// at its first attempt, it notes that watches began without messages, so that they learn when it
-// succeeds.
+// state returns whether the feed has ever subscribed, and why no messages come. If the feed is
+// still at its first attempt, it notes that watches began without messages, so that they learn when
+// it succeeds.
 func (h *hub) state() (opened bool, lost error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
