@@ -170,8 +170,9 @@ func parse(scheme, raw string) (*Place, error) {
 	if given {
 		user += "@"
 	}
-	u, err := url.Parse(scheme + "://" + user + "host" + rest[end:]) // package url takes one host alone
-	if err != nil {                                                  // left out, since it may quote a part of the password
+	// Package url takes one host alone.
+	u, err := url.Parse(scheme + "://" + user + "host" + rest[end:])
+	if err != nil { // left out, since it may quote a part of the password
 		return nil, fault.New("write a port as a number, and special characters of a password as %XX; "+likeThis, "is not a valid URL")
 	}
 	r := &Place{TLS: strings.HasSuffix(scheme, "s") && scheme != "redis", User: u.User.Username()}
