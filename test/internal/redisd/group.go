@@ -132,7 +132,6 @@ func guarded(t testing.TB, g *Group) *site {
 		fault("primary paused", "a former primary that goes on acknowledges nothing before it becomes a replica",
 			func(s *Server) error { return s.Pause() }, func(s *Server) error { return s.Resume() }),
 	}
-	t.Cleanup(func() {})
 	return s
 }
 

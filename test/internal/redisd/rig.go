@@ -3,6 +3,7 @@ package redisd
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -10,8 +11,6 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"crypto/tls"
 
 	"github.com/redis/rueidis"
 	"github.com/tenure-go/tenure/driver"
