@@ -107,7 +107,7 @@ func (g *Group) whole(t testing.TB) {
 }
 
 // guarded is a store over a group, which waits for all replicas.
-func guarded(t testing.TB, g *Group) *site {
+func guarded(g *Group) *site {
 	s := &site{servers: g.Servers, opts: []redisstore.Option{redisstore.WithWait(len(g.Servers) - 1)}}
 	for _, one := range g.Sentinels {
 		s.option.InitAddress = append(s.option.InitAddress, one.Address())

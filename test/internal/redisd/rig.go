@@ -37,7 +37,7 @@ func Rigs() []rig.Rig {
 		redis, valkey,
 		{
 			Name: "redis-sentinel", SoakElections: true, SameClients: true, Attention: time.Second,
-			Start: func(t testing.TB, _ bool) rig.Site { return guarded(t, StartGroup(t, 1)) },
+			Start: func(t testing.TB, _ bool) rig.Site { return guarded(StartGroup(t, 1)) },
 		},
 		{
 			Name: "redis-cluster", SoakElections: true, SameClients: true,
