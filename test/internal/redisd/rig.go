@@ -40,7 +40,7 @@ func Rigs() []rig.Rig {
 			Start: func(t testing.TB, _ bool) rig.Site { return guarded(StartGroup(t, 1)) },
 		},
 		{
-			Name: "redis-cluster", SoakElections: true, SameClients: true,
+			Name: "redis-cluster", SoakElections: true, SoakFaults: true, SameClients: true,
 			Start: func(t testing.TB, _ bool) rig.Site { return clustered(t) },
 		},
 	}
