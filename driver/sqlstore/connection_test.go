@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/seal"
 )
 
 // server is a database and its driver. The driver ignores contexts, except while a connection or an
@@ -180,7 +181,7 @@ func TestWriteOfNoRowIsAConflict(t *testing.T) {
 		}
 		written = 1
 		v, err := store.CompareAndSwap(t.Context(), "k", prev, []byte("v"))
-		if got := parseVersion(v); err != nil || got.era != "era" || !sealed(got.stamp, "k", []byte("v")) {
+		if got := parseVersion(v); err != nil || got.era != "era" || !seal.Unbroken(got.stamp, "k", []byte("v")) {
 			t.Errorf("one row, from version %q: got %q, %v", prev, v, err)
 		}
 	}

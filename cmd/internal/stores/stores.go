@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
+	"github.com/tenure-go/tenure/cmd/internal/stores/redisprefix"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/sqltable"
 	"github.com/tenure-go/tenure/driver"
@@ -27,6 +28,7 @@ var kinds = []*kind.Kind{
 	s3bucket.Kind(),
 	kafkatopic.Kind(),
 	sqltable.Kind(),
+	redisprefix.Kind(),
 }
 
 type (
