@@ -21,6 +21,7 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/redis/rueidis v1.0.79 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
@@ -93,6 +94,7 @@ require (
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/natskv v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/pgxstore v0.0.0 // indirect
+	github.com/tenure-go/tenure/driver/redisstore v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/s3object v0.0.0 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	go.shabbyrobe.org/gocovmerge v0.0.0-20230507111327-fa4f82cfbf4d // indirect
@@ -119,5 +121,7 @@ replace (
 	github.com/tenure-go/tenure/driver/pgxstore => ../../driver/pgxstore
 	github.com/tenure-go/tenure/driver/s3object => ../../driver/s3object
 )
+
+replace github.com/tenure-go/tenure/driver/redisstore => ../../driver/redisstore
 
 replace github.com/tenure-go/tenure/driver/etcdkv => ../../driver/etcdkv
