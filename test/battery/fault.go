@@ -305,11 +305,9 @@ const (
 	guardLease   = "internal/guard/process.go"
 	guardJob     = "internal/guard/job.go"
 	guardLines   = "internal/guard/backstop_linux.go"
-	guardKiller  = "internal/guard/killer_linux.go"
 	guardSweep   = "internal/guard/client.go"
 	wrapTour     = "internal/wrap/commandrun.go"
 	wrapToken    = "internal/wrap/commandrun.go"
-	runFlags     = "runflags.go"
 	runGuard     = "run.go"
 )
 
@@ -322,7 +320,7 @@ var (
 		New: "	p.orders, p.orphaned, p.pending = nil, true, nil"}
 	noTimer = overlay.Edit{File: guardLines, Old: "	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at)), Interval: unix.NsecToTimespec(int64(interval))}",
 		New: "	spec := unix.ItimerSpec{}\n	_, _ = at, interval"}
-	noKiller   = overlay.Edit{File: guardKiller, Old: "	if d == nil || t == nil {", New: "	if true {"}
+	noKiller   = overlay.Edit{File: guardLines, Old: "	if d == nil || t == nil {", New: "	if true {"}
 	noParent   = overlay.Edit{File: guardLines, Old: "{ attr.Pdeathsig = unix.SIGKILL }", New: "{}"}
 	noTripwire = overlay.Edit{File: guardLines, Old: "	fd := uintptr(b.trip)\n", New: "	if group > 0 {\n		return nil\n	}\n	fd := uintptr(b.trip)\n"}
 	noSweep    = overlay.Edit{File: wrapTour, Old: "	r.sweep()\n", New: ""}
@@ -339,7 +337,7 @@ var (
 		[]overlay.Edit{noParent, noTripwire, noSweep}, overlaps}
 	deadlineIgnored = &flaw{"deadline-ignored", "the deadline: the command runs on when the lease is lost", []overlay.Edit{noDeadline, noKiller, noTimer, noAbandon}, overlaps}
 	noTimeToStop    = &flaw{"no-time-to-stop", "the part of the lease that is kept for the command to stop in", []overlay.Edit{
-		{File: runFlags, Old: "StopWithin: r.stopWithin, ", New: ""},
+		{File: runGuard, Old: "StopWithin: r.stopWithin, ", New: ""},
 		{File: wrapTour, Old: "r.term.Remaining, r.w.StopWithin", New: "r.term.Remaining, 500*time.Millisecond"},
 		{File: wrapTour, Old: "stop := r.w.StopWithin", New: "stop := 500 * time.Millisecond"}}, overlaps}
 	noLatch = &flaw{"no-latch", "the latch: if a guard hears after its own deadline that nothing is left of the lease, it counts the time to stop from that moment",

@@ -19,7 +19,10 @@ const hidden = fault.Hidden
 func Redact(kinds []*Kind, raw string) string {
 	scheme, rest, _ := strings.Cut(raw, ":")
 	behind, slashes := strings.CutPrefix(rest, "//")
-	s, _ := Find(kinds, scheme)
+	s, k := Find(kinds, scheme)
+	if k != nil {
+		kinds = []*Kind{k} // a parameter that is harmless in one kind can be a secret in another
+	}
 	known := s != nil && (slashes || s.Opaque) || isRefused(kinds, scheme)
 	switch {
 	case !known && (!slashes || !schemeName.MatchString(scheme)):
