@@ -20,6 +20,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/tenure-go/tenure v0.0.0
+	github.com/tenure-go/tenure/driver/k8slease v0.0.0
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0
 	github.com/tenure-go/tenure/driver/natskv v0.0.0
 	github.com/tenure-go/tenure/driver/pgxstore v0.0.0
@@ -89,6 +90,7 @@ require (
 replace (
 	github.com/tenure-go/tenure => ..
 	github.com/tenure-go/tenure/compat/nats-kv-leader-elect => ../compat/nats-kv-leader-elect
+	github.com/tenure-go/tenure/driver/k8slease => ../driver/k8slease
 	github.com/tenure-go/tenure/driver/kafkalog => ../driver/kafkalog
 	github.com/tenure-go/tenure/driver/natskv => ../driver/natskv
 	github.com/tenure-go/tenure/driver/pgxstore => ../driver/pgxstore

@@ -20,6 +20,7 @@ require (
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/tenure-go/tenure v0.0.0
+	github.com/tenure-go/tenure/driver/k8slease v0.0.0
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0
 	github.com/tenure-go/tenure/driver/natskv v0.0.0
 	github.com/tenure-go/tenure/driver/pgxstore v0.0.0
@@ -30,6 +31,7 @@ require (
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
+	k8s.io/client-go v0.37.2
 	modernc.org/sqlite v1.50.0
 	mvdan.cc/sh/v3 v3.14.1
 	sigs.k8s.io/yaml v1.6.0
@@ -52,12 +54,16 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
+	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
 	go.shabbyrobe.org/gocovmerge v0.0.0-20230507111327-fa4f82cfbf4d // indirect
+	golang.org/x/oauth2 v0.36.0 // indirect
+	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 )
 
@@ -124,6 +130,7 @@ require (
 replace (
 	github.com/tenure-go/tenure => ../
 	github.com/tenure-go/tenure/compat/neli => ../compat/neli
+	github.com/tenure-go/tenure/driver/k8slease => ../driver/k8slease
 	github.com/tenure-go/tenure/driver/kafkalog => ../driver/kafkalog
 	github.com/tenure-go/tenure/driver/natskv => ../driver/natskv
 	github.com/tenure-go/tenure/driver/pgxstore => ../driver/pgxstore

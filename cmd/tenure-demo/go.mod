@@ -73,6 +73,7 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
+	github.com/tenure-go/tenure/driver/k8slease v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/natskv v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/pgxstore v0.0.0 // indirect
@@ -97,6 +98,7 @@ replace (
 	github.com/tenure-go/tenure => ../..
 	github.com/tenure-go/tenure/cmd => ..
 	github.com/tenure-go/tenure/compat/nats-kv-leader-elect => ../../compat/nats-kv-leader-elect
+	github.com/tenure-go/tenure/driver/k8slease => ../../driver/k8slease
 	github.com/tenure-go/tenure/driver/kafkalog => ../../driver/kafkalog
 	github.com/tenure-go/tenure/driver/natskv => ../../driver/natskv
 	github.com/tenure-go/tenure/driver/pgxstore => ../../driver/pgxstore

@@ -5,6 +5,7 @@ package rigs
 import (
 	"slices"
 
+	"github.com/tenure-go/tenure/test/internal/k8sd"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/natsd"
 	"github.com/tenure-go/tenure/test/internal/rig"
@@ -15,7 +16,7 @@ import (
 // All returns them. A new store is one line more here, and its name is in a step of .ci/run and in
 // docs/testing.md.
 func All() []rig.Rig {
-	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs()),
+	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs(), k8sd.Rigs()),
 		natsd.One(),
 		natsd.Three(),
 		kafkad.Rig(),
