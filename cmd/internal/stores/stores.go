@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/k8snamespace"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
@@ -27,6 +28,7 @@ var kinds = []*kind.Kind{
 	s3bucket.Kind(),
 	kafkatopic.Kind(),
 	sqltable.Kind(),
+	k8snamespace.Kind(),
 }
 
 type (
