@@ -108,6 +108,22 @@ func (h *history) pushed(generation uint64, l *lease) (driver.Entry, bool) {
 	return l.entry(era(l.uid, generation)), true
 }
 
+// absent returns the entry of a key without a Lease, at a revision. An absence belongs to the era of
+// the Lease that was deleted, as far as this process knows it. The first Lease of a key begins no
+// other era.
+func (h *history) absent(key string, revision uint64) driver.Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := driver.Entry{Floor: revision}
+	switch l := h.known[key]; {
+	case l != nil:
+		e.Era = era(l.uid, h.generation)
+	case h.generation > 0:
+		e.Era = era("", h.generation)
+	}
+	return e
+}
+
 // progressed takes a revision that a watch has shown, and reports whether it is of this history.
 func (h *history) progressed(generation, revision uint64) bool {
 	h.mu.Lock()

@@ -264,7 +264,7 @@ func (s spec) foreign(annotation []byte) []byte {
 	case s.Seconds > releasedSeconds || last.held():
 		r.LastUpdated, r.Seq = time.Time{}, 1
 	default:
-		r.LeaderID, r.Incarnation, r.Released, r.LastUpdated = "released", elector, true, time.Time{}
+		r.LeaderID, r.Incarnation, r.Released, r.LastUpdated = "another elector", elector, true, time.Time{}
 	}
 	value, _ := json.Marshal(r) // cannot fail: there are only text and numbers
 	return value

@@ -86,7 +86,7 @@ func (s *Store) readAbsent(ctx context.Context, key string) (driver.Entry, error
 	case len(all.items) > 0:
 		return s.take(before, all.items[0])
 	}
-	return driver.Entry{Floor: all.revision}, nil
+	return s.history.absent(key, all.revision), nil
 }
 
 // take returns what a read has shown.

@@ -145,16 +145,22 @@ const (
 	firstOpenWithin = 2 * time.Second
 	// The pause between such attempts grows from the first to the last.
 	firstPause, lastPause = 50 * time.Millisecond, 5 * time.Second
+	// fewBrief streams in a row that are shorter than lastPause are no reason to poll.
+	fewBrief = 5
 )
 
 // feed keeps the changes coming. It is one goroutine. It ends with the context.
 func (h *hub) feed(ctx context.Context, s *stream) {
-	for {
+	for brief := 0; ; {
 		began := time.Now()
 		err := h.follow(s)
 		s.close()
-		if time.Since(began) < firstPause { // a server that ends each stream at once
-			h.pushes(ctx, fmt.Errorf("the watch of the namespace ended at once: %w", err))
+		brief++
+		if time.Since(began) > lastPause {
+			brief = 0
+		}
+		if brief > fewBrief { // a proxy that ends each stream soon
+			h.pushes(ctx, fmt.Errorf("the watch of the namespace ends too often: %w", err))
 			if !sleep(ctx, lastPause) {
 				return
 			}
@@ -299,7 +305,7 @@ func (h *hub) pushAll(all listed) {
 		}
 	}
 	for key := range absent {
-		h.deliver(key, driver.Entry{Floor: all.revision})
+		h.deliver(key, h.store.history.absent(key, all.revision))
 	}
 }
 
@@ -337,7 +343,7 @@ func (h *hub) follow(s *stream) error {
 		switch {
 		case e.Type == "BOOKMARK" || len(h.of(l.name)) == 0:
 		case e.Type == "DELETED":
-			h.deliver(l.name, driver.Entry{Floor: l.revision})
+			h.deliver(l.name, h.store.history.absent(l.name, l.revision))
 		default:
 			h.push(s.generation, l)
 		}
