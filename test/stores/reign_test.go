@@ -60,7 +60,8 @@ func election(t *testing.T, way asking.Way, stores []driver.Store, ways []rig.Wa
 	t.Helper()
 	name := strings.ReplaceAll(t.Name(), "/", "-")
 	name, _, _ = strings.Cut(name, ",seed")
-	r := reign.New(t, strings.ReplaceAll(fmt.Sprintf("%s-%s-%v", name, way, cfg.Lease), " ", "-"), way)
+	name = strings.ToLower(fmt.Sprintf("%s-%s-%v", name, way, cfg.Lease))
+	r := reign.New(t, strings.NewReplacer(" ", "-", "_", "-").Replace(name), way) // a key of each store
 	r.Over(stores[0])
 	for i, s := range stores {
 		cfg.ID = fmt.Sprint("c", i)
