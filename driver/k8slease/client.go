@@ -103,7 +103,8 @@ func (c *client) call(ctx context.Context, method, url string, in, out any) erro
 	if err := json.NewDecoder(body).Decode(out); err != nil {
 		return fmt.Errorf("the answer is not that of an API server: %w", err)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxStatus)) // so that the connection can be used again
+	// So that the connection can be used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxStatus))
 	return nil
 }
 

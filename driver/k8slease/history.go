@@ -108,9 +108,9 @@ func (h *history) pushed(generation uint64, l *lease) (driver.Entry, bool) {
 	return l.entry(era(l.uid, generation)), true
 }
 
-// absent returns the entry of a key without a Lease, at a revision. An absence belongs to the era of
-// the Lease that was deleted, as far as this process knows it. The first Lease of a key begins no
-// other era.
+// absent returns the entry of a key without a Lease, at a revision. An absence belongs to the era
+// of the Lease that was deleted, as far as this process knows it. The first Lease of a key begins
+// no other era.
 func (h *history) absent(key string, revision uint64) driver.Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -61,7 +61,8 @@ func election(t *testing.T, way asking.Way, stores []driver.Store, ways []rig.Wa
 	name := strings.ReplaceAll(t.Name(), "/", "-")
 	name, _, _ = strings.Cut(name, ",seed")
 	name = strings.ToLower(fmt.Sprintf("%s-%s-%v", name, way, cfg.Lease))
-	r := reign.New(t, strings.NewReplacer(" ", "-", "_", "-").Replace(name), way) // a key of each store
+	key := strings.NewReplacer(" ", "-", "_", "-").Replace(name) // which each store takes
+	r := reign.New(t, key, way)
 	r.Over(stores[0])
 	for i, s := range stores {
 		cfg.ID = fmt.Sprint("c", i)
