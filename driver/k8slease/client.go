@@ -35,6 +35,8 @@ const (
 	pingAfter, answerWithin = time.Second, 2 * time.Second
 	// connectWithin bounds each of the two steps to a new connection.
 	connectWithin = 5 * time.Second
+	// leastPause is the shortest pause before a request that the server was too busy for.
+	leastPause = 100 * time.Millisecond
 	// maxStatus bounds the answers that are errors.
 	maxStatus = 64 << 10
 )
@@ -189,7 +191,7 @@ func parseStatus(code int, retryAfter string, text []byte) *StatusError {
 		s.Code = cmp.Or(code, status.Code)
 	}
 	if seconds, err := strconv.ParseUint(retryAfter, 10, 16); err == nil {
-		s.after = time.Duration(seconds) * time.Second
+		s.after = max(leastPause, time.Duration(seconds)*time.Second)
 	}
 	return s
 }

@@ -1,8 +1,4 @@
-// Command fake is a small stand-in for a Kubernetes API server, with Leases alone. It has the same
-// resource versions, conflicts, watches and refusals, and starts in a moment. The soak runs the
-// same tests on the library k8s.io/apiserver, in the directory apiserver.
-//
-// Users and rights are in files of its directory, which it reads for each request: see access.
+// Command fake serves package k8sfake with TLS. It takes the flags of the command apiserver.
 package main
 
 import (
@@ -22,6 +18,8 @@ import (
 	"syscall"
 
 	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/tenure-go/tenure/test/internal/k8sfake"
 )
 
 const host = "127.0.0.1"
@@ -42,7 +40,7 @@ func main() {
 func run(dir string, port int) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	s, err := openStore(filepath.Join(dir, "etcd"))
+	s, err := k8sfake.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -55,7 +53,7 @@ func run(dir string, port int) error {
 		return err
 	}
 	server := &http.Server{
-		Handler: &api{s, access{dir}}, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: s, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 		BaseContext: func(net.Listener) context.Context { return ctx }, // watches end with it
 	}
@@ -67,7 +65,7 @@ func run(dir string, port int) error {
 	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return s.close()
+	return s.Close()
 }
 
 // certificate makes a certificate at the first start.

@@ -1,4 +1,7 @@
-package main
+// Package k8sfake is a small stand-in for a Kubernetes API server, with Leases alone. It has the same
+// resource versions, conflicts, watches and refusals. The soak runs the same tests on the library
+// k8s.io/apiserver.
+package k8sfake
 
 import (
 	"crypto/rand"
@@ -12,10 +15,28 @@ import (
 	"time"
 )
 
-// api serves the Leases of all namespaces.
-type api struct {
+// Server serves the Leases of all namespaces. It must be made by Open.
+type Server struct {
 	store  *store
 	access access
+}
+
+// Open returns a server with its Leases and its access in a directory. Without a directory, all is
+// in memory, every client has all rights, and every namespace exists.
+func Open(dir string) (*Server, error) {
+	s, err := openStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{s, access{dir}}, nil
+}
+
+// Close closes the file of the Leases.
+func (a *Server) Close() error {
+	if a.store.file == nil {
+		return nil
+	}
+	return a.store.file.Close()
 }
 
 // refusal is an answer that is an error.
@@ -65,7 +86,7 @@ func parse(r *http.Request) (request, bool) {
 }
 
 // ServeHTTP answers one request.
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, ok := parse(r)
 	if !ok {
 		http.NotFound(w, r)
@@ -104,7 +125,7 @@ func answer(w http.ResponseWriter, code int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-func (a *api) get(q request) (lease, error) {
+func (a *Server) get(q request) (lease, error) {
 	l, _ := a.store.get(q.key())
 	if l == nil {
 		return nil, notFound(q)
@@ -116,7 +137,7 @@ func notFound(q request) *refusal {
 	return &refusal{http.StatusNotFound, "NotFound", fmt.Sprintf("leases.coordination.k8s.io %q not found", q.name), "leases"}
 }
 
-func (a *api) list(q request) any {
+func (a *Server) list(q request) any {
 	all, revision := a.store.list(q.namespace)
 	items := []lease{}
 	for _, l := range all {
@@ -131,7 +152,7 @@ func (a *api) list(q request) any {
 }
 
 // write creates, updates or deletes a Lease.
-func (a *api) write(r *http.Request, q request) (lease, error) {
+func (a *Server) write(r *http.Request, q request) (lease, error) {
 	var body lease
 	if q.verb != "delete" {
 		text, err := io.ReadAll(r.Body)
@@ -159,7 +180,7 @@ func (a *api) write(r *http.Request, q request) (lease, error) {
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
-func (a *api) create(q request, now, body lease) (lease, error) {
+func (a *Server) create(q request, now, body lease) (lease, error) {
 	switch {
 	case !a.access.exists(q.namespace):
 		return nil, &refusal{http.StatusNotFound, "NotFound", fmt.Sprintf("namespaces %q not found", q.namespace), "namespaces"}
@@ -212,7 +233,7 @@ const bookmarks = time.Second
 
 // watch sends the changes of a namespace after a revision, until the client goes or the server
 // stops.
-func (a *api) watch(w http.ResponseWriter, r *http.Request, q request) {
+func (a *Server) watch(w http.ResponseWriter, r *http.Request, q request) {
 	from, err := strconv.ParseUint(r.URL.Query().Get("resourceVersion"), 10, 64)
 	if err != nil {
 		answer(w, http.StatusBadRequest, (&refusal{http.StatusBadRequest, "BadRequest", err.Error(), ""}).status())

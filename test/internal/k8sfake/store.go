@@ -1,4 +1,4 @@
-package main
+package k8sfake
 
 import (
 	"bufio"
@@ -22,7 +22,7 @@ type change struct {
 // store is a log of changes with one revision for all keys, in a file. A killed process keeps all
 // of it.
 type store struct {
-	file *os.File
+	file *os.File // nil: the store is in memory
 
 	mu       sync.Mutex
 	revision uint64
@@ -34,14 +34,19 @@ type store struct {
 }
 
 func openStore(dir string) (*store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	s := &store{revision: 1, oldest: 1, present: map[string]lease{}, more: make(chan struct{})}
+	if dir == "" {
+		return s, nil
+	}
+	data := filepath.Join(dir, "etcd")
+	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(filepath.Join(data, "log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	s := &store{file: f, revision: 1, present: map[string]lease{}, more: make(chan struct{})}
+	s.file = f
 	for lines := bufio.NewReader(f); ; {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -67,8 +72,6 @@ func (s *store) length(f *os.File, unfinished int64) int64 {
 	}
 	return info.Size() - unfinished
 }
-
-func (s *store) close() error { return s.file.Close() }
 
 // apply is called under the lock.
 func (s *store) apply(c change) {
@@ -102,8 +105,10 @@ func (s *store) write(key string, decide func(now lease) (next lease, err error)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.file.Write(append(line, '\n')); err != nil {
-		return nil, err
+	if s.file != nil {
+		if _, err := s.file.Write(append(line, '\n')); err != nil {
+			return nil, err
+		}
 	}
 	s.apply(c)
 	s.recent = append(s.recent, c)
