@@ -26,6 +26,8 @@ type client struct {
 	http      *http.Client
 	server    *url.URL
 	namespace string
+	// told is called with the time of each answer that is no error.
+	told func(time.Time)
 }
 
 const (
@@ -150,6 +152,9 @@ func (c *client) once(ctx context.Context, method, url string, text []byte) (io.
 		return nil, err
 	}
 	if answer.StatusCode < 300 {
+		if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+			c.told(date)
+		}
 		return answer.Body, nil
 	}
 	defer func() { _ = answer.Body.Close() }()

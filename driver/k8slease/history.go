@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -22,6 +23,8 @@ type history struct {
 	generation uint64
 	// seen is the highest revision in the generation.
 	seen uint64
+	// date is the latest time of the API server, in seconds.
+	date uint64
 	// known are the last states of the elections of this process.
 	known map[string]*lease
 }
@@ -63,7 +66,7 @@ func (h *history) read(s sight, l *lease) (e driver.Entry, turned bool, err erro
 		h.turn()
 	}
 	h.keep(l)
-	return l.entry(era(l.uid, h.generation)), turned, nil
+	return h.entry(l), turned, nil
 }
 
 // wrote takes the state that a write has made. Its revision is above all earlier ones.
@@ -105,7 +108,7 @@ func (h *history) pushed(generation uint64, l *lease) (driver.Entry, bool) {
 		return driver.Entry{}, false
 	}
 	h.keep(l)
-	return l.entry(era(l.uid, generation)), true
+	return h.entry(l), true
 }
 
 // absent returns the entry of a key without a Lease, at a revision. An absence belongs to the era
@@ -114,7 +117,7 @@ func (h *history) pushed(generation uint64, l *lease) (driver.Entry, bool) {
 func (h *history) absent(key string, revision uint64) driver.Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := driver.Entry{Floor: revision}
+	e := driver.Entry{Floor: h.floor(revision), Ceiling: ceiling}
 	switch l := h.known[key]; {
 	case l != nil:
 		e.Era = era(l.uid, h.generation)
@@ -132,6 +135,30 @@ func (h *history) progressed(generation, revision uint64) bool {
 		h.seen = max(h.seen, revision)
 	}
 	return generation == h.generation
+}
+
+// entry returns the Lease as an election sees it. It is called under the lock.
+func (h *history) entry(l *lease) driver.Entry {
+	return driver.Entry{
+		Value: l.value(), Version: l.version(), Floor: h.floor(l.revision), Ceiling: ceiling, Era: era(l.uid, h.generation),
+	}
+}
+
+// ceiling is above the floor until 2112, also if the clock of the API server is not set.
+const ceiling = 1 << 52
+
+// floor returns the server's time in microseconds plus the revision. The revision alone rises with
+// each write. The time keeps the floor rising after etcd was put back to an older state. It is
+// called under the lock.
+func (h *history) floor(revision uint64) uint64 { return h.date*1_000_000 + revision }
+
+// told takes the time of an answer.
+func (h *history) told(date time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if seconds := date.Unix(); seconds > 0 {
+		h.date = max(h.date, uint64(seconds))
+	}
 }
 
 // keep is called under the lock.

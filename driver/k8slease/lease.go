@@ -101,10 +101,6 @@ func parseVersion(v driver.Version) (revision, uid string, ok bool) {
 	return strings.Cut(string(v), "@")
 }
 
-// entry returns the Lease as an election sees it.
-func (l *lease) entry(era uint64) driver.Entry {
-	return driver.Entry{Value: l.value(), Version: l.version(), Floor: l.revision, Era: era}
-}
 
 // value returns the record in the annotation if it was written together with the spec. Otherwise
 // the spec alone counts, as for other electors. It returns nil if the Lease was never held.

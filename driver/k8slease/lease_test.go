@@ -215,6 +215,34 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestFloor: the floor rises with each write, and after a restore with the time.
+func TestFloor(t *testing.T) {
+	var h history
+	floor := func(date int64, revision uint64) uint64 {
+		h.told(time.Unix(date, 0))
+		e, _, err := h.read(h.before("a"), &lease{name: "a", uid: "u", revision: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Floor
+	}
+	var last uint64
+	for _, step := range []struct {
+		why      string
+		date     int64
+		revision uint64
+	}{
+		{"the first state", 1000, 500}, {"a write in the same second", 1000, 501}, {"a server whose clock is behind", 990, 502},
+		{"a restored etcd", 1001, 100},
+	} {
+		if now := floor(step.date, step.revision); now <= last {
+			t.Errorf("%s: the floor is %d after %d", step.why, now, last)
+		} else {
+			last = now
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	for key, ok := range map[string]bool{
 		"billing": true, "a.b-c.d0": true, strings.Repeat("a", 253): true,

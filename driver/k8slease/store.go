@@ -47,6 +47,7 @@ func New(config *rest.Config, namespace string) (*Store, error) {
 		return nil, fmt.Errorf("k8slease: %w", err)
 	}
 	s := &Store{client: c}
+	c.told = s.history.told
 	s.hub = newHub(s)
 	return s, nil
 }

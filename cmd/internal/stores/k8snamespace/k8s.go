@@ -45,7 +45,7 @@ parameters`,
 			{Name: "context", Value: "NAME", Meaning: "the context of the kubeconfig; by default the current one"},
 			{Name: "kubeconfig", Value: "FILE", Meaning: "the kubeconfig; by default KUBECONFIG, or else ~/.kube/config"},
 		},
-		TokenDigits: len("123456789"), // the revision of etcd
+		TokenDigits: len("1795270861001002"), // microseconds of the API server's clock
 		DemoLease:   3 * time.Second,
 		Parse:       func(_, raw string) (kind.Place, error) { return parse(raw) },
 		Empty:       func() kind.Place { return new(Place) },
