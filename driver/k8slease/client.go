@@ -11,13 +11,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/reread"
 )
 
 // client sends requests to the API server. It retries none, except after an answer that the server
@@ -28,6 +31,8 @@ type client struct {
 	namespace string
 	// told is called with the time of each answer that is no error.
 	told func(time.Time)
+	// refused is called when the server does not accept the credentials.
+	refused func()
 }
 
 const (
@@ -58,6 +63,10 @@ func newClient(config *rest.Config, namespace string) (*client, error) {
 			return nil, err
 		}
 	}
+	if file := c.BearerTokenFile; file != "" {
+		base = tokenOf(file, c.BearerToken, base)
+		c.BearerToken, c.BearerTokenFile = "", ""
+	}
 	through, err := transport.HTTPWrappersForConfig(c, base)
 	if err != nil {
 		return nil, err
@@ -86,6 +95,30 @@ func connections(c *transport.Config) (http.RoundTripper, error) {
 		DisableCompression: c.DisableCompression,
 		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: answerWithin},
 	}, nil
+}
+
+// roundTripper is a function that sends a request.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// tokenOf reads the token from its file for each request. Package rest would keep it for a minute,
+// also after the server has refused it.
+func tokenOf(file, first string, next http.RoundTripper) http.RoundTripper {
+	tokens := reread.New(first, func(context.Context) (string, error) {
+		text, err := os.ReadFile(file)
+		token := strings.TrimSpace(string(text))
+		if err == nil && token == "" {
+			err = errors.New("the file is empty")
+		}
+		return token, err
+	}, nil)
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+tokens.Get(r.Context()))
+		return next.RoundTrip(r)
+	})
 }
 
 // path returns the URL of a Lease, or of all Leases of the namespace if the name is empty.
@@ -158,6 +191,9 @@ func (c *client) once(ctx context.Context, method, url string, text []byte) (io.
 		return answer.Body, nil
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode == http.StatusUnauthorized {
+		c.refused()
+	}
 	return nil, readStatus(answer)
 }
 

@@ -47,9 +47,16 @@ func New(config *rest.Config, namespace string) (*Store, error) {
 		return nil, fmt.Errorf("k8slease: %w", err)
 	}
 	s := &Store{client: c}
-	c.told = s.history.told
 	s.hub = newHub(s)
+	c.told, c.refused = s.history.told, s.reconnect
 	return s, nil
+}
+
+// reconnect ends the connections that are not in use, and the watch. A new connection shows the
+// present client certificate.
+func (s *Store) reconnect() {
+	s.hub.renew()
+	s.client.http.CloseIdleConnections()
 }
 
 // Read returns the state of the cell. The caller may keep the value.
