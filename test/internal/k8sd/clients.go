@@ -36,7 +36,8 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 	add("expired token", every, "renew the token", true, here(func(c *rest.Config) { c.BearerToken = rig.Secret }))
 	add("no credentials", every, "system:anonymous", true, here(func(c *rest.Config) { c.BearerToken = "" }))
 	add("unknown authority", every, "certificate", false, here(func(c *rest.Config) { c.CAFile = "" }))
-	add("no TLS", every, "", false, // the server may reset the connection here(func(c *rest.Config) {
+	// The server may reset the connection.
+	add("no TLS", every, "", false, here(func(c *rest.Config) {
 		c.Host, c.TLSClientConfig = strings.Replace(c.Host, "https", "http", 1), rest.TLSClientConfig{}
 	}))
 	add("another path", every, "check the address", false, here(func(c *rest.Config) { c.Host += "/elsewhere" }))
