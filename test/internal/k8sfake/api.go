@@ -1,6 +1,6 @@
-// Package k8sfake is a small stand-in for a Kubernetes API server, with Leases alone. It has the same
-// resource versions, conflicts, watches and refusals. The soak runs the same tests on the library
-// k8s.io/apiserver.
+// Package k8sfake is a small stand-in for a Kubernetes API server, with Leases alone. It has the
+// same resource versions, conflicts, watches and refusals. The soak runs the same tests on the
+// library k8s.io/apiserver.
 package k8sfake
 
 import (
