@@ -157,7 +157,8 @@ func (p *Place) explainConfiguration(err error) error {
 	case errors.Is(err, os.ErrNotExist):
 		hint = "name a file that exists with ?kubeconfig=FILE or KUBECONFIG"
 	case clientcmd.IsEmptyConfig(err), errors.Is(err, rest.ErrNotInCluster):
-		hint = "outside of a Pod, set KUBECONFIG or give ?kubeconfig=FILE; in a Pod, leave automountServiceAccountToken on"
+		hint = "outside of a Pod, set KUBECONFIG or give ?kubeconfig=FILE, and check it: kubectl config view; " +
+			"in a Pod, leave automountServiceAccountToken on"
 	}
 	f := fault.New(hint, "%w", err)
 	f.Code = fault.Usage // no server was called

@@ -78,7 +78,7 @@ func TestConfiguration(t *testing.T) {
 	}{
 		"wrong context":  {Place{Kubeconfig: file, Context: "wrong"}, "get-contexts"},
 		"no such file":   {Place{Kubeconfig: "/no/such"}, "?kubeconfig=FILE"},
-		"no cluster":     {Place{Kubeconfig: file, Context: "broken"}, "kubectl config view"},
+		"no cluster":     {Place{Kubeconfig: file, Context: "broken"}, "kubectl config view"}, // client-go finds nothing then
 		"nothing at all": {Place{}, "KUBECONFIG"},
 	} {
 		_, err := c.place.Open(context.Background(), kind.Options{})
