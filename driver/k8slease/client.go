@@ -71,8 +71,11 @@ func newClient(config *rest.Config, namespace string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{http: &http.Client{Transport: through}, server: server, namespace: namespace}, nil
+	return &client{http: &http.Client{Transport: through, CheckRedirect: stay}, server: server, namespace: namespace}, nil
 }
+
+// stay follows no redirect: it would send a write to another server, perhaps a second time.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // connections returns a transport of its own, with pings. Those that rest.HTTPClientFor returns
 // notice a lost connection after 45 s, and are shared with other clients of the process.

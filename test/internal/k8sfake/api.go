@@ -6,6 +6,7 @@ package k8sfake
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -109,8 +110,9 @@ func (a *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		result, err = a.write(r, q)
 	}
-	switch refused, ok := err.(*refusal); {
-	case ok:
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
 		answer(w, refused.code, refused.status())
 	case err != nil:
 		answer(w, http.StatusInternalServerError, (&refusal{http.StatusInternalServerError, "InternalError", err.Error(), "leases"}).status())
