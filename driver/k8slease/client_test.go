@@ -69,7 +69,7 @@ func TestAnswers(t *testing.T) {
 		})
 		_, err := s.CompareAndSwap(t.Context(), "a", c.prev, []byte("x"))
 		for _, certain := range []error{driver.ErrConflict, driver.ErrDenied} {
-			if errors.Is(err, certain) != (certain == c.want) {
+			if errors.Is(err, certain) != errors.Is(c.want, certain) {
 				t.Errorf("%s: got %v, want %v, because %s", c.what, err, c.want, c.why)
 			}
 		}

@@ -96,11 +96,6 @@ func (l *lease) version() driver.Version {
 	return driver.Version(strconv.FormatUint(l.revision, 10) + "@" + l.uid)
 }
 
-// parseVersion undoes version.
-func parseVersion(v driver.Version) (revision, uid string, ok bool) {
-	return strings.Cut(string(v), "@")
-}
-
 // value returns the record in the annotation if it was written together with the spec. Otherwise
 // the spec alone counts, as for other electors. It returns nil if the Lease was never held.
 func (l *lease) value() []byte {

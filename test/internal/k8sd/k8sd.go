@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,7 +183,7 @@ func (s *Server) answers(context.Context) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != 200 {
+	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the answer is %s", answer.Status)
 	}
 	return nil

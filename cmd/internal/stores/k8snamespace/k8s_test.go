@@ -76,9 +76,10 @@ func TestConfiguration(t *testing.T) {
 		place Place
 		hint  string
 	}{
-		"wrong context":  {Place{Kubeconfig: file, Context: "wrong"}, "get-contexts"},
-		"no such file":   {Place{Kubeconfig: "/no/such"}, "?kubeconfig=FILE"},
-		"no cluster":     {Place{Kubeconfig: file, Context: "broken"}, "kubectl config view"}, // client-go finds nothing then
+		"wrong context": {Place{Kubeconfig: file, Context: "wrong"}, "get-contexts"},
+		"no such file":  {Place{Kubeconfig: "/no/such"}, "?kubeconfig=FILE"},
+		// client-go takes this for no configuration at all
+		"no cluster":     {Place{Kubeconfig: file, Context: "broken"}, "kubectl config view"},
 		"nothing at all": {Place{}, "KUBECONFIG"},
 	} {
 		_, err := c.place.Open(context.Background(), kind.Options{})
