@@ -103,9 +103,9 @@ func allows(rule rbac.PolicyRule, r authorizer.Attributes) bool {
 // Handles says that creations are checked.
 func (a access) Handles(o admission.Operation) bool { return o == admission.Create }
 
-// Validate refuses objects in namespaces that do not exist, as the admission plugin of
-// kube-apiserver does.
-func (a access) Validate(_ context.Context, o admission.Attributes, _ admission.ObjectInterfaces) error {
+// Admit refuses objects in namespaces that do not exist, as an admission plugin of kube-apiserver
+// does: before it validates the object.
+func (a access) Admit(_ context.Context, o admission.Attributes, _ admission.ObjectInterfaces) error {
 	var namespaces []string
 	if err := a.read("namespaces.json", &namespaces); err != nil {
 		return err
