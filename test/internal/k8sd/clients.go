@@ -24,7 +24,7 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 		all = append(all, rig.Client{
 			Name: name, Fails: fails, Says: rig.Says(says), Denied: denied, Elsewhere: fails != every,
 			Open: func(t testing.TB) (driver.Store, error) {
-				config := s.Config(admin)
+				config := s.Config(Admin)
 				return s.store(t, config, change(config)), nil
 			},
 		})
@@ -106,7 +106,7 @@ func (s site) Rotations(t testing.TB) []*rotation.Play {
 	rig.Must(t, s.Bind("member", Namespace, documented(t, "tenure-candidate")...))
 	return []*rotation.Play{{
 		Name: "token file", Args: []string{"--store", "k8s:" + Namespace + "/"}, Env: []string{"KUBECONFIG=" + config},
-		Store: s.store(t, s.Config(admin), Namespace), Hand: hand, Refusal: "does not accept the credentials",
+		Store: s.store(t, s.Config(Admin), Namespace), Hand: hand, Refusal: "does not accept the credentials",
 		Accept: func(secret string) { rig.Must(t, s.Accept("member", secret)) },
 	}}
 }

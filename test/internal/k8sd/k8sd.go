@@ -27,8 +27,8 @@ import (
 const (
 	// Namespace is where elections are held, unless a test makes another one.
 	Namespace = "elections"
-	// admin is the token of a user with all rights.
-	admin = "admin"
+	// Admin is the token of a user with all rights.
+	Admin = "admin"
 )
 
 // Program is a program of an API server.
@@ -102,7 +102,7 @@ func (m *made) kubeconfig(address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return path, os.WriteFile(path, []byte(Kubeconfig("https://"+address, "token: "+admin)), 0o600)
+	return path, os.WriteFile(path, []byte(Kubeconfig("https://"+address, "token: "+Admin)), 0o600)
 }
 
 // Kubeconfig returns one with a server and the credentials of a user, who does not verify the
@@ -156,7 +156,7 @@ func (p Program) Start(dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, port: free[0], tokens: map[string]string{admin: admin}, roles: map[string]grant{}}
+	s := &Server{dir: dir, port: free[0], tokens: map[string]string{Admin: Admin}, roles: map[string]grant{}}
 	s.Process = &process.Process{
 		Name: "the API server", Log: filepath.Join(dir, "log"), Answers: s.answers,
 		Command: []string{
@@ -173,7 +173,7 @@ func (p Program) Start(dir string) (*Server, error) {
 
 // answers reports whether the server has said that it is ready since its last start.
 func (s *Server) answers(context.Context) error {
-	config := s.Config(admin)
+	config := s.Config(Admin)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (s site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	r, err := relay.New("tcp://" + s.Address())
 	rig.Must(t, err)
 	t.Cleanup(r.Close)
-	config := s.Config(admin)
+	config := s.Config(Admin)
 	_, address, _ := strings.Cut(r.URL(), "://")
 	config.Host = "https://" + address
 	return s.store(t, config, Namespace), r
@@ -59,7 +59,7 @@ func (s site) store(t testing.TB, config *rest.Config, namespace string) driver.
 
 // Kit deletes Leases as kubectl does. A deleted namespace loses all of them.
 func (s site) Kit(t testing.TB) drivertest.Harness {
-	client, err := rest.HTTPClientFor(s.Config(admin))
+	client, err := rest.HTTPClientFor(s.Config(Admin))
 	rig.Must(t, err)
 	remove := func(ctx context.Context, key string) error {
 		return s.request(ctx, client, http.MethodDelete, "/"+key, nil)

@@ -52,7 +52,7 @@ func (r running) End() {
 // connect opens stores over one client.
 func connect(c rig.Connector) (rig.Opener, error) {
 	config := &rest.Config{
-		Host: "https://" + c.Address(), BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		Host: "https://" + c.Address(), BearerToken: Admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		WrapTransport: func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {
 				if c.Count != nil {
