@@ -31,6 +31,7 @@ var kubernetesSite = site{
 	rows: func() []experiment {
 		modes, lease := []mode{leaseMode}, choice[time.Duration]{2 * time.Second, 15 * time.Second}
 		return []experiment{
+			operations{n: choice[int]{200, 2000}},
 			crash{modes: modes, lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
 				late: figures.Bound{Median: 25 * time.Millisecond}},
 			stops{lease: lease, of: []stopping{{mode: leaseMode, rounds: choice[int]{40, 300}}},
