@@ -40,28 +40,16 @@ const (
 	APIServer Program = "apiserver"
 )
 
-// made are the files of this process: the programs that it has built, and kubeconfigs.
+// made are the files of this process: the paths of its programs, and kubeconfigs.
 type made struct {
 	mu   sync.Mutex
-	dir  string
+	dir  string // of kubeconfigs; empty if there are none
 	path map[Program]string
 }
 
-var shared made
+var shared = made{path: map[Program]string{}}
 
-// place returns the path of a file. It is called under the lock.
-func (m *made) place(name string) (string, error) {
-	if m.dir == "" {
-		dir, err := os.MkdirTemp("", "k8sd-")
-		if err != nil {
-			return "", err
-		}
-		m.dir, m.path = dir, map[Program]string{}
-	}
-	return filepath.Join(m.dir, name), nil
-}
-
-// End removes the files.
+// End removes the kubeconfigs.
 func End() {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
@@ -69,21 +57,26 @@ func End() {
 	shared.dir = ""
 }
 
-// build builds a program once. The module of apiserver is not in go.work, because other modules
-// would then get its requirements.
+// build builds a program once, below the user's cache, where each clone has a place of its own. The
+// module of apiserver is not in go.work, because other modules would then get its requirements.
 func (m *made) build(p Program) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	path, err := m.place(string(p))
-	if err != nil || m.path[p] != "" {
-		return path, err
+	if path := m.path[p]; path != "" {
+		return path, nil
 	}
-	source, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/tenure-go/tenure/test/internal/k8sd").Output()
+	listed, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/tenure-go/tenure/test/internal/k8sd").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the source of the API server: %w", err)
 	}
+	source := filepath.Join(strings.TrimSpace(string(listed)), string(p))
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "tenure", "k8sd", strings.ReplaceAll(strings.Trim(source, "/"), "/", "-"))
 	cmd := exec.Command("go", "build", "-o", path, ".")
-	cmd.Dir = filepath.Join(strings.TrimSpace(string(source)), string(p))
+	cmd.Dir = source
 	if p == APIServer {
 		cmd.Env = append(os.Environ(), "GOWORK=off")
 	}
@@ -98,10 +91,14 @@ func (m *made) build(p Program) (string, error) {
 func (m *made) kubeconfig(address string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	path, err := m.place(strings.ReplaceAll(address, ":", "-") + ".yaml")
-	if err != nil {
-		return "", err
+	if m.dir == "" {
+		dir, err := os.MkdirTemp("", "k8sd-")
+		if err != nil {
+			return "", err
+		}
+		m.dir = dir
 	}
+	path := filepath.Join(m.dir, strings.ReplaceAll(address, ":", "-")+".yaml")
 	return path, os.WriteFile(path, []byte(Kubeconfig("https://"+address, "token: "+Admin)), 0o600)
 }
 

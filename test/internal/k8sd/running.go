@@ -43,7 +43,7 @@ func (r running) Addresses() []string { return []string{r.Address()} }
 // Create makes a namespace.
 func (r running) Create(_ context.Context, namespace string) error { return r.AddNamespace(namespace) }
 
-// End kills the server, and removes the program and the files for its clients.
+// End kills the server, and removes the files for its clients.
 func (r running) End() {
 	r.Server.End()
 	End()
