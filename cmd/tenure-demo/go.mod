@@ -16,6 +16,8 @@ require (
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0
 )
 
+require github.com/redis/rueidis v1.0.79 // indirect
+
 require (
 	charm.land/bubbletea/v2 v2.0.10 // indirect
 	charm.land/lipgloss/v2 v2.0.6 // indirect
@@ -84,6 +86,7 @@ require (
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/natskv v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/pgxstore v0.0.0 // indirect
+	github.com/tenure-go/tenure/driver/redisstore v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/s3object v0.0.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
@@ -124,3 +127,5 @@ replace (
 	github.com/tenure-go/tenure/driver/pgxstore => ../../driver/pgxstore
 	github.com/tenure-go/tenure/driver/s3object => ../../driver/s3object
 )
+
+replace github.com/tenure-go/tenure/driver/redisstore => ../../driver/redisstore

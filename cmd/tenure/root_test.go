@@ -160,7 +160,7 @@ func TestWrongValues(t *testing.T) {
 		{"an empty store", "status --election e --store=", nil, "--store is empty"},
 		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
 		{"log level", "run" + at, env{"TENURE_LOG_LEVEL": "loud"}, `TENURE_LOG_LEVEL is "loud"; it must be debug, info, warn or error`},
-		{"a store", "status --election e --store redis://h/E", nil, `--store "redis://***": unknown scheme; known are nats, tls, s3, kafka, postgres, mysql, sqlite`},
+		{"a store", "status --election e --store zk://h/E", nil, `--store "zk://***": unknown scheme; known are nats, tls, s3, kafka, postgres, mysql, sqlite, redis, rediss`},
 		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither NAME nor NAME/BUCKET`},
 		{"a peer", "run --election e --store s3://bucket?region=r --peer x", nil, `--peer "x": is not HOST:PORT`},
 		{"a bucket", "status --election e --store s3://ab", nil, `--store "s3://ab": no bucket can have the name "ab"`},

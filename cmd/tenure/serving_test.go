@@ -84,7 +84,7 @@ func TestDashboardWithWrongSettings(t *testing.T) {
 		at + "--listen " + l.Addr().String():                   "error: --listen " + l.Addr().String() + ": ",
 		at + "--listen x":                                      `error: --listen "x": the port is not a number`,
 		at + "--interval 1ms":                                  "error: --interval is 1ms; it must be from 1s to 1h",
-		at + "--store redis://x":                               `error: --store "redis://***": unknown scheme`,
+		at + "--store zk://x":                                  `error: --store "zk://***": unknown scheme`,
 		at + "--store nats://127.0.0.1:1/E":                    "error: --store has nats://127.0.0.1:1/E twice",
 		"dashboard":                                            "error: --store is missing",
 		at + "--member node-1:9464":                            `error: --member "node-1:9464": is not the URL of a member`,

@@ -2,11 +2,13 @@ package s3lect_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,10 +17,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/compat/s3lect"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/test/certificates"
 )
 
 const lockfilePath = "leader/my-group.json"
@@ -126,28 +130,6 @@ func TestElectorsTakeTurns(t *testing.T) {
 			t.Errorf("elected at %v", s.LastElectionTime)
 		}
 	})
-}
-
-// S3lect documents 11 to 15 s as a rule and 30 s at worst.
-func TestFailoverTime(t *testing.T) {
-	for i := range 20 {
-		bubble(t, func(t *testing.T, store *memory.Polled) {
-			line := faults.New(store, 1, faults.Plan{})
-			a, b := mustElector(t, options(line, "a")), mustElector(t, options(store, "b"))
-			startLeading(t, a)
-			mustStart(t, b)
-			time.Sleep(time.Minute + time.Duration(i)*777*time.Millisecond)
-			line.Partition()
-			began := time.Now()
-			for a.IsLeader() {
-				if b.IsLeader() {
-					t.Fatal("both lead")
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			mustLead(t, b, 31*time.Second-time.Since(began))
-		})
-	}
 }
 
 func TestAcquireHookThatFailsResigns(t *testing.T) {
@@ -574,5 +556,66 @@ func TestHandlerAnswersOnlyForTheLeader(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// certified returns a certificate for 127.0.0.1, and its authority.
+func certified(t *testing.T) (tls.Certificate, []byte) {
+	t.Helper()
+	ca, cert, key := certificates.New(t)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	must(t, err)
+	pem, err := os.ReadFile(ca)
+	must(t, err)
+	return pair, pem
+}
+
+func TestHealthServerIsChecked(t *testing.T) {
+	cert, _ := certified(t)
+	a := mustElector(t, options(memory.NewPolled(), "a"))
+	for name, cfg := range map[string]s3lect.HealthServerConfig{
+		"no address":     {Certificate: cert, Elector: a},
+		"no elector":     {Certificate: cert, BindAddress: "127.0.0.1:0"},
+		"no certificate": {Elector: a, BindAddress: "127.0.0.1:0"},
+	} {
+		if h, err := s3lect.NewHealthServer(cfg); err == nil || h != nil {
+			t.Errorf("%s: %v, %v", name, h, err)
+		}
+	}
+	h, err := s3lect.NewHealthServer(s3lect.HealthServerConfig{Certificate: cert, Elector: a, BindAddress: "127.0.0.1:99999"})
+	must(t, err)
+	if err := h.Start(t.Context()); err == nil {
+		t.Error("listens on a port that cannot be")
+	}
+	if err := h.Stop(t.Context()); err != nil || h.Addr() != nil {
+		t.Errorf("not started: %v, %v", h.Addr(), err)
+	}
+}
+
+// ownElector is a program's own elector. The handler calls only its status.
+type ownElector struct {
+	s3lect.Elector
+	status s3lect.LeadershipStatus
+}
+
+func (o ownElector) GetLeadershipStatus() *s3lect.LeadershipStatus { return &o.status }
+
+func TestHandlerAroundAnotherElector(t *testing.T) {
+	seen := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	status := s3lect.LeadershipStatus{LeaderID: "a", LeaderAddr: "10.0.0.1:8443", LeaderLastSeen: seen}
+	for leads, code := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
+		status.IsLeader = leads
+		w := ask(s3lect.NewLeadershipHandler(ownElector{status: status}, nil), http.MethodGet)
+		if w.Code != code || leads && !strings.Contains(w.Body.String(), `"lastUpdated":"2030-01-02T03:04:05Z"`) {
+			t.Errorf("leader %v: %d %s", leads, w.Code, w.Body)
+		}
+	}
+}
+
+func TestConfigureOverridesOtherSettings(t *testing.T) {
+	opts := options(memory.NewPolled(), "a")
+	opts.Configure = func(c *tenure.Config) { c.Lease = time.Millisecond }
+	if _, err := s3lect.NewS3Elector(opts); err == nil {
+		t.Error("was not asked")
 	}
 }

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -15,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/seal"
 )
 
 // row is one row of the table, with the era and the clock of the server from the same statement.
@@ -65,7 +63,7 @@ func (r *row) entry(key string) driver.Entry {
 		return e
 	}
 	e.Value, e.Version, e.Notice = r.value, version{r.version.String, r.era}.version(), notice
-	e.Unproven = r.wroteIn.String != r.era || !sealed(r.version.String, key, r.value) || notice != nil
+	e.Unproven = r.wroteIn.String != r.era || !seal.Unbroken(r.version.String, key, r.value) || notice != nil
 	return e
 }
 
@@ -117,40 +115,6 @@ func (v version) version() driver.Version {
 func parseVersion(v driver.Version) version {
 	stamp, era, _ := strings.Cut(string(v), " ")
 	return version{stamp, era}
-}
-
-// A stamp is 16 random bytes and a seal of 8 bytes, in hexadecimal. The random part never recurs,
-// in a promoted standby or a restored dump either, as a counter would. The seal shows that the
-// value was written together with the stamp.
-const (
-	randomSize = 16
-	sealSize   = 8
-)
-
-func newStamp(key string, value []byte) string {
-	random := make([]byte, randomSize, randomSize+sealSize)
-	_, _ = rand.Read(random) // it never fails
-	return hex.EncodeToString(seal(random, key, value))
-}
-
-// seal appends the seal to the random part of a stamp.
-func seal(random []byte, key string, value []byte) []byte {
-	h := sha256.New()
-	h.Write(random)
-	h.Write([]byte(key))
-	h.Write([]byte{0})
-	h.Write(value)
-	return append(random, h.Sum(nil)[:sealSize]...)
-}
-
-// sealed reports whether an adapter of this package wrote the value. A value that was edited by
-// hand keeps the stamp of the one before it.
-func sealed(stamp, key string, value []byte) bool {
-	b, err := hex.DecodeString(stamp)
-	if err != nil || len(b) != randomSize+sealSize {
-		return false
-	}
-	return hex.EncodeToString(seal(b[:randomSize:randomSize], key, value)) == stamp
 }
 
 // arrival is the first state that a Store read of a key since the era changed: the server may be a
@@ -240,13 +204,13 @@ func (s *Store) insert(ctx context.Context, c session, key string, value []byte)
 	if err := cmp.Or(err, c.ended()); err != nil {
 		return version{}, err
 	}
-	next := version{newStamp(key, value), r.era}
+	next := version{seal.New(key, value), r.era}
 	return next, s.write(ctx, c, key, value, next, s.text.insert, key, value, next.stamp, next.era)
 }
 
 // insertFirst writes only if nothing was ever written to the table.
 func (s *Store) insertFirst(ctx context.Context, c session, key, era string, value []byte) (version, error) {
-	next := version{newStamp(key, value), era}
+	next := version{seal.New(key, value), era}
 	return next, s.write(ctx, c, key, value, next, s.text.first, key, value, next.stamp, next.era)
 }
 
@@ -260,7 +224,7 @@ func (s *Store) untouched(ctx context.Context, c session) (proven bool, err erro
 }
 
 func (s *Store) update(ctx context.Context, c session, key string, was version, value []byte) (version, error) {
-	next := version{newStamp(key, value), was.era}
+	next := version{seal.New(key, value), was.era}
 	return next, s.write(ctx, c, key, value, next, s.text.update, value, next.stamp, key, was.stamp, was.era)
 }
 

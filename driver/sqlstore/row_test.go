@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/seal"
 )
 
 // written returns the row of a write in an era, as a server of another era shows it.
@@ -22,7 +23,7 @@ func written(stamp, value, wroteIn, now string) row {
 // TestUnproven: a value is trusted only if this package wrote it under this key and in the present
 // era.
 func TestUnproven(t *testing.T) {
-	stamp := newStamp("billing", []byte("value"))
+	stamp := seal.New("billing", []byte("value"))
 	for _, c := range []struct {
 		why  string
 		row  row
@@ -33,7 +34,7 @@ func TestUnproven(t *testing.T) {
 		{"written before a promotion", written(stamp, "value", "e1", "e2"), true},
 		{"edited by hand", written(stamp, "valu3", "e1", "e1"), true},
 		{"emptied by hand", written(stamp, "", "e1", "e1"), true},
-		{"copied from another key", written(newStamp("other", []byte("value")), "value", "e1", "e1"), true},
+		{"copied from another key", written(seal.New("other", []byte("value")), "value", "e1", "e1"), true},
 		{"a version by hand", written("42", "value", "e1", "e1"), true},
 		{"an empty version", written("", "value", "e1", "e1"), true},
 		{"a version in capitals", written(strings.ToUpper(stamp), "value", "e1", "e1"), true},
@@ -49,7 +50,7 @@ func TestUnproven(t *testing.T) {
 func TestStampsNeverRecur(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
-		stamp := newStamp("k", []byte("v"))
+		stamp := seal.New("k", []byte("v"))
 		if seen[stamp] || len(stamp) > 64 { // MySQL's column
 			t.Fatalf("stamp %q", stamp)
 		}
@@ -92,13 +93,13 @@ func TestEntryOfARow(t *testing.T) {
 		"a clock of the year 2300": {floor: sql.NullInt64{Int64: 5, Valid: true}, clock: far},
 		"a floor of the year 2300": {floor: sql.NullInt64{Int64: far, Valid: true}, clock: 5},
 	} {
-		w := written(newStamp("k", []byte("v")), "v", "e", "e")
+		w := written(seal.New("k", []byte("v")), "v", "e", "e")
 		w.floor, w.clock = r.floor, r.clock
 		if e := w.entry("k"); !e.Unproven || e.Notice == nil {
 			t.Errorf("%s: got %+v, want an unproven state with a notice", why, e)
 		}
 	}
-	r := written(newStamp("k", nil), "", "e", "e")
+	r := written(seal.New("k", nil), "", "e", "e")
 	if e := r.entry("k"); !e.Absent() || e.Version == "" {
 		t.Errorf("an empty value: got %+v, want an absence with a version", e)
 	}
@@ -256,7 +257,7 @@ func TestNewRefusesInvalidSettings(t *testing.T) {
 
 func TestParseNotification(t *testing.T) {
 	value := []byte(`{"a": "record"}`)
-	stamp := newStamp("billing", value)
+	stamp := seal.New("billing", value)
 	good := []string{"billing", stamp, "42", "7/1/9", base64.StdEncoding.EncodeToString(value)}
 	key, e, err := ParseNotification(strings.Join(good, "\n"))
 	if err != nil || key != "billing" || string(e.Value) != string(value) || e.Floor != 42 || !e.Unverified {
@@ -267,7 +268,7 @@ func TestParseNotification(t *testing.T) {
 		t.Errorf("pushed is %+v, read is %+v", e, read)
 	}
 	for field, bad := range map[int][]string{
-		0: {"another", ""}, 1: {"", "x", newStamp("billing", nil)}, 2: {"", "-1", "x"}, 4: {"", "?", "bm90"},
+		0: {"another", ""}, 1: {"", "x", seal.New("billing", nil)}, 2: {"", "-1", "x"}, 4: {"", "?", "bm90"},
 	} {
 		for _, text := range bad {
 			fields := append([]string{}, good...)

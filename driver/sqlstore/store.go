@@ -60,6 +60,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/seal"
 )
 
 // Store is the elections in one table of a database. It must be made by New. Its methods may be
@@ -414,7 +415,7 @@ func ParseNotification(payload string) (key string, e driver.Entry, err error) {
 		return key, driver.Entry{}, errNotification
 	}
 	value, err := base64.StdEncoding.DecodeString(fields[3])
-	if err != nil || !sealed(stamp, key, value) {
+	if err != nil || !seal.Unbroken(stamp, key, value) {
 		return key, driver.Entry{}, errNotification
 	}
 	return key, driver.Entry{

@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/machine"
+	"github.com/tenure-go/tenure/test/internal/relay"
 )
 
 // markVariable is in the environment of every process of a stage. So the battery finds all of them,
@@ -71,4 +77,98 @@ func look(pid int, mark string) (process, bool) {
 	}
 	p.state, p.parent = stat[0], machine.Parent(pid)
 	return p, true
+}
+
+// candidate is one `tenure run` of a stage, with a relay of its own to the server. It can be
+// started again.
+type candidate struct {
+	stage  *stage
+	number int
+	tenure string // the binary
+	relay  *relay.Relay
+	*crew.Process
+	ended <-chan struct{} // closed when tenure has ended
+}
+
+func (c *candidate) id() string { return fmt.Sprintf("c%d", c.number) }
+
+// log returns the path of the file with the output of all processes of all starts.
+func (c *candidate) log() string { return filepath.Join(c.stage.dir, c.id()+".log") }
+
+func (c *candidate) start() error {
+	log, err := os.OpenFile(c.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(c.tenure, c.args()...)
+	cmd.Env = environment(c.stage.mark, c.stage.row.kind().Environ(c.address())...)
+	cmd.Stdout, cmd.Stderr = log, log
+	p, err := crew.Start(cmd)
+	if err == nil {
+		c.Process, c.ended = p, p.Ended()
+	}
+	return err
+}
+
+func (c *candidate) args() []string {
+	args := []string{"run", "--store", c.stage.row.kind().URL(c.address()), "--create", "--election", election, "--id", c.id(),
+		"--lease", c.stage.lease.String(), "--log-level", "debug"}
+	args = append(append(append(args, c.stage.row.run...), "--"), c.stage.row.by...)
+	args = append(args, c.stage.b.worker, "-journal", c.stage.journal())
+	return append(args, c.stage.row.worker...)
+}
+
+// address returns the address of the server, through the candidate's relay if there is one.
+func (c *candidate) address() string {
+	if c.relay == nil {
+		return c.stage.server.Addresses()[0]
+	}
+	return strings.TrimPrefix(c.relay.URL(), "nats://")
+}
+
+// guard returns the guard process that tenure has started.
+func (c *candidate) guard() (int, error) {
+	all, err := processesOf(c.stage.mark)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		if p.parent == c.PID() && p.exe == c.tenure && p.token == "" {
+			return p.pid, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: %w", c.id(), errNoGuard)
+}
+
+var errNoGuard = errors.New("there is no guard")
+
+// command returns the process that a guard of the candidate has started, or 0 if none runs.
+func (c *candidate) command() (int, error) {
+	all, err := processesOf(c.stage.mark)
+	for _, p := range all {
+		if r, ok := c.stage.watch.reigns.Last(); ok && p.pid == r.root && p.id == c.id() {
+			return p.pid, nil
+		}
+	}
+	return 0, err
+}
+
+func (c *candidate) running() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// wait waits until tenure has ended.
+func (c *candidate) wait(ctx context.Context) error {
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("tenure of %s has not ended: %w", c.id(), ctx.Err())
+	}
 }

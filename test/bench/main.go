@@ -10,9 +10,9 @@
 //	go run ./test/bench -timeout 25m    fail if the rows take longer
 //	go run ./test/bench -markdown       the table in Markdown, with the methods
 //
-// The rows are a matrix: each experiment (crash, stop, cut, ...) has a file, and each site (a store
-// on servers of its own) has a file that starts the servers, connects candidates to them, and lists
-// its experiments with their settings and bounds. A row is an experiment at a site.
+// The rows are a matrix: an experiment (crash, stop, cut, ...) implements the interface experiment,
+// and a site is a store on servers of its own. A site starts the servers, connects candidates to
+// them, and lists its experiments with their settings and bounds. A row is an experiment at a site.
 //
 // The command starts itself again for the NATS servers (file storage, loopback) and for each
 // candidate. Object storage is versitygw over a directory. The first run installs versitygw, which

@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver/kafkalog"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
 	"github.com/tenure-go/tenure/nomination"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -148,7 +148,7 @@ func groupElects(p *site, cfg tenure.Config, rounds int) {
 	}
 	l.next(p.tb, time.Now(), 0)
 	pass(5 * time.Minute)
-	var took []time.Duration
+	var took figures.Dist
 	for range rounds {
 		p.members(3)
 		at := l.last()
@@ -168,7 +168,7 @@ func groupElects(p *site, cfg tenure.Config, rounds int) {
 		}
 	}
 	l.check(p.tb)
-	p.tb.Log("hand-over by a nominee that leaves", spread(took))
+	p.tb.Log("hand-over by a nominee that leaves", took)
 }
 
 // TestGroupStuck: while the coordinator answers no request there is no nominee. After Precedence
@@ -228,7 +228,7 @@ func groupCoordinatorCut(p *site, cfg tenure.Config, rounds int, apart func() (c
 		p.run(&l, cfg)
 	}
 	l.next(p.tb, time.Now(), 0)
-	var ends, took []time.Duration
+	var ends, took figures.Dist
 	for range rounds {
 		p.members(3)
 		pass(time.Minute)
@@ -252,27 +252,7 @@ func groupCoordinatorCut(p *site, cfg tenure.Config, rounds int, apart func() (c
 		eventually(p.tb, "an ordinary member", func() bool { return at.runner.Err() == nil })
 	}
 	l.check(p.tb)
-	p.tb.Log("the coordinator is cut off for the leader: its work ends", spread(ends), "the next one leads", spread(took))
-}
-
-// TestGroupElectionRequests counts the requests of ten candidates in a minute, those for the log
-// and those for the group.
-func TestGroupElectionRequests(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		var l ledger
-		for id := range 10 {
-			c.run(&l, tenure.Config{ID: fmt.Sprint(id)})
-		}
-		l.next(t, time.Now(), 0)
-		time.Sleep(time.Minute)
-		every := c.Fault(kfake.Fault{Observe: true, Count: -1})
-		beats := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, Count: -1})
-		time.Sleep(10 * time.Minute)
-		t.Logf("ten candidates, lease 15s: %d requests a minute, %d of them the group's", every.Hits()/10, beats.Hits()/10)
-		if every.Hits() > 5000 {
-			t.Errorf("ten candidates ask too much: %d in ten minutes", every.Hits())
-		}
-	})
+	p.tb.Log("the coordinator is cut off for the leader: its work ends", ends, "the next one leads", took)
 }
 
 // goneliJoins joins the group as a goNELI process does, and returns when the group has given it the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/kafkalog/group"
+	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -170,7 +171,7 @@ func TestGroupLeave(t *testing.T) {
 func groupLeave(p *site, rounds int) {
 	for hurried, limit := range map[bool]time.Duration{false: 3100 * time.Millisecond, true: 100 * time.Millisecond} {
 		all := p.joinMany(3)
-		var took []time.Duration
+		var took figures.Dist
 		for range rounds {
 			first := settled(p.tb, all)
 			all = append(without(all, first), p.join())
@@ -196,18 +197,11 @@ func groupLeave(p *site, rounds int) {
 				took = append(took, time.Since(began))
 			})
 		}
-		p.tb.Log("hurried:", hurried, "heartbeat 3s, next nominee", spread(took))
+		p.tb.Log("hurried:", hurried, "heartbeat 3s, next nominee", took)
 		for _, m := range all {
 			_ = m.Close()
 		}
 	}
-}
-
-// spread returns the median, the 99th percentile and the largest value.
-func spread(all []time.Duration) string {
-	slices.Sort(all)
-	ms := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
-	return fmt.Sprintf("p50 %v, p99 %v, max %v (n=%d)", ms(all[len(all)/2]), ms(all[(len(all)*99)/100]), ms(all[len(all)-1]), len(all))
 }
 
 func TestGroupCutOff(t *testing.T) {
@@ -224,7 +218,7 @@ type cuts map[string]func(relay.Set)
 func groupCutOff(p *site, rounds int, session time.Duration, from cuts) {
 	all := p.joinMany(3)
 	for what, cut := range from {
-		var ends, names []time.Duration
+		var ends, names figures.Dist
 		for range rounds {
 			p.members(3)
 			first := settled(p.tb, all)
@@ -242,7 +236,7 @@ func groupCutOff(p *site, rounds int, session time.Duration, from cuts) {
 				p.tb.Errorf("back again: %d changes, %v", first.changes()-before, first.Err())
 			}
 		}
-		p.tb.Log("session", session, "cut from", what+": the nomination ended", spread(ends), "the next was named", spread(names))
+		p.tb.Log("session", session, "cut from", what+": the nomination ended", ends, "the next was named", names)
 	}
 }
 
@@ -608,25 +602,6 @@ func TestGroupTwoOnOneTopic(t *testing.T) {
 		time.Sleep(time.Minute)
 		if !a.Nominated() || !b.Nominated() || a.changes() != 1 || b.changes() != 1 {
 			t.Error("two groups on one topic disturb each other")
-		}
-	})
-}
-
-// TestGroupRequests counts the requests of ten members in a minute.
-func TestGroupRequests(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		var all []*candidate
-		for range 10 {
-			all = append(all, c.join())
-		}
-		settled(t, all)
-		time.Sleep(time.Minute)
-		every := c.Fault(kfake.Fault{Observe: true, Count: -1})
-		beats := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Observe: true, Count: -1})
-		time.Sleep(10 * time.Minute)
-		t.Logf("ten members: %d requests a minute, %d of them heartbeats", every.Hits()/10, beats.Hits()/10)
-		if every.Hits() > 2050 {
-			t.Errorf("ten members ask too much: %d in ten minutes", every.Hits())
 		}
 	})
 }

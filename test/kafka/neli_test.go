@@ -141,33 +141,7 @@ func either(a, b *process) *process {
 	}
 }
 
-// TestNeliRequestsPerMinute counts the requests of ten candidates.
-func TestNeliRequestsPerMinute(t *testing.T) {
-	inBubble(t, 1, func(t *testing.T, c *cluster) {
-		var all []*process
-		slow := func(cfg *neli.Config) { delete(cfg.KafkaConfig, "heartbeat.interval.ms") }
-		for i := range 10 {
-			p := c.begin(fmt.Sprint(i), slow)
-			if _, err := p.Background(func() { time.Sleep(100 * time.Millisecond) }); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, p)
-		}
-		time.Sleep(time.Minute)
-		h := c.Fault(kfake.Fault{Observe: true, Count: -1})
-		time.Sleep(time.Minute)
-		t.Log("ten candidates ask ", h.Hits(), " times a minute")
-		if h.Hits() > 1334 || h.Hits() < 10 {
-			t.Errorf("%d requests a minute", h.Hits())
-		}
-		h.Remove()
-		for _, p := range all {
-			p.mustClose()
-		}
-	})
-}
-
-// lines are the output of a process or a logger.
+// lines are the output of a logger.
 type lines struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -182,14 +156,6 @@ func (l *lines) Write(p []byte) (int, error) {
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.all.String()
-}
-
-// output returns the output since its last call.
-func (l *lines) output() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.all.Reset()
 	return l.all.String()
 }
 

@@ -3,8 +3,6 @@
 package kafka
 
 import (
-	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -137,33 +135,6 @@ func TestRealGroupStatic(t *testing.T) {
 	settled(t, []*candidate{other})
 	if took := time.Since(began); took < 15*time.Second {
 		t.Errorf("a stop for good moves the nomination after %v", took)
-	}
-}
-
-// TestRealGroupMemory measures the memory of a further group in a process.
-func TestRealGroupMemory(t *testing.T) {
-	const groups = 20
-	g := startGroup(t, calm)
-	g.group.Topic = g.topic
-	g.CreateTopic(t, g.topic, nil)
-	name := g.group.Name
-	_ = g.join()
-	used := func() int64 {
-		heap()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc + m.StackInuse)
-	}
-	before, goroutines := used(), runtime.NumGoroutine()
-	for i := range groups {
-		g.group.Name = fmt.Sprint(name, i)
-		m := g.join()
-		wait.Until(t, "a nominee", m.Nominated)
-	}
-	each := (used() - before) / groups
-	t.Logf("a further group: %d KiB of heap and stacks, %d goroutines", each/1024, (runtime.NumGoroutine()-goroutines)/groups)
-	if each > 2<<20 {
-		t.Errorf("%d bytes", each)
 	}
 }
 

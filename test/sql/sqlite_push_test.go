@@ -1,14 +1,12 @@
 package sql
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
-	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/electiontest"
 )
@@ -253,56 +250,6 @@ func TestPushingSQLiteInMemory(t *testing.T) {
 			t.Errorf("the watch has closed the database in memory: %v", err)
 		}
 	})
-}
-
-// TestPushingSQLiteNextLeader: the next leader comes soon after a release, and after the lease of a
-// leader that crashed.
-func TestPushingSQLiteNextLeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "elections.db")
-		member := func(ctx context.Context, id string, s driver.Store) *member {
-			return joins(t, ctx, s, tenure.Config{ID: id, Lease: 15 * time.Second})
-		}
-		short, stop := context.WithCancel(t.Context())
-		a := member(short, "a", openPushing(t, file, inBubble))
-		<-a.leads
-		noting := &notingStore{SQLiteStore: openPushing(t, file, inBubble)}
-		failing := faults.New(noting, 1, faults.Plan{})
-		b := member(t.Context(), "b", failing)
-		time.Sleep(time.Minute)
-		released := time.Now()
-		stop()
-		<-b.leads
-		if took := time.Since(released); took > 25*time.Millisecond {
-			t.Errorf("the next leader came %v after the release", took)
-		}
-		c := member(t.Context(), "c", openPushing(t, file, inBubble))
-		time.Sleep(time.Minute + 2*time.Second) // between two renewals
-		failing.Partition()
-		end := time.Unix(0, noting.sent.Load()).Add(15 * time.Second)
-		<-c.leads
-		if took := time.Since(end); took < 0 || took > 20*time.Millisecond {
-			t.Errorf("the next leader came %v after the end of the lease", took)
-		}
-		failing.Heal()
-		failing.Wait()
-	})
-}
-
-// notingStore notes when the last write was sent that was applied.
-type notingStore struct {
-	*sqlstore.SQLiteStore
-	sent atomic.Int64
-}
-
-// CompareAndSwap notes the time.
-func (s *notingStore) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	sent := time.Now().UnixNano()
-	v, err := s.SQLiteStore.CompareAndSwap(ctx, key, prev, value)
-	if err == nil {
-		s.sent.Store(sent)
-	}
-	return v, err
 }
 
 // TestPushingSQLiteManyElections: the keys that changed are found among many.

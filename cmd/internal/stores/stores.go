@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
+	"github.com/tenure-go/tenure/cmd/internal/stores/redisprefix"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/sqltable"
 	"github.com/tenure-go/tenure/driver"
@@ -29,6 +30,7 @@ var kinds = []*kind.Kind{
 	kafkatopic.Kind(),
 	sqltable.Kind(),
 	k8snamespace.Kind(),
+	redisprefix.Kind(),
 }
 
 type (

@@ -20,6 +20,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
+	"github.com/tenure-go/tenure/cmd/internal/stores/redisprefix"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/sqltable"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
@@ -27,7 +28,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	yes, no := true, false
+	yes, no, prefix := true, false, "a:"
 	for _, c := range []struct {
 		raw  string
 		want kind.Place
@@ -105,6 +106,23 @@ func TestParse(t *testing.T) {
 		{"sqlite:/a/b.db?pristine=true&table=t", &sqltable.Place{Scheme: "sqlite", URL: "/a/b.db", Table: "t", Pristine: true}, "sqlite:/a/b.db?table=t"},
 		{"sqlite:///a/b.db", &sqltable.Place{Scheme: "sqlite", URL: "/a/b.db"}, "sqlite:/a/b.db"},
 		{"sqlite:b.db", &sqltable.Place{Scheme: "sqlite", URL: "b.db"}, "sqlite:b.db"},
+		{"redis://host", &redisprefix.Place{Hosts: []string{"host"}}, ""},
+		{"redis://host:6380/0", &redisprefix.Place{Hosts: []string{"host:6380"}}, "redis://host:6380"},
+		{"valkeys://h/7", &redisprefix.Place{TLS: true, Hosts: []string{"h"}, Database: 7}, "rediss://h/7"},
+		{"redis://us:pa%2Fss@h?prefix=a:", &redisprefix.Place{Hosts: []string{"h"}, User: "us", Password: "pa/ss", Prefix: &prefix}, "redis://***@h?prefix=a:"},
+		{
+			"redis://:pw@a:1,b,[::1]/2?sentinel=main&wait=2&sentinel-user=s&sentinel-password-file=f",
+			&redisprefix.Place{
+				Hosts: []string{"a:1", "b", "[::1]"}, Password: "pw", Database: 2, Sentinel: "main", Wait: 2, SentinelUser: "s", SentinelPasswordFile: "f",
+			},
+			"redis://***@a:1,b,[::1]/2?wait=2&sentinel=main&sentinel-user=s&sentinel-password-file=f",
+		},
+		{"redis://a,b?cluster=true", &redisprefix.Place{Hosts: []string{"a", "b"}, Cluster: true}, ""},
+		{
+			"rediss://u@h?tls-ca=a.pem&tls-cert=b.pem&tls-key=c.pem&password-file=p",
+			&redisprefix.Place{TLS: true, Hosts: []string{"h"}, User: "u", CA: "a.pem", Cert: "b.pem", Key: "c.pem", PasswordFile: "p"},
+			"rediss://***@h?password-file=p&tls-ca=a.pem&tls-cert=b.pem&tls-key=c.pem",
+		},
 	} {
 		t.Run(c.raw, func(t *testing.T) {
 			got, err := stores.Parse("--store", c.raw)
@@ -128,9 +146,28 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"host", "is not a URL", ""},
 		{"memory:", "inside one process", ""},
 		{"memory://x", "inside one process", ""},
-		{"redis://s3cret@host/E", "unknown scheme", ""},
+		{"zk://s3cret@host/E", "unknown scheme", ""},
 		{"s3-embedded:x", "inside tenure-demo", ""},
 		{"NATS2://host/E", "unknown scheme", ""},
+		{"redis:host", "// is missing", ""},
+		{"redis://", "names no host", ""},
+		{"redis://h:0", "port", ""},
+		{"redis://a,,b?cluster=true", "host is empty", ""},
+		{"redis://h/elections", "database is not a number", "?prefix="},
+		{"redis://h/-1", "database is not a number", ""},
+		{"redis://h/0#s3cret", "fragment", "%23"},
+		{"redis://a,b", "several hosts", "sentinel=NAME"},
+		{"redis://a/1?cluster=true", "only 0", ""},
+		{"redis://a?cluster=true&sentinel=m", "cluster=true and sentinel", ""},
+		{"redis://a?cluster=maybe", "true or false", ""},
+		{"redis://a?wait=0", "replicas", ""},
+		{"redis://a?wait=-1", "replicas", ""},
+		{"redis://a?sentinel-user=u", "not sentinel", ""},
+		{"redis://a?tls-ca=f", "rediss://", ""},
+		{"rediss://a?tls-cert=f", "go together", ""},
+		{"redis://:s3cret@a?password-file=f", "password and password-file", ""},
+		{"redis://a?password=s3cret", "is unknown", "password-file"},
+		{"redis://a?prefix=", "is empty", ""},
 		{"nats:host", "// is missing", ""},
 		{"nats:///E", "names no host", ""},
 		{"nats://s3cret@/E", "names no host", ""},

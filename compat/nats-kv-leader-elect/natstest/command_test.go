@@ -19,7 +19,11 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	election "github.com/tenure-go/tenure/compat/nats-kv-leader-elect"
+	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/driver/natskv/natstest"
+	"github.com/tenure-go/tenure/internal/record"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -214,4 +218,111 @@ func TestCommandAmongOldCandidates(t *testing.T) {
 	x.must(err)
 	c := x.start("MIGRATING=1", "NOSPLAY=1", "WORKERS=2")
 	c.says(`became leader`)
+}
+
+// TestFootprint measures the memory of a waiting candidate in this process, over a handle and over
+// a shared store. It includes the server where a case says so.
+func TestFootprint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short, and perhaps under the race detector, which takes memory of its own")
+	}
+	for _, c := range []struct {
+		over       string
+		bytes      int
+		goroutines float64
+	}{{"a shared store", 40_000, 2}, {"the handle", 400_000, 10}} {
+		t.Run(c.over, func(t *testing.T) {
+			onServer(t, func(w *world) {
+				kv := w.bucket(ttl)
+				store, err := natskv.Open(w.Context(), w.modern(), kv.Bucket())
+				w.must(err)
+				defer store.Close()
+				fill := func(name string, n int, opts ...election.Option) {
+					for i := range n {
+						e, err := election.NewElection(name, fmt.Sprint("e", i), kv, append([]election.Option{election.WithoutSplay()}, opts...)...)
+						w.must(err)
+						draft(w, name).begin(e)
+					}
+					time.Sleep(3 * lease)
+				}
+				const many = 60
+				fill("leader", many, election.WithStore(store))
+				var opts []election.Option
+				if c.over == "a shared store" {
+					opts = append(opts, election.WithStore(store))
+				}
+				goroutines, bytes := runtime.NumGoroutine(), heap()
+				fill("waiting", many, opts...)
+				bytes, goroutines = (heap()-bytes)/many, runtime.NumGoroutine()-goroutines
+				w.Logf("%d bytes and %.2f goroutines each", bytes, float64(goroutines)/many)
+				if bytes > c.bytes || float64(goroutines)/many > c.goroutines {
+					w.Error("takes up more than it did")
+				}
+			})
+		})
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse) //nolint:gosec // far from the limit
+}
+
+// TestWithoutOneRuleFleetsFail: the referee of TestRollingMigration finds the missing rule, too.
+func TestWithoutOneRuleFleetsFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one pass only, because of -short")
+	}
+	for name, spoiled := range map[string]natskv.Translator{
+		"a shorter wait":    seen(isOld, func(r *record.Record) { r.Lease /= 2 }),
+		"a shorter vacancy": seen(vacant, func(r *record.Record) { r.Lease = lease }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(60) {
+				if r := inFleet(t, seed, conditions{spoiled: spoiled}, (*fleet).migrate); len(r.Faults) > 0 {
+					t.Logf("seed %d: %s", seed, r.Faults[0])
+					return
+				}
+			}
+			t.Error("no fault in 60 fleets")
+		})
+	}
+}
+
+// TestMigrationInRealTime migrates, and then half of the way back, with a server on a network and
+// files.
+func TestMigrationInRealTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one pass only, because of -short")
+	}
+	t.Parallel()
+	// An old candidate that is held up for a quarter of the TTL still believes that it leads.
+	f := newFleet(t, 1, conditions{calm: true}, jetstream.FileStorage, newWorld(t).modern)
+	for i := range 3 {
+		f.startOld(i, time.Second)
+	}
+	f.await("an old one leads", wait.Left(), f.anyLeads)
+	for i := range 3 {
+		f.startNew(i)
+		time.Sleep(time.Second)
+		f.End(i, i == 0)
+		f.await("a candidate leads", wait.Left(), f.anyLeads)
+		if i == 1 { // the way back
+			f.End(3, false)
+			f.End(4, false)
+			f.await("an old one leads", wait.Left(), f.At(2).Leads)
+			f.startNew(0)
+			f.startNew(1)
+		}
+	}
+	i, _ := f.Leader()
+	f.End(i, true)
+	f.await("a candidate leads", wait.Left(), f.anyLeads)
+	r := f.Close()
+	for _, fault := range r.Faults {
+		t.Error(fault)
+	}
+	t.Log(r)
 }

@@ -3,11 +3,15 @@
 package natstest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +21,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/natskv"
 	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
+	"github.com/tenure-go/tenure/electiontest"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -196,4 +202,315 @@ func TestOpenCannotCreate(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "replicas") {
 		t.Errorf("three replicas on one server: %v", err)
 	}
+}
+
+// TestInspectBuckets checks real buckets, for the names and units of the settings.
+func TestInspectBuckets(t *testing.T) {
+	const seqs = "warning: first_seq: the bucket counts its writes from 1"
+	f := newFixture(t)
+	for _, c := range []struct {
+		name   string
+		change func(*jetstream.KeyValueConfig)
+		want   []string
+	}{
+		{"plain", func(*jetstream.KeyValueConfig) {}, []string{"advice: replicas", seqs}},
+		{"memory", inMemory, []string{"advice: replicas", "unsafe: storage", seqs}},
+		{"nats kv add --ttl 10s", withTTL(10 * time.Second),
+			[]string{"advice: replicas", seqs, "unsafe: ttl: a record expires after 10s, within the lease of 15s",
+				"advice: limit_marker_ttl"}},
+		{"nats kv add --ttl 5m", withTTL(5 * time.Minute),
+			[]string{"advice: replicas", seqs, "advice: ttl", "advice: limit_marker_ttl"}},
+		{"markers", func(c *jetstream.KeyValueConfig) { c.TTL, c.LimitMarkerTTL = time.Hour, time.Minute },
+			[]string{"advice: replicas", seqs, "advice: ttl"}},
+		{"small", func(c *jetstream.KeyValueConfig) { c.MaxValueSize, c.MaxBytes, c.History = 1024, 1<<20, 3 },
+			[]string{"advice: replicas", seqs, "warning: max_value_size", "advice: max_bytes", "advice: history: 2 old records"}},
+		{"sources", func(c *jetstream.KeyValueConfig) { c.Sources = []*jetstream.StreamSource{{Name: f.kv.Bucket()}} },
+			[]string{"advice: replicas", seqs, "unsafe: sources"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kv := addBucket(t, f.js, c.change)
+			for _, s := range []*natskv.Store{
+				openStore(t, f.js, kv.Bucket()), handled(t, f.nc, kv.Bucket()), handledLegacy(t, f.nc, kv.Bucket()),
+			} {
+				found, err := s.Inspect(wait.Context(t), testLease)
+				must(t, err)
+				if len(found) != len(c.want) {
+					t.Errorf("found %v; want %q", found, c.want)
+					continue
+				}
+				for i, want := range c.want {
+					if !strings.HasPrefix(found[i].String(), want) {
+						t.Errorf("found %q; want %q", found[i], want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestInspectMirror: a handle can be for a mirror, which Open refuses.
+func TestInspectMirror(t *testing.T) {
+	f := newFixture(t)
+	mirror := addBucket(t, f.js, func(c *jetstream.KeyValueConfig) { c.Mirror = &jetstream.StreamSource{Name: f.kv.Bucket()} })
+	found, err := natskv.FromKeyValue(mirror).Inspect(wait.Context(t), testLease)
+	f.must(err)
+	isMirror := func(f driver.Finding) bool { return f.Setting == "mirror" && f.Severity == driver.Unsafe }
+	if !slices.ContainsFunc(found, isMirror) {
+		t.Errorf("found %v; want that it is a mirror", found)
+	}
+}
+
+// TestInspectInCluster checks for abilities of a cluster that a bucket does not use. It also checks
+// the findings about several servers for one bucket, one of them closed.
+func TestInspectInCluster(t *testing.T) {
+	long(t)
+	t.Parallel()
+	servers := startCluster(t)
+	js := natsnet.JetStream(t, natsnet.Connect(t, servers[0].ClientURL()))
+	urls := "nats://127.0.0.1:1"
+	for _, s := range servers {
+		urls += "," + s.ClientURL()
+	}
+	for name, c := range map[string]struct {
+		bucket []func(*jetstream.KeyValueConfig)
+		want   []string
+	}{
+		"three replicas": {[]func(*jetstream.KeyValueConfig){inThree}, []string{"warning: first_seq"}},
+		"one replica": {nil, []string{
+			"warning: replicas: the loss of one server stops all elections, though there is a cluster (nats kv edit", "warning: first_seq"}},
+		"one replica in memory": {[]func(*jetstream.KeyValueConfig){inMemory}, []string{
+			"warning: replicas", "unsafe: storage: a restart of the server forgets all records and terms", "warning: first_seq"}},
+		"three replicas in memory": {[]func(*jetstream.KeyValueConfig){inMemory, inThree}, []string{
+			"warning: storage: a restart of all servers forgets", "warning: first_seq"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kv := addBucket(t, js, c.bucket...)
+			s := openStore(t, natsnet.JetStream(t, natsnet.Connect(t, urls)), kv.Bucket(), natskv.OwnConnection())
+			found, err := s.Inspect(wait.Context(t), testLease)
+			if err != nil || len(found) != len(c.want) {
+				t.Fatalf("found %v, %v; want %q", found, err, c.want)
+			}
+			for i, want := range c.want {
+				if !strings.HasPrefix(found[i].String(), want) {
+					t.Errorf("found %q; want %q", found[i], want)
+				}
+			}
+		})
+	}
+}
+
+// TestCreateInCluster: the sequences continue from the first one, under any leader of the stream.
+func TestCreateInCluster(t *testing.T) {
+	long(t)
+	t.Parallel()
+	nc := natsnet.Connect(t, startCluster(t)[0].ClientURL())
+	f := &fixture{TB: t, nc: nc, js: natsnet.JetStream(t, nc)}
+	f.kv = created(t, f.js, "ELECTIONS", natskv.Replicas(3))
+	s := openStore(t, f.js, "ELECTIONS", natskv.Pristine())
+	e := f.read(s, testKey)
+	if !e.Pristine || e.Floor < 1<<50 {
+		t.Fatalf("a fresh bucket reads %+v", e)
+	}
+	for i := range 20 {
+		wait.Until(t, "a write is applied", func() bool {
+			v, err := s.CompareAndSwap(wait.Context(t), testKey, e.Version, fmt.Append(nil, i))
+			if err == nil && v != versionOf(e.Floor+1) {
+				t.Fatalf("version %s after %+v", v, e)
+			}
+			// A write without an answer may have been applied.
+			now, failed := s.Read(wait.Context(t), testKey)
+			if failed == nil && now.Floor < e.Floor {
+				t.Fatalf("%+v after %+v", now, e)
+			}
+			if failed == nil {
+				e = now
+			}
+			return string(e.Value) == fmt.Sprint(i)
+		})
+		if i%5 == 0 {
+			_, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_ELECTIONS", nil, wait.Left())
+			f.must(err)
+		}
+	}
+}
+
+// startCluster runs three servers in this process.
+func startCluster(t *testing.T) []*server.Server {
+	t.Helper()
+	var routes []string
+	for range 3 {
+		routes = append(routes, fmt.Sprint("nats://127.0.0.1:", FreePort(t)))
+	}
+	var all []*server.Server
+	for _, route := range server.RoutesFromStr(strings.Join(routes, ",")) {
+		port, _ := strconv.Atoi(route.Port())
+		all = append(all, StartServer(t, func(o *server.Options) {
+			o.ServerName, o.Routes = "n"+route.Port(), server.RoutesFromStr(strings.Join(routes, ","))
+			o.Cluster = server.ClusterOpts{Name: "C", Host: "127.0.0.1", Port: port, NoAdvertise: true}
+		}))
+	}
+	wait.Until(t, "the cluster has a leader that knows all", func() bool {
+		return slices.ContainsFunc(all, func(s *server.Server) bool {
+			return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(all)
+		})
+	})
+	return all
+}
+
+func inThree(c *jetstream.KeyValueConfig) { c.Replicas = 3 }
+
+// TestOwnOptionsCanBeChanged: the caller's options override ours, and the caller's handlers are
+// called as well.
+func TestOwnOptionsCanBeChanged(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var lost natsnet.Errors
+	var used *nats.Options
+	look := func(o *nats.Options) error { used = o; return nil }
+	openStore(t, f.js, f.kv.Bucket(), natskv.OwnConnection(nats.Name("mine"), nats.MaxPingsOutstanding(5), lost.OfLosses(), look))
+	if used.Name != "mine" || used.MaxPingsOut != 5 {
+		t.Errorf("connected with %+v", used)
+	}
+	clients, err := f.server.Connz(nil)
+	f.must(err)
+	if !slices.ContainsFunc(clients.Conns, func(c *server.ConnInfo) bool { return c.Name == "mine" }) {
+		t.Errorf("no client has the name: %+v", clients.Conns)
+	}
+	restart(t, f.server, func() {})
+	wait.Until(t, "the caller's handler is called for the loss", func() bool { return len(lost.All()) > 0 })
+	broken := errors.New("broken")
+	_, err = natskv.Open(wait.Context(t), f.js, f.kv.Bucket(), natskv.OwnConnection(func(*nats.Options) error { return broken }))
+	if !errors.Is(err, broken) {
+		t.Errorf("with an option that fails: %v", err)
+	}
+}
+
+// TestOwnConnectionIsApart: the own connection no longer needs the given one, and ends with the
+// store.
+func TestOwnConnectionIsApart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	given := natsnet.Connect(t, f.server.ClientURL(), nats.CustomInboxPrefix("_MINE"))
+	js := natsnet.JetStream(t, given)
+	given.Close()
+	s := openStore(t, js, f.kv.Bucket(), natskv.OwnConnection())
+	h := watchAll(t, s, testKey)
+	h.await(t, versionOf(f.put(testKey, "v")))
+	if e := f.read(s, testKey); string(e.Value) != "v" {
+		t.Errorf("read: %+v", e)
+	}
+	before := f.server.NumClients()
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	wait.Until(t, "the connection ends with the store", func() bool { return f.server.NumClients() < before })
+	if _, err := s.Read(wait.Context(t), testKey); !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestOwnConnectionFails: no bucket is opened, and no connection is left behind.
+func TestOwnConnectionFails(t *testing.T) {
+	t.Parallel()
+	s := StartServer(t, func(o *server.Options) { o.Username, o.Password = "user", "x" })
+	given := natsnet.Connect(t, s.ClientURL(), nats.UserInfo("user", "x"))
+	js := natsnet.JetStream(t, given)
+	if _, err := natskv.Open(wait.Context(t), js, "B", natskv.OwnConnection()); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		t.Errorf("no bucket: %v", err)
+	}
+	wait.Until(t, "the connection is closed", func() bool { return s.NumClients() == 1 })
+	_, err := natskv.Open(wait.Context(t), js, "B", natskv.OwnConnection(nats.UserInfo("user", "wrong")))
+	if c, ok := errors.AsType[*natskv.ConnectError](err); !errors.Is(err, driver.ErrDenied) || !ok || errors.Is(c.Err, driver.ErrDenied) || !errors.Is(c.Err, nats.ErrAuthorization) {
+		t.Errorf("wrong credentials: %v", err)
+	}
+	s.Shutdown()
+	if _, err := natskv.Open(wait.Context(t), js, "B", natskv.OwnConnection()); !errors.Is(err, nats.ErrNoServers) {
+		t.Errorf("no server: %v", err)
+	}
+}
+
+// long skips repetitions of a test where one pass is enough.
+func long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("one pass only, because of -short")
+	}
+}
+
+func (v variant) skip(t *testing.T) {
+	t.Helper()
+	if v.rare {
+		long(t)
+	}
+}
+
+func TestConformanceOnSockets(t *testing.T) {
+	for _, v := range variants() {
+		t.Run(v.name, func(t *testing.T) {
+			v.skip(t)
+			s := StartServer(t, withLimitedUser)
+			drivertest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+		})
+	}
+}
+
+func TestElectionsOnSockets(t *testing.T) {
+	for _, v := range variants() {
+		t.Run(v.name, func(t *testing.T) {
+			v.skip(t)
+			t.Parallel()
+			s := StartServer(t, withLimitedUser)
+			electiontest.Run(t, func(t testing.TB) drivertest.Harness { return v.harness(t, s) })
+		})
+	}
+}
+
+// TestCloseLeavesNothing: Close leaves nothing behind on a connection that stays open. The server's
+// goroutines do not count.
+func TestCloseLeavesNothing(t *testing.T) {
+	f := newFixture(t)
+	goroutines := func() int {
+		all := make([]byte, 4<<20)
+		all = all[:runtime.Stack(all, true)]
+		return bytes.Count(all, []byte("nats.go")) + bytes.Count(all, []byte("driver/natskv."))
+	}
+	before := goroutines()
+	subs := f.nc.NumSubscriptions()
+	for name, s := range f.each() {
+		h := watchAll(t, s, testKey)
+		h.await(t, versionOf(f.put(testKey, "v")))
+		f.must(s.Close())
+		f.must(s.Close())
+		if _, err := s.Watch(wait.Context(t), testKey, func(driver.Entry) {}); err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("%s: a watch after close: %v", name, err)
+		}
+		h.stop()
+		f.read(s, testKey)
+	}
+	wait.Until(t, "the goroutines are gone", func() bool { return goroutines() <= before })
+	wait.Until(t, "the subscriptions are gone", func() bool { return f.nc.NumSubscriptions() <= subs })
+}
+
+// TestRefusedCredentials: a server that comes back with other users is reported as a missing right.
+// The connection keeps trying without end, because the next change of the configuration may admit
+// it.
+func TestRefusedCredentials(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var refusals natsnet.Errors
+	s := openStore(t, natsnet.JetStream(t, natsnet.Connect(t, f.server.ClientURL(), nats.UserInfo("user", "x"))), f.kv.Bucket(),
+		natskv.OwnConnection(refusals.OfServer()))
+	with := func(password string) func(*server.Options) {
+		return func(o *server.Options) { o.Username, o.Password = "user", password }
+	}
+	refusing := restart(t, f.server, func() {}, with("other"))
+	wait.Until(t, "the refusal is reported", func() bool {
+		_, err := s.CompareAndSwap(wait.Context(t), testKey, "", []byte("v"))
+		return errors.Is(err, driver.ErrDenied) && errors.Is(err, nats.ErrAuthorization)
+	})
+	wait.Until(t, "it is tried again and again", func() bool { return len(refusals.All()) >= 4 })
+	restart(t, refusing, func() {}, with("x"))
+	wait.Until(t, "the store is reached again", func() bool { return readable(s) })
 }

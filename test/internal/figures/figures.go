@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
+	"sync"
+	"testing"
 	"text/tabwriter"
 	"time"
 )
@@ -52,6 +55,12 @@ func (d Dist) Above(bound time.Duration) int {
 // String returns Min, Median, P99 and Max, and the size of the sample.
 func (d Dist) String() string {
 	return fmt.Sprintf("%s / %s / %s / %s, n=%d", Show(d.Min()), Show(d.Median()), Show(d.P99()), Show(d.Max()), len(d))
+}
+
+// Report gives the median and the P99 to a benchmark. The name is empty or ends with a hyphen.
+func (d Dist) Report(b *testing.B, name string) {
+	b.ReportMetric(float64(d.Median().Nanoseconds())/1e3, name+"p50-µs")
+	b.ReportMetric(float64(d.P99().Nanoseconds())/1e3, name+"p99-µs")
 }
 
 // Show formats a duration with as many digits as are significant.
@@ -153,4 +162,65 @@ func Safe(ok bool) Verdict {
 		return Held
 	}
 	return Broken
+}
+
+// Noise measures how late the machine wakes this process during a measurement. Every wait in an
+// election is late by as much. Mostly, other threads have the processor. It sleeps on each
+// processor, because one may be busier than the others, or get no time from a hypervisor.
+type Noise struct {
+	stop chan struct{}
+	done sync.WaitGroup
+	mu   sync.Mutex
+	late Dist
+}
+
+// nap is the time of one sleep.
+const nap = 5 * time.Millisecond
+
+// Listen starts a measurement, which End ends.
+func Listen() *Noise {
+	n := &Noise{stop: make(chan struct{})}
+	for _, processor := range processors() {
+		n.done.Go(func() { n.run(processor) })
+	}
+	return n
+}
+
+func (n *Noise) run(processor int) {
+	defer stay(processor)()
+	var late Dist
+	for {
+		select {
+		case <-n.stop:
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.late = append(n.late, late...)
+			return
+		default:
+			began := time.Now()
+			sleep(nap)
+			late = append(late, time.Since(began)-nap)
+		}
+	}
+}
+
+// End ends the measurement and returns the result as a sentence.
+func (n *Noise) End() string {
+	close(n.stop)
+	n.done.Wait()
+	return fmt.Sprintf("Meanwhile a timer in an idle process was late by %s (median), %s (p99), %s (max); the load average was %s",
+		Show(n.late.Median()), Show(n.late.P99()), Show(n.late.Max()), load())
+}
+
+// Worst returns the longest delay on any processor. Call it after End.
+func (n *Noise) Worst() time.Duration { return n.late.Max() }
+
+// load returns the load average of the last minute.
+func load() string {
+	said, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(said), " ")
+	return first
 }

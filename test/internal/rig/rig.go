@@ -5,7 +5,9 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/memory"
 	"github.com/tenure-go/tenure/test/internal/history"
+	"github.com/tenure-go/tenure/test/internal/rotation"
 )
 
 // Rig is one store on one kind of server.
@@ -173,4 +176,131 @@ func (m inMemory) Kit(testing.TB) drivertest.Harness {
 		Purge:    func(_ context.Context, key string) error { m.store.Purge(key); return nil },
 		Recreate: func(context.Context) error { m.store.Recreate(); return nil },
 	}
+}
+
+// Kind is how programs run the servers of a rig: the battery and the bench, whose candidates are
+// processes of their own. A candidate of the battery gets a value of --store, and one of the bench
+// calls Connect.
+type Kind struct {
+	// Title describes the servers.
+	Title string
+	// Polled is set if candidates learn of changes by reading, and Files if there is no server that
+	// could fail, and no network.
+	Polled, Files bool
+	// Env returns the environment that --store needs, such as credentials. It may be nil.
+	Env func(address string) []string
+	// URL returns the value of --store for candidates that reach the servers at an address. It is
+	// nil if they cannot reach them through relays.
+	URL func(address string) string
+	// Start starts servers, with their files in the directory if they allow that.
+	Start func(ctx context.Context, dir string) (Running, error)
+	// Connect connects a process to the servers.
+	Connect func(Connector) (Opener, error)
+}
+
+// Environ calls Env, if it is not nil.
+func (k Kind) Environ(address string) []string {
+	if k.Env == nil {
+		return nil
+	}
+	return k.Env(address)
+}
+
+// Opener opens a bucket, or the topic or table in which the store keeps elections.
+type Opener func(ctx context.Context, place string) (driver.Store, error)
+
+// Running are servers that a program has started. As a Server they fail together.
+type Running interface {
+	Server
+	// Addresses returns HOST:PORT of each, or the directory of files.
+	Addresses() []string
+	// Create creates a bucket, topic or table.
+	Create(ctx context.Context, place string) error
+	// End kills the servers.
+	End()
+}
+
+// Connector says who connects to servers, and how.
+type Connector struct {
+	ID        string
+	Addresses []string          // in the order in which to try them
+	Via       map[string]string `json:",omitempty"` // the relay to each address
+	// Wall is the error of the connector's time of day.
+	Wall time.Duration `json:",omitempty"`
+	// Count is called for each request that a store sends, with its kind, if the store can tell.
+	Count func(kind string) `json:"-"`
+}
+
+// Address returns the first address, or that of its relay.
+func (c Connector) Address() string { return c.at(c.Addresses[0]) }
+
+func (c Connector) at(address string) string {
+	if via := c.Via[address]; via != "" {
+		return via
+	}
+	return address
+}
+
+// DialContext connects to a server, through its relay if there is one.
+func (c Connector) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, c.at(address))
+}
+
+// Dial is DialContext without a context.
+func (c Connector) Dial(network, address string) (net.Conn, error) {
+	return c.DialContext(context.Background(), network, address)
+}
+
+// ErrNoServer is the error of faults that a store in files cannot have.
+var ErrNoServer = errors.New("there is no server that this could happen to")
+
+// NoServer stands for the server of a store in files.
+var NoServer Server = noServer{}
+
+type noServer struct{}
+
+func (noServer) Start() error  { return ErrNoServer }
+func (noServer) Stop() error   { return ErrNoServer }
+func (noServer) Kill() error   { return ErrNoServer }
+func (noServer) Pause() error  { return ErrNoServer }
+func (noServer) Resume() error { return ErrNoServer }
+
+// Secret is a part of all passwords of clients. No error may show it.
+const Secret = "s3cret"
+
+// Client is a client with a mistake, or with few rights.
+type Client struct {
+	Name string
+	// Owner is a store on the same place with all rights. The default is that of the site.
+	Owner driver.Store
+	// Open opens the client's store. The mistake, or a right that is taken away, lasts for this
+	// test.
+	Open func(t testing.TB) (driver.Store, error)
+	// Fails names the calls that fail: open, or read, insert, update, rights and inspect.
+	Fails string
+	// Says has a text that the error of each call contains. The text of "" is for all calls that
+	// have none.
+	Says map[string]string
+	// Denied: each error wraps driver.ErrDenied.
+	Denied bool
+	// Elsewhere: calls that do not fail go to another place, and may conflict there.
+	Elsewhere bool
+}
+
+// All names the calls that every client makes.
+const All = "read insert update rights"
+
+// Says returns a text for all calls.
+func Says(text string) map[string]string { return map[string]string{"": text} }
+
+// Clients is a Site that knows mistakes of its clients, rights and their replaceable credentials.
+type Clients interface {
+	Site
+	// Mistakes returns clients with mistakes, and one without.
+	Mistakes(t testing.TB) []Client
+	// Rights returns "candidate" and "observer", with the rights that the documentation names, and
+	// clients without one of these rights.
+	Rights(t testing.TB) []Client
+	// Rotations returns the ways in which programs read their credentials again.
+	Rotations(t testing.TB) []*rotation.Play
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/k8sd"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/natsd"
+	"github.com/tenure-go/tenure/test/internal/redisd"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 	"github.com/tenure-go/tenure/test/internal/sqld"
@@ -16,7 +17,7 @@ import (
 // All returns them. A new store is one line more here, and its name is in a step of .ci/run and in
 // docs/testing.md.
 func All() []rig.Rig {
-	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs(), k8sd.Rigs()),
+	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs(), redisd.Rigs(), k8sd.Rigs()),
 		natsd.One(),
 		natsd.Three(),
 		kafkad.Rig(),

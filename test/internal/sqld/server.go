@@ -6,6 +6,8 @@ package sqld
 import (
 	"bytes"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/test/internal/process"
 )
@@ -178,4 +181,101 @@ func (s *server) file(t testing.TB, content []byte) string {
 	path, err := filepath.Abs(f.Name())
 	must(t, err)
 	return path
+}
+
+// Otherwise the driver reports each lost connection on the standard error.
+func init() { _ = mysql.SetLogger(&mysql.NopLogger{}) }
+
+// MariaDB is a MariaDB server.
+type MariaDB struct{ server }
+
+// RunMariaDB runs a MariaDB server with the default settings and these, such as
+// "--innodb-flush-log-at-trx-commit=0". The user root needs no password. End ends it.
+func RunMariaDB(settings ...string) (*MariaDB, error) {
+	m := new(MariaDB)
+	return m, m.create(settings)
+}
+
+func (m *MariaDB) create(settings []string) error {
+	return m.settle("mysql", "mysql", func() string { return m.DSN("root", "") }, func(dir string) error {
+		data := filepath.Join(dir, "data")
+		// Two installations that share a directory for temporary tables disturb each other.
+		if err := m.run("mariadb-install-db", "--no-defaults", "--datadir="+data, "--tmpdir="+dir,
+			"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+			return err
+		}
+		m.Command = append([]string{
+			"mariadbd", "--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--port=" + strconv.Itoa(m.port), "--bind-address=" + ports.Host,
+			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid"),
+		}, settings...)
+		return m.Start()
+	})
+}
+
+// StartMariaDB is RunMariaDB for the length of a test, with files in memory.
+func StartMariaDB(t testing.TB, settings ...string) *MariaDB {
+	t.Helper()
+	m := &MariaDB{server{home: memory()}}
+	return started(t, m, m.create(settings))
+}
+
+// Encrypt restarts the server with TLS, from PEM files. Clients may still connect without TLS.
+func (m *MariaDB) Encrypt(t testing.TB, ca, cert, key string) {
+	t.Helper()
+	m.encrypt(t, map[string]string{"--ssl-ca=": ca, "--ssl-cert=": cert, "--ssl-key=": key})
+}
+
+// DSN returns the driver's name of a database on the server, for a user without a password.
+func (m *MariaDB) DSN(user, database string) string {
+	return fmt.Sprintf("%s@tcp(%s)/%s", user, m.Address(), database)
+}
+
+// Open returns a pool of connections for a user. The end of the test closes it.
+func (m *MariaDB) Open(t testing.TB, user, database string) *sql.DB {
+	t.Helper()
+	return Open(t, "mysql", m.DSN(user, database))
+}
+
+// PgBouncer is a pooler in front of a PostgreSQL server.
+type PgBouncer struct{ server }
+
+// RunPgBouncer runs a pooler. The mode is session, transaction or statement. Only the role postgres
+// may connect, without a password. The pooler tries a failed server again after 1 s; the default is
+// 15 s.
+func RunPgBouncer(p *Postgres, mode string) (*PgBouncer, error) {
+	b := new(PgBouncer)
+	return b, b.settle("postgres", "pgx", func() string { return b.DSN("postgres", "postgres") }, func(dir string) error {
+		users, file := filepath.Join(dir, "users.txt"), filepath.Join(dir, "pgbouncer.ini")
+		b.Command = []string{"pgbouncer", file}
+		return errors.Join(
+			os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644),
+			os.WriteFile(file, fmt.Appendf(nil, settings, ports.Host, p.port, ports.Host, b.port, users, mode), 0o644),
+			b.Start(),
+		)
+	})
+}
+
+// StartPgBouncer is RunPgBouncer for the length of a test.
+func StartPgBouncer(t testing.TB, p *Postgres, mode string) *PgBouncer {
+	t.Helper()
+	b, err := RunPgBouncer(p, mode)
+	return started(t, b, err)
+}
+
+const settings = `[databases]
+* = host=%s port=%d
+[pgbouncer]
+listen_addr = %s
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = %s
+pool_mode = %s
+server_login_retry = 1
+`
+
+// DSN returns the URL of a database behind the pooler for a role. The client sends statements
+// without names, because in transaction mode the next transaction may get another session.
+func (b *PgBouncer) DSN(role, database string) string {
+	return fmt.Sprintf("postgres://%s@%s/%s?default_query_exec_mode=exec", role, ports.Address(b.port), database)
 }

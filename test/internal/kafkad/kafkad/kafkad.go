@@ -11,14 +11,21 @@ package kafkad
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/tenure-go/tenure/internal/test/ports"
+	"github.com/tenure-go/tenure/test/internal/process"
+	"github.com/tenure-go/tenure/test/internal/tools"
 )
 
 // Brokers is the number of brokers. They are numbered from 1, which is also their id in the
@@ -141,4 +148,212 @@ func addresses(on [Brokers]int) []string {
 		all = append(all, ports.Address(port))
 	}
 	return all
+}
+
+// broker is one broker process, which can be started again on its files and ports.
+type broker struct {
+	process.Process
+	n       int
+	address string   // for the super user
+	java    []string // the command, without its main class
+}
+
+func newBroker(n int, address, dir string, java []string) *broker {
+	b := &broker{n: n, address: address, java: java}
+	b.Name, b.Dir, b.Log = fmt.Sprint("broker ", n), dir, filepath.Join(dir, "log")
+	b.Command = append(append([]string{}, java...),
+		"-Xms128m", "-Xmx384m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+		"kafka.Kafka", b.properties())
+	return b
+}
+
+func (b *broker) properties() string { return filepath.Join(b.Dir, "server.properties") }
+
+// format writes the files that a broker needs when it starts for the first time.
+func (b *broker) format(ctx context.Context, l layout) error {
+	if err := os.WriteFile(b.properties(), []byte(l.properties(b.n, filepath.Join(b.Dir, "data"))), 0o600); err != nil {
+		return err
+	}
+	// The equals sign is needed because an id may begin with "-".
+	args := append(append([]string{}, b.java[1:]...), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"kafka.tools.StorageTool", "format", "--cluster-id="+l.ID, "--config", b.properties())
+	if out, err := exec.CommandContext(ctx, b.java[0], args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("format broker %d: %w: %s", b.n, err, process.Tail(out))
+	}
+	return nil
+}
+
+// kafkaVersion is the version of the brokers in pom.xml.
+const kafkaVersion = "4.3.1"
+
+//go:embed pom.xml
+var pom []byte
+
+// Install fetches the brokers' program unless it is there, through Maven, and returns the directory
+// of its jars. It takes a minute the first time. It returns an error that names a missing program.
+func Install(ctx context.Context) (string, error) {
+	dir, err := tools.Dir("kafkad", "kafka-"+kafkaVersion, func(fresh string) (string, error) {
+		project, jars := filepath.Join(fresh, "pom.xml"), filepath.Join(fresh, "jars")
+		if err := os.WriteFile(project, pom, 0o600); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(os.Stderr, "kafkad: fetching Kafka %s, once\n", kafkaVersion)
+		return jars, tools.Run(exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", project,
+			"dependency:copy-dependencies", "-DoutputDirectory="+jars))
+	})
+	if err != nil {
+		return "", fmt.Errorf("Kafka %s cannot be installed: it needs Maven on the path and a repository: %w", kafkaVersion, err)
+	}
+	return dir, nil
+}
+
+// The users of the listeners with SASL/PLAIN. The password of each is its name. They have only the
+// rights that Allow gives.
+const (
+	Candidate = "candidate"
+	Observer  = "observer"
+	Stranger  = "stranger"
+)
+
+// layout holds the ports of a cluster.
+type layout struct {
+	ID      string
+	Plain   [Brokers]int // for the super user, and among the brokers
+	SASL    [Brokers]int // for the users with checked rights
+	Control [Brokers]int // of the controllers, which are in the same processes
+}
+
+func newLayout() (layout, error) {
+	free, err := ports.Free(3 * Brokers)
+	if err != nil {
+		return layout{}, err
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	l := layout{ID: base64.RawURLEncoding.EncodeToString(id[:])}
+	copy(l.Plain[:], free)
+	copy(l.SASL[:], free[Brokers:])
+	copy(l.Control[:], free[2*Brokers:])
+	return l, nil
+}
+
+// properties returns the configuration of broker n, counted from 1, with its data in a directory.
+// Sessions are shorter than Kafka's default of 9 s, so that tests wait less for the next leader of
+// a partition.
+func (l layout) properties(n int, data string) string {
+	var voters []string
+	for i, port := range l.Control {
+		voters = append(voters, fmt.Sprintf("%d@%s", i+1, ports.Address(port)))
+	}
+	plain, sasl := "PLAINTEXT://"+ports.Address(l.Plain[n-1]), "SASL_PLAINTEXT://"+ports.Address(l.SASL[n-1])
+	var users strings.Builder
+	for _, user := range []string{Candidate, Observer, Stranger} {
+		fmt.Fprintf(&users, " user_%s=%q", user, user)
+	}
+	return strings.Join([]string{
+		"process.roles=broker,controller",
+		fmt.Sprintf("node.id=%d", n),
+		"controller.quorum.voters=" + strings.Join(voters, ","),
+		"controller.listener.names=CONTROLLER",
+		"inter.broker.listener.name=PLAINTEXT",
+		fmt.Sprintf("listeners=%s,%s,CONTROLLER://%s", plain, sasl, ports.Address(l.Control[n-1])),
+		fmt.Sprintf("advertised.listeners=%s,%s", plain, sasl),
+		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+		"sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256",
+		"listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required" +
+			users.String() + ";",
+		"listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;",
+		"listener.name.sasl_plaintext.scram-sha-256.connections.max.reauth.ms=6000",
+		"authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+		"super.users=User:ANONYMOUS",
+		"log.dirs=" + data,
+		settings,
+	}, "\n")
+}
+
+// settings are the same for all brokers: three copies of everything, two of them needed for a
+// write, short sessions, and few threads, since all brokers share a small machine.
+const settings = `
+auto.create.topics.enable=false
+default.replication.factor=3
+min.insync.replicas=2
+offsets.topic.replication.factor=3
+offsets.topic.num.partitions=3
+transaction.state.log.replication.factor=3
+transaction.state.log.min.isr=2
+transaction.state.log.num.partitions=3
+initial.broker.registration.timeout.ms=600000
+broker.heartbeat.interval.ms=1000
+broker.session.timeout.ms=6000
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+group.consumer.min.session.timeout.ms=1000
+group.consumer.session.timeout.ms=6000
+group.consumer.min.heartbeat.interval.ms=500
+group.consumer.heartbeat.interval.ms=1000
+log.retention.check.interval.ms=1000
+log.segment.delete.delay.ms=1000
+num.network.threads=2
+num.io.threads=2
+`
+
+// patience is the time limit for brokers to answer or to end. Even on a busy machine, only a broker
+// that hangs takes longer.
+const patience = 10 * time.Minute
+
+// Kill ends a broker by SIGKILL, also a paused one. It returns when the process is gone.
+func (c *Cluster) Kill(n int) error { return c.on(n, (*broker).Kill) }
+
+// Stop ends a broker by SIGTERM, as an operator does: the broker hands over its partitions and
+// leaves. Stop returns when the process is gone.
+func (c *Cluster) Stop(n int) error { return c.on(n, (*broker).Stop) }
+
+// Pause stops a broker by SIGSTOP: it stays connected and silent. On Windows it is not supported.
+func (c *Cluster) Pause(n int) error { return c.on(n, (*broker).Pause) }
+
+// Resume continues a paused broker.
+func (c *Cluster) Resume(n int) error { return c.on(n, (*broker).Resume) }
+
+func (c *Cluster) on(n int, do func(*broker) error) error {
+	b, err := c.broker(n)
+	if err != nil {
+		return err
+	}
+	return do(b)
+}
+
+// Start starts a broker again, on its files. It returns when the broker is a member of the cluster
+// again.
+func (c *Cluster) Start(n int) error {
+	b, err := c.broker(n)
+	if err != nil {
+		return err
+	}
+	if err := b.Begin(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return c.joined(ctx, b)
+}
+
+// End ends all brokers at once, also paused ones; their files stay in the directory.
+func (c *Cluster) End() error { return c.each((*broker).Kill) }
+
+// Heal continues paused brokers and starts those that ended. It returns when all copies of all
+// partitions are complete.
+func (c *Cluster) Heal(ctx context.Context) error {
+	var errs []error
+	for _, b := range c.brokers {
+		if !b.Runs() {
+			errs = append(errs, b.Begin())
+			continue
+		}
+		errs = append(errs, c.Resume(b.n))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return c.Complete(ctx)
 }

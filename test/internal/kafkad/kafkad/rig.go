@@ -3,8 +3,10 @@ package kafkad
 import (
 	"context"
 	crand "crypto/rand"
+	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/rotation"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
@@ -261,4 +264,239 @@ func (s *site) Rotations(t testing.TB) []*rotation.Play {
 		Hand:    hand,
 		Refusal: "SASL_AUTHENTICATION_FAILED",
 	}}
+}
+
+// Running are three brokers, real or not. They are numbered from 0.
+type Running struct {
+	rig.Server
+	Cluster *Cluster // nil for kfake
+	fake    *kfake.Cluster
+}
+
+var brokersKind = rig.Kind{
+	Title: "three Kafka brokers", Connect: connect,
+	Start: func(ctx context.Context, dir string) (rig.Running, error) {
+		c, err := Up(ctx, dir)
+		return Running{rig.NoServer, c, nil}, err
+	},
+}
+
+// Fake is kfake in this process.
+func Fake() rig.Kind {
+	k := brokersKind
+	k.Start = func(context.Context, string) (rig.Running, error) {
+		c, err := kfake.NewCluster(kfake.NumBrokers(Brokers), kfake.GroupMinSessionTimeout(time.Second))
+		return Running{rig.NoServer, nil, c}, err
+	}
+	return k
+}
+
+// one is one real broker.
+type one struct {
+	*Cluster
+	n int
+}
+
+func (o one) Start() error  { return o.Cluster.Start(o.n) }
+func (o one) Stop() error   { return o.Cluster.Stop(o.n) }
+func (o one) Kill() error   { return o.Cluster.Kill(o.n) }
+func (o one) Pause() error  { return o.Cluster.Pause(o.n) }
+func (o one) Resume() error { return o.Cluster.Resume(o.n) }
+
+// Each returns the real brokers one by one.
+func (r Running) Each() (all []rig.Server) {
+	for i := range Brokers {
+		all = append(all, one{r.Cluster, i + 1})
+	}
+	return all
+}
+
+// Addresses returns HOST:PORT of each broker.
+func (r Running) Addresses() []string {
+	if r.fake != nil {
+		return r.fake.ListenAddrs()
+	}
+	return r.Cluster.Seeds()
+}
+
+// End kills the brokers.
+func (r Running) End() {
+	if r.fake != nil {
+		r.fake.Close()
+		return
+	}
+	_ = r.Cluster.End()
+}
+
+// Create creates a topic.
+func (r Running) Create(ctx context.Context, topic string) error {
+	s, err := kafkalog.Open(ctx, []kgo.Opt{kgo.SeedBrokers(r.Addresses()...)}, topic,
+		kafkalog.WithTimeout(time.Minute)) // brokers that have just started are slow
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// LeaderOf returns the broker that leads a topic.
+func (r Running) LeaderOf(ctx context.Context, topic string) (int, error) {
+	if r.fake != nil {
+		return int(r.fake.LeaderFor(topic, 0)), nil
+	}
+	n, err := r.Cluster.LeaderOf(ctx, topic)
+	return n - 1, err
+}
+
+// CoordinatorOf returns the broker that coordinates a group.
+func (r Running) CoordinatorOf(ctx context.Context, group string) (int, error) {
+	if r.fake != nil {
+		return int(r.fake.CoordinatorFor(group)), nil
+	}
+	n, err := r.Cluster.CoordinatorOf(ctx, group)
+	return n - 1, err
+}
+
+func connect(c rig.Connector) (rig.Opener, error) {
+	return func(ctx context.Context, topic string) (driver.Store, error) {
+		return kafkalog.Open(ctx, Options(c), topic)
+	}, nil
+}
+
+// Options returns the options of all clients of a process.
+func Options(c rig.Connector) []kgo.Opt {
+	return []kgo.Opt{kgo.SeedBrokers(c.Addresses...), kgo.ClientID(c.ID), kgo.WithHooks(requestCounter(c.Count)),
+		kgo.Dialer(c.DialContext)}
+}
+
+type requestCounter func(kind string)
+
+// OnBrokerWrite counts a request when it is written to a connection.
+func (count requestCounter) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if err == nil {
+		count(kmsg.NameForKey(key))
+	}
+}
+
+// installPatience is the time limit for fetching the brokers' program and starting the brokers.
+const installPatience = 10 * time.Minute
+
+func up(dir string) (*Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), installPatience)
+	defer cancel()
+	return Up(ctx, dir)
+}
+
+// shared is the cluster of this process's tests.
+var shared struct {
+	once sync.Once
+	dir  string
+	c    *Cluster
+	err  error
+}
+
+// Shared starts one cluster for all tests of a package, with Main as their TestMain, and fails the
+// test if a program is missing. Tests that call it have the build tag integration, because it
+// fetches the brokers' program if that is missing. The end of each test waits until its faults are
+// repaired. So tests with faults must not be parallel; parallel tests run after them.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	shared.once.Do(func() {
+		if shared.dir, shared.err = os.MkdirTemp("", "kafkad-"); shared.err == nil {
+			shared.c, shared.err = up(shared.dir)
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() {
+		shared.c.show(t)
+		if err := shared.c.healed(); err != nil {
+			t.Error(err)
+			// Later tests fail at once instead of waiting again.
+			shared.err = fmt.Errorf("the brokers are not whole since %s: %w", t.Name(), err)
+		}
+	})
+	return shared.c
+}
+
+// healed calls Heal, and again if that fails: a broker ends by itself if the others are not up soon
+// enough after its start.
+func (c *Cluster) healed() (err error) {
+	for range 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		err = c.Heal(ctx)
+		if cancel(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Main runs the tests of a package and then ends the cluster of Shared.
+func Main(m *testing.M) {
+	code := m.Run()
+	End()
+	os.Exit(code)
+}
+
+// End ends the cluster of Shared.
+func End() {
+	if shared.c != nil {
+		_ = shared.c.End()
+	}
+	_ = os.RemoveAll(shared.dir)
+}
+
+// show logs the end of each broker's log, if the test failed.
+func (c *Cluster) show(t testing.TB) {
+	if !t.Failed() {
+		return
+	}
+	for _, b := range c.brokers {
+		t.Logf("%s:\n%s", b.Name, b.Said())
+	}
+}
+
+// do repeats a request until it succeeds, and fails the test if it does not.
+func (c *Cluster) do(t testing.TB, what string, ask func(context.Context, admin) error) {
+	t.Helper()
+	must(t, func(ctx context.Context) (none struct{}, err error) {
+		return none, c.until(ctx, what, func(client admin) error { return ask(ctx, client) })
+	})
+}
+
+func must[T any](t testing.TB, call func(context.Context) (T, error)) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	got, err := call(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// Leader returns the number of the broker that leads a partition. It waits until there is one.
+func (c *Cluster) Leader(t testing.TB, topic string, partition int) int {
+	t.Helper()
+	return must(t, func(ctx context.Context) (int, error) { return c.leaderOf(ctx, topic, partition) })
+}
+
+// Coordinator is CoordinatorOf for tests.
+func (c *Cluster) Coordinator(t testing.TB, group string) int {
+	t.Helper()
+	return must(t, func(ctx context.Context) (int, error) { return c.CoordinatorOf(ctx, group) })
+}
+
+// CreateTopic creates a topic with one partition, three copies, and these settings in addition to
+// the brokers' own.
+func (c *Cluster) CreateTopic(t testing.TB, topic string, settings map[string]string) {
+	t.Helper()
+	c.do(t, "create "+topic, func(ctx context.Context, client admin) error { return client.create(ctx, topic, settings) })
+}
+
+// DeleteTopic removes a topic.
+func (c *Cluster) DeleteTopic(t testing.TB, topic string) {
+	t.Helper()
+	c.do(t, "delete "+topic, func(ctx context.Context, client admin) error { return client.delete(ctx, topic) })
 }

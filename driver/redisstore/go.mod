@@ -1,0 +1,12 @@
+module github.com/tenure-go/tenure/driver/redisstore
+
+go 1.26.0
+
+require (
+	github.com/redis/rueidis v1.0.79
+	github.com/tenure-go/tenure v0.0.0
+)
+
+require golang.org/x/sys v0.47.0 // indirect
+
+replace github.com/tenure-go/tenure => ../..

@@ -1,0 +1,3 @@
+// Package redis tests elections in Redis: failovers that lose writes, eras, replicas, pushes and
+// settings.
+package redis
