@@ -196,7 +196,7 @@ func (s *site) kind() rig.Kind {
 
 // sites lists all of them. The rigs without a site of their own have the usual rows.
 var sites = sync.OnceValue(func() []*site {
-	all := []*site{&natsSite, &clusterSite, &partedSite, &objectSite, &kafkaSite, &kfakeSite, &etcdSite, &etcdClusterSite, &postgresSite, &pushedSite, &mariaSite, &fileSite, &redisSite}
+	all := []*site{&natsSite, &clusterSite, &partedSite, &objectSite, &kafkaSite, &kfakeSite, &etcdSite, &etcdClusterSite, &postgresSite, &pushedSite, &mariaSite, &fileSite, &redisSite, &kubernetesSite}
 	for _, r := range rigs.All() {
 		if r.Kind.Connect != nil && !slices.ContainsFunc(all, func(s *site) bool { return s.rig == r.Name }) {
 			all = append(all, &site{name: r.Name, title: r.Kind.Title, rig: r.Name, rows: usual(mode{polled: r.Kind.Polled})})

@@ -35,8 +35,18 @@ func manifest(t *testing.T) cluster {
 	return c
 }
 
-// decode decodes into the types of Kubernetes' own API, and refuses any unknown field.
+// decode decodes one document of each kind.
 func decode(t *testing.T, file string, into map[string]any) {
+	t.Helper()
+	all := map[string][]any{}
+	for name, one := range into {
+		all[name] = []any{one}
+	}
+	decodeAll(t, file, all)
+}
+
+// decodeAll decodes into the types of Kubernetes' own API, and refuses any unknown field.
+func decodeAll(t *testing.T, file string, into map[string][]any) {
 	t.Helper()
 	documents := split.NewYAMLReader(bufio.NewReader(strings.NewReader(text(t, file))))
 	for {
@@ -47,10 +57,15 @@ func decode(t *testing.T, file string, into map[string]any) {
 		var kind meta.TypeMeta
 		must(t, errors.Join(err, yaml.Unmarshal(document, &kind)))
 		name := kind.APIVersion + " " + kind.Kind
-		if err := yaml.UnmarshalStrict(document, into[name]); err != nil {
+		if len(into[name]) == 0 {
+			t.Fatalf("unexpected: %s", name)
+		}
+		if err := yaml.UnmarshalStrict(document, into[name][0]); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		delete(into, name)
+		if into[name] = into[name][1:]; len(into[name]) == 0 {
+			delete(into, name)
+		}
 	}
 	if len(into) != 0 {
 		t.Fatalf("missing: %v", into)

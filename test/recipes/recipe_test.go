@@ -86,7 +86,7 @@ func (r recipe) takes(t *testing.T, flag string) time.Duration {
 // deployed returns the recipes that describe how tenure is stopped.
 func deployed(t *testing.T) []recipe {
 	t.Helper()
-	return []recipe{service(t), deployment(t), composed(t)}
+	return []recipe{service(t), deployment(t), leaseDeployment(t), composed(t)}
 }
 
 func TestTenureHasTimeToRelease(t *testing.T) {

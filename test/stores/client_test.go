@@ -114,6 +114,15 @@ func calls(s driver.Store, key string, version driver.Version) map[string]func(c
 		},
 	}
 	able := driver.AbilitiesOf(s)
+	if able.Watcher != nil {
+		all["watch"] = func(ctx context.Context) error {
+			stop, err := able.Watcher.Watch(ctx, key, func(driver.Entry) {})
+			if err == nil {
+				stop()
+			}
+			return err
+		}
+	}
 	if able.Inspector != nil {
 		all["rights"] = func(ctx context.Context) error { return able.CheckRights(ctx, key) }
 		all["inspect"] = func(ctx context.Context) error { _, err := able.Inspect(ctx, 15*time.Second); return err }
@@ -130,7 +139,7 @@ func judge(t *testing.T, c rig.Client, call string, err error) {
 	}
 	switch {
 	case !strings.Contains(c.Fails, call):
-		if err != nil && call != "inspect" && !(conflict && c.Elsewhere) {
+		if err != nil && call != "inspect" && call != "watch" && !(conflict && c.Elsewhere) {
 			t.Errorf("%s: %v", call, err)
 		}
 	case err == nil || conflict || errors.Is(err, driver.ErrDenied) != c.Denied || !strings.Contains(err.Error(), want):

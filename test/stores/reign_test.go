@@ -60,7 +60,9 @@ func election(t *testing.T, way asking.Way, stores []driver.Store, ways []rig.Wa
 	t.Helper()
 	name := strings.ReplaceAll(t.Name(), "/", "-")
 	name, _, _ = strings.Cut(name, ",seed")
-	r := reign.New(t, strings.ReplaceAll(fmt.Sprintf("%s-%s-%v", name, way, cfg.Lease), " ", "-"), way)
+	name = strings.ToLower(fmt.Sprintf("%s-%s-%v", name, way, cfg.Lease))
+	key := strings.NewReplacer(" ", "-", "_", "-").Replace(name) // which each store takes
+	r := reign.New(t, key, way)
 	r.Over(stores[0])
 	for i, s := range stores {
 		cfg.ID = fmt.Sprint("c", i)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores/etcdprefix"
+	"github.com/tenure-go/tenure/cmd/internal/stores/k8snamespace"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
@@ -30,6 +31,7 @@ var kinds = []*kind.Kind{
 	kafkatopic.Kind(),
 	sqltable.Kind(),
 	etcdprefix.Kind(),
+	k8snamespace.Kind(),
 	redisprefix.Kind(),
 }
 

@@ -1,0 +1,188 @@
+package k8slease
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+)
+
+// errTurned is the error of a call that was under way when the history turned out to be another
+// one.
+var errTurned = errors.New("the API server went back to an older state meanwhile, such as a restored backup of etcd")
+
+// history notices that the API server shows an older state than before, and counts the histories
+// that this process has seen. Within one history, the revision rises with each write to the
+// cluster, so an answer to a later request cannot have a lower one.
+type history struct {
+	mu sync.Mutex
+	// generation counts the histories.
+	generation uint64
+	// seen is the highest revision in the generation.
+	seen uint64
+	// date is the latest time of the API server, in seconds.
+	date uint64
+	// known are the last states of the elections of this process.
+	known map[string]*lease
+}
+
+// sight says what was known before a request was sent.
+type sight struct{ generation, seen, revision uint64 }
+
+// before is called before a request for a key, or for all keys if it is empty.
+func (h *history) before(key string) sight {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := sight{generation: h.generation, seen: h.seen}
+	if l := h.known[key]; l != nil {
+		s.revision = l.revision
+	}
+	return s
+}
+
+// last returns the state of a key if it is this version.
+func (h *history) last(key string, v driver.Version) *lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l := h.known[key]; l != nil && l.version() == v {
+		return l
+	}
+	return nil
+}
+
+// read takes the state that a read has shown. The revision of a Lease is that of its last write, so
+// it says nothing of other keys. It reports whether another history has begun.
+func (h *history) read(s sight, l *lease) (e driver.Entry, turned bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.generation != h.generation {
+		return driver.Entry{}, false, errTurned
+	}
+	turned = l.revision < s.revision
+	if turned {
+		h.turn()
+	}
+	h.keep(l)
+	return h.entry(l), turned, nil
+}
+
+// wrote takes the state that a write has made. Its revision is above all earlier ones.
+func (h *history) wrote(s sight, l *lease) (turned bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.generation != h.generation {
+		return false, errTurned
+	}
+	if l.revision <= s.seen {
+		h.turn()
+		return true, errTurned
+	}
+	h.keep(l)
+	return false, nil
+}
+
+// counted takes the revision of the whole store, which a list shows.
+func (h *history) counted(s sight, revision uint64) (generation uint64, turned bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.generation != h.generation {
+		return 0, false, errTurned
+	}
+	turned = revision < s.seen
+	if turned {
+		h.turn()
+	}
+	h.seen = max(h.seen, revision)
+	return h.generation, turned, nil
+}
+
+// pushed takes a state that a watch has shown. It returns false if the watch began in another
+// history.
+func (h *history) pushed(generation uint64, l *lease) (driver.Entry, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if generation != h.generation {
+		return driver.Entry{}, false
+	}
+	h.keep(l)
+	return h.entry(l), true
+}
+
+// absent returns the entry of a key without a Lease, at a revision. An absence belongs to the era
+// of the Lease that was deleted, as far as this process knows it. The first Lease of a key begins
+// no other era.
+func (h *history) absent(key string, revision uint64) driver.Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := driver.Entry{Floor: h.floor(revision), Ceiling: ceiling}
+	switch l := h.known[key]; {
+	case l != nil:
+		e.Era = era(l.uid, h.generation)
+	case h.generation > 0:
+		e.Era = era("", h.generation)
+	}
+	return e
+}
+
+// progressed takes a revision that a watch has shown, and reports whether it is of this history.
+func (h *history) progressed(generation, revision uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if generation == h.generation {
+		h.seen = max(h.seen, revision)
+	}
+	return generation == h.generation
+}
+
+// entry returns the Lease as an election sees it. It is called under the lock.
+func (h *history) entry(l *lease) driver.Entry {
+	return driver.Entry{
+		Value: l.value(), Version: l.version(), Floor: h.floor(l.revision), Ceiling: ceiling, Era: era(l.uid, h.generation),
+	}
+}
+
+// ceiling is above the floor until 2112, also if the clock of the API server is not set.
+const ceiling = 1 << 52
+
+// floor returns the server's time in microseconds plus the revision. The revision alone rises with
+// each write. The time keeps the floor rising after etcd was put back to an older state. It is
+// called under the lock.
+func (h *history) floor(revision uint64) uint64 { return h.date*1_000_000 + revision }
+
+// told takes the time of an answer.
+func (h *history) told(date time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if seconds := date.Unix(); seconds > 0 {
+		h.date = max(h.date, uint64(seconds))
+	}
+}
+
+// keep is called under the lock.
+func (h *history) keep(l *lease) {
+	h.seen = max(h.seen, l.revision)
+	if last := h.known[l.name]; last != nil && last.revision > l.revision {
+		return
+	}
+	if h.known == nil {
+		h.known = map[string]*lease{}
+	}
+	h.known[l.name] = l
+}
+
+// turn is called under the lock.
+func (h *history) turn() {
+	h.generation++
+	h.seen = 0
+	clear(h.known)
+}
+
+// era names the history that a Lease belongs to: that of the object, and of the cluster as far as
+// this process has seen.
+func era(uid string, generation uint64) uint64 {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(uid), generation))
+	return binary.BigEndian.Uint64(sum[:]) | 1 // never 0
+}

@@ -1,0 +1,265 @@
+package k8slease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/abandon"
+)
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Bounded   = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+)
+
+// Store is the elections in one namespace. It must be made by New. Its methods may be called from
+// many goroutines. It needs Close only if it has watches.
+type Store struct {
+	client  *client
+	calls   abandon.Calls
+	history history
+	hub     *hub
+}
+
+// New returns the elections in a namespace, over connections of its own. It sends no request. The
+// configuration may come from rest.InClusterConfig or from package clientcmd. New takes from it the
+// server, TLS, credentials, proxies and wrappers. Files with tokens and certificates are read again
+// when they change. Rate limits and time limits of the configuration have no effect.
+//
+// It returns an error if the namespace is empty, or the configuration is not valid.
+func New(config *rest.Config, namespace string) (*Store, error) {
+	if namespace == "" {
+		return nil, errors.New("k8slease: the namespace is empty")
+	}
+	c, err := newClient(config, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("k8slease: %w", err)
+	}
+	s := &Store{client: c}
+	s.hub = newHub(s)
+	c.told, c.refused = s.history.told, s.reconnect
+	return s, nil
+}
+
+// reconnect ends the connections that are not in use, and the watch. A new connection shows the
+// present client certificate.
+func (s *Store) reconnect() {
+	s.hub.renew()
+	s.client.http.CloseIdleConnections()
+}
+
+// Read returns the state of the cell. The caller may keep the value.
+//
+// It returns an error that wraps driver.ErrDenied if a right or valid credentials are missing, the
+// error of CheckKey, and any other error if the state is not known.
+func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := run(ctx, s, key, func() (driver.Entry, error) { return s.read(ctx, key) })
+	if err != nil {
+		return driver.Entry{}, fmt.Errorf("k8slease: read %s: %w", s.place(key), err)
+	}
+	return e, nil
+}
+
+func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
+	before, l := s.history.before(key), new(lease)
+	err := s.client.call(ctx, http.MethodGet, s.client.path(key, nil), nil, l)
+	switch {
+	case missing(err):
+		return s.readAbsent(ctx, key)
+	case err != nil:
+		return driver.Entry{}, err
+	}
+	return s.take(before, l)
+}
+
+// readAbsent asks for the list of this Lease alone, because it shows the revision of the whole
+// store, which is the floor.
+func (s *Store) readAbsent(ctx context.Context, key string) (driver.Entry, error) {
+	before := s.history.before(key)
+	all, err := s.list(ctx, before, url.Values{"fieldSelector": {"metadata.name=" + key}})
+	switch {
+	case err != nil:
+		return driver.Entry{}, err
+	case len(all.items) > 0:
+		return s.take(before, all.items[0])
+	}
+	return s.history.absent(key, all.revision), nil
+}
+
+// take returns what a read has shown.
+func (s *Store) take(before sight, l *lease) (driver.Entry, error) {
+	e, turned, err := s.history.read(before, l)
+	if turned {
+		s.hub.renew()
+	}
+	return e, err
+}
+
+// listed are Leases at a revision of the store.
+type listed struct {
+	items                []*lease
+	revision, generation uint64
+}
+
+// list returns the present Leases. Without a resourceVersion in the request, the API server answers
+// from the present state.
+func (s *Store) list(ctx context.Context, before sight, query url.Values) (listed, error) {
+	var answer struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+		Items []*lease `json:"items"`
+	}
+	if err := s.client.call(ctx, http.MethodGet, s.client.path("", query), nil, &answer); err != nil {
+		return listed{}, err
+	}
+	revision, err := parseRevision(answer.Metadata.ResourceVersion)
+	if err != nil {
+		return listed{}, err
+	}
+	generation, turned, err := s.history.counted(before, revision)
+	if turned {
+		s.hub.renew()
+	}
+	return listed{answer.Items, revision, generation}, err
+}
+
+// CompareAndSwap replaces the state of the cell with value if its version is still prev, and
+// returns the version of the new state. The caller may reuse the value. It keeps the labels, the
+// owners and the annotations of others.
+//
+// It returns an error that wraps driver.ErrConflict if the version was different, and one that
+// wraps driver.ErrDenied if the right to write or valid credentials are missing. After an error of
+// CheckKey nothing was sent. Any other error leaves open whether the value was or will be written.
+func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	own := bytes.Clone(value) // the call may outlast its context
+	v, err := run(ctx, s, key, func() (driver.Version, error) { return s.swap(ctx, key, prev, own) })
+	if err != nil {
+		return "", fmt.Errorf("k8slease: compare and swap %s: %w", s.place(key), err)
+	}
+	return v, nil
+}
+
+// errForeign is the error of a write that would change another elector's Lease and keep its leader,
+// such as a request.
+var errForeign = errors.New("the leader is not a member of this election but another elector, such as " +
+	"client-go's, which cannot be asked to hand over")
+
+func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	if isForeign(value) {
+		return "", errForeign
+	}
+	from, method, name := &lease{name: key}, http.MethodPost, ""
+	if prev != "" {
+		var err error
+		if from, err = s.present(ctx, key, prev); err != nil {
+			return "", err
+		}
+		method, name = http.MethodPut, key
+	}
+	before, to, got := s.history.before(key), from.with(value, time.Now()), new(lease)
+	err := s.client.call(ctx, method, s.client.path(name, nil), to, got)
+	switch {
+	case prev != "" && missing(err):
+		return "", fmt.Errorf("%w: %w", driver.ErrConflict, err)
+	case err != nil:
+		return "", err
+	case !got.same(to):
+		return "", errors.New("the Lease is not as it was written: an admission webhook of the cluster changes it")
+	}
+	turned, err := s.history.wrote(before, got)
+	if turned {
+		s.hub.renew()
+	}
+	return got.version(), err
+}
+
+// present returns the Lease in a version. It reads the Lease if this process has not seen that
+// version last.
+func (s *Store) present(ctx context.Context, key string, v driver.Version) (*lease, error) {
+	if l := s.history.last(key, v); l != nil {
+		return l, nil
+	}
+	l := new(lease)
+	err := s.client.call(ctx, http.MethodGet, s.client.path(key, nil), nil, l)
+	switch {
+	case missing(err):
+		return nil, fmt.Errorf("%w: %w", driver.ErrConflict, err)
+	case err != nil:
+		return nil, err
+	case l.version() != v:
+		return nil, fmt.Errorf("%w: the Lease has version %s, not %s", driver.ErrConflict, l.version(), v)
+	}
+	return l, nil
+}
+
+// Watch calls see for every later change of the cell until stop is called. All watches of a Store
+// share one watch of the namespace. The first one begins it, and the last one ends it. When the
+// server ends it, the store lists the Leases and pushes their states. Errors are as for Read. After
+// Close, Watch returns an error.
+func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
+	if err = s.CheckKey(key); err == nil {
+		stop, err = s.hub.watch(ctx, key, see)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("k8slease: watch %s: %w", s.place(key), err)
+	}
+	return stop, nil
+}
+
+// Close ends all watches and the idle connections. Reading and writing still work. Close may be
+// called more than once, but not from a function that was given to Watch. It returns nil.
+func (s *Store) Close() error {
+	s.hub.close()
+	s.client.http.CloseIdleConnections()
+	return nil
+}
+
+// run calls the API server for a key, and ends with the context.
+func run[T any](ctx context.Context, s *Store, key string, call func() (T, error)) (T, error) {
+	if err := s.CheckKey(key); err != nil {
+		var none T
+		return none, err
+	}
+	return abandon.Run(ctx, &s.calls, call, abandon.NoUndo)
+}
+
+// place formats a key for a message.
+func (s *Store) place(key string) string {
+	return fmt.Sprintf("Lease %.260q in namespace %s", key, s.client.namespace)
+}
+
+// MinLease returns 1 s: a Lease has whole seconds.
+func (s *Store) MinLease() time.Duration { return time.Second }
+
+// MaxLease returns 1 h, as for any store without a limit of its own.
+func (s *Store) MaxLease() time.Duration { return driver.MaxLease }
+
+// maxKey is the longest name of a Lease.
+const maxKey = 253
+
+var leaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// CheckKey returns an error unless the key can be the name of a Lease: 1 to 253 lower-case letters,
+// digits, hyphens and dots, with a letter or digit at both ends and beside each dot.
+func (s *Store) CheckKey(key string) error {
+	switch {
+	case len(key) > maxKey:
+		return fmt.Errorf("key %.40q...: %d bytes, of at most %d", key, len(key), maxKey)
+	case !leaseName.MatchString(key):
+		return fmt.Errorf("key %q: the name of a Lease has lower-case letters, digits, - and . alone, with a letter or digit "+
+			"at both ends and beside each dot", key)
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
+	"github.com/tenure-go/tenure/driver/k8slease"
+	"github.com/tenure-go/tenure/internal/pipenet"
+	"github.com/tenure-go/tenure/internal/test/migration"
+	"github.com/tenure-go/tenure/test/internal/k8sfake"
+)
+
+// TestMain silences client-go, which logs each failed attempt.
+func TestMain(m *testing.M) {
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
+
+const (
+	address   = "api:80"
+	namespace = "test"
+	name      = "billing"
+	look      = 50 * time.Millisecond
+	// The settings of client-go's elector are its usual ones.
+	duration, deadline, retry = 15 * time.Second, 10 * time.Second, 2 * time.Second
+)
+
+// old is a process with an elector of client-go, which campaigns again after it has lost.
+type old struct {
+	id     string
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu        sync.Mutex
+	cut, dead bool
+	leads     bool
+}
+
+// Name returns the name for messages.
+func (o *old) Name() string { return "old " + o.id }
+
+// Leads reports whether client-go has said that it leads, and not that it has stopped.
+func (o *old) Leads() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.leads && !o.dead
+}
+
+func (o *old) set(flag *bool, to bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	*flag = to
+}
+
+// End ends it. Unless it crashes, client-go releases the Lease.
+func (o *old) End(crash bool) {
+	if crash {
+		o.set(&o.dead, true)
+		o.set(&o.cut, true)
+	}
+	o.cancel()
+	<-o.done
+}
+
+var errCut = errors.New("the process is cut off")
+
+// RoundTrip sends a request unless the process is cut off.
+func (o *old) through(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		o.mu.Lock()
+		cut := o.cut
+		o.mu.Unlock()
+		if cut {
+			return nil, errCut
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// fleet is three processes of each kind over one API server.
+type fleet struct {
+	*migration.Fleet
+	network *pipenet.Network
+	lease   time.Duration                   // of candidates
+	meddle  func(driver.Store) driver.Store // spoils the reads of candidates; may be nil
+}
+
+// config returns the configuration of a client with connections of its own.
+func (f *fleet) config() *rest.Config {
+	return &rest.Config{
+		Host: "http://" + address, QPS: -1,
+		Dial: func(ctx context.Context, _, at string) (net.Conn, error) {
+			return f.network.DialContext(ctx, "tcp", at)
+		},
+	}
+}
+
+func (f *fleet) startOld(i int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &old{id: fmt.Sprint("pod-", i), cancel: cancel, done: make(chan struct{})}
+	direct := &http.Transport{DialContext: f.network.DialContext}
+	client := &http.Client{Transport: o.through(direct), Timeout: deadline / 2}
+	leases, err := coordination.NewForConfigAndClient(&rest.Config{
+		Host: "http://" + address, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	}, client)
+	if err != nil {
+		panic(err)
+	}
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta: meta.ObjectMeta{Namespace: namespace, Name: name}, Client: leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: o.id},
+	}
+	go func() {
+		defer close(o.done)
+		defer direct.CloseIdleConnections()
+		for ctx.Err() == nil {
+			leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+				Lock: lock, LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry, ReleaseOnCancel: true,
+				Callbacks: leaderelection.LeaderCallbacks{
+					OnStartedLeading: func(leading context.Context) {
+						if leading.Err() == nil {
+							o.set(&o.leads, true)
+							f.Look()
+						}
+						<-leading.Done()
+						o.set(&o.leads, false)
+					},
+					OnStoppedLeading: func() { o.set(&o.leads, false) },
+				},
+			})
+		}
+	}()
+	f.Put(i, o)
+}
+
+func (f *fleet) startNew(i int) {
+	store, err := k8slease.New(f.config(), namespace)
+	if err != nil {
+		panic(err)
+	}
+	line := faults.New(store, uint64(f.Between(0, time.Hour)), faults.Plan{
+		Chances:  faults.Chances{faults.DelayBefore: 0.2, faults.DelayAfter: 0.2, faults.LoseAnswer: 0.03, faults.LoseRequest: 0.03},
+		MaxDelay: 300 * time.Millisecond,
+	})
+	n := &migration.Candidate{ID: fmt.Sprint("pod-", i), Line: line, Begun: f.Look, Ended: func() { line.Wait(); _ = store.Close() }}
+	var over driver.Store = line
+	if f.meddle != nil {
+		over = f.meddle(line)
+	}
+	e, err := tenure.New(over, name, tenure.Config{ID: n.ID, Lease: f.lease})
+	if err != nil {
+		panic(err)
+	}
+	n.Campaign(e)
+	f.Put(3+i, n)
+}
+
+// happen restarts a process, cuts it off, or asks it to hand over.
+func (f *fleet) happen(i int) {
+	p := f.At(i)
+	if f.Draw(2) == 0 {
+		f.End(i, f.Draw(2) == 0)
+		time.Sleep(f.Between(0, 20*time.Second))
+		if i < 3 {
+			f.startOld(i)
+		} else {
+			f.startNew(i - 3)
+		}
+		return
+	}
+	switch p := p.(type) {
+	case *old:
+		p.set(&p.cut, true)
+		time.Sleep(f.Between(0, 30*time.Second))
+		p.set(&p.cut, false)
+	case *migration.Candidate:
+		undo := p.Trouble(f.Draw(2) == 0, 10*time.Second)
+		time.Sleep(f.Between(0, 30*time.Second))
+		undo()
+	}
+}
+
+// judge leaves to client-go what happens between its own electors.
+func judge(p, q migration.Process) string {
+	_, a := p.(*old)
+	_, b := q.(*old)
+	if a && b {
+		return ""
+	}
+	return fmt.Sprintf("%s and %s lead at once", p.Name(), q.Name())
+}
+
+// migrations is a small number by default. The soak sets a larger one.
+var migrations = flag.Int("migrations", 6, "how `many` fleets TestRollingMigration replaces")
+
+// migrate runs a whole migration in virtual time.
+func migrate(t *testing.T, seed uint64, lease time.Duration, meddle func(driver.Store) driver.Store) (r migration.Report) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		api, err := k8sfake.Open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &fleet{network: new(pipenet.Network), lease: lease, meddle: meddle}
+		listener, err := f.network.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		server := &http.Server{Handler: api, BaseContext: func(net.Listener) context.Context { return ctx }}
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			_ = server.Serve(listener)
+		}()
+		f.Fleet = migration.New(seed, look, judge)
+		f.Migrate(40*time.Second, 2*time.Minute, f.startOld, f.startNew, f.happen)
+		r = f.Close()
+		cancel()
+		_ = server.Close()
+		<-served
+	})
+	return r
+}
+
+// The leases are shorter than that of client-go, equal to it, and longer.
+var leases = []time.Duration{3 * time.Second, duration, 2 * duration}
+
+// TestRollingMigration: processes with electors of client-go are replaced one by one by candidates
+// of Tenure. Meanwhile processes of both kinds crash, restart and are cut off. No two lead at once,
+// unless both are of client-go.
+func TestRollingMigration(t *testing.T) {
+	var mu sync.Mutex
+	var sum migration.Report
+	t.Run("fleets", func(t *testing.T) { // it ends when all tests in it have ended
+		for seed := range uint64(*migrations) {
+			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+				t.Parallel()
+				r := migrate(t, seed, leases[seed%3], nil)
+				r.Require(t)
+				mu.Lock()
+				defer mu.Unlock()
+				sum.Add(r)
+			})
+		}
+	})
+	t.Logf("%v", sum)
+	if sum.OldToNew < *migrations || sum.NewToOld < *migrations/4 {
+		t.Errorf("%v: nothing is proved by that", sum)
+	}
+}
+
+// hasty shows the leases of foreign leaders as shorter than they are.
+type hasty struct{ driver.Store }
+
+var millis = regexp.MustCompile(`"leaseMillis":15000,"incarnation":"lease:`)
+
+func (h hasty) Read(ctx context.Context, key string) (driver.Entry, error) {
+	e, err := h.Store.Read(ctx, key)
+	e.Value = millis.ReplaceAll(e.Value, []byte(`"leaseMillis":1,"incarnation":"lease:`))
+	return e, err
+}
+
+// TestHastyCandidatesAreFound: candidates that do not wait for the duration in a Lease lead beside
+// a leader of client-go. Otherwise TestRollingMigration would prove nothing.
+func TestHastyCandidatesAreFound(t *testing.T) {
+	for seed := range uint64(20) {
+		if r := migrate(t, seed, leases[0], func(s driver.Store) driver.Store { return hasty{s} }); len(r.Faults) > 0 {
+			t.Log(r.Faults[0])
+			return
+		}
+	}
+	t.Error("no two leaders at once")
+}
