@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 )
 
@@ -104,6 +105,13 @@ func TestWrongValues(t *testing.T) {
 	const kafka = "status --election e --store kafka://host/topic"
 	type env map[string]string
 	noRegion := env{"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": "none"}
+	var schemes []string
+	for _, k := range stores.Kinds() {
+		for _, s := range k.Schemes {
+			schemes = append(schemes, s.Name)
+		}
+	}
+	known := strings.Join(schemes, ", ")
 	for _, c := range []struct {
 		why  string
 		args string
@@ -160,7 +168,7 @@ func TestWrongValues(t *testing.T) {
 		{"an empty store", "status --election e --store=", nil, "--store is empty"},
 		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
 		{"log level", "run" + at, env{"TENURE_LOG_LEVEL": "loud"}, `TENURE_LOG_LEVEL is "loud"; it must be debug, info, warn or error`},
-		{"a store", "status --election e --store zk://h/E", nil, `--store "zk://***": unknown scheme; known are nats, tls, s3, kafka, postgres, mysql, sqlite, etcd, etcds, redis, rediss`},
+		{"a store", "status --election e --store zk://h/E", nil, `--store "zk://***": unknown scheme; known are ` + known},
 		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither NAME nor NAME/BUCKET`},
 		{"a peer", "run --election e --store s3://bucket?region=r --peer x", nil, `--peer "x": is not HOST:PORT`},
 		{"a bucket", "status --election e --store s3://ab", nil, `--store "s3://ab": no bucket can have the name "ab"`},

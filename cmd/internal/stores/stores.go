@@ -61,11 +61,10 @@ func Missing(store string, others ...string) error {
 	if len(others) > 0 {
 		text = strings.Join(append([]string{store}, others...), " and ") + " are missing"
 	}
-	return &fault.Error{Err: errors.New(text), Hint: likeThis() + "; or a context of the nats command with --context", Code: fault.Usage}
+	return &fault.Error{Err: errors.New(text), Hint: likeThis + "; or a context of the nats command with --context", Code: fault.Usage}
 }
 
-// likeThis is the hint that shows the form of every URL.
-func likeThis() string { return "give a URL such as " + listed(" or ", schemes(example)...) }
+const likeThis = "give a URL such as nats://host:4222/ELECTIONS or postgres://user@host/database; tenure help stores has the URL of each store"
 
 // Forms shows the URL of each scheme for the help of a flag.
 func Forms() string {
@@ -82,8 +81,6 @@ func Containers() string {
 	}
 	return listed(" or ", all...)
 }
-
-func example(s kind.Scheme) string { return s.Example }
 
 func schemes(of func(kind.Scheme) string) (all []string) {
 	for _, k := range kinds {
@@ -132,7 +129,7 @@ func Parse(setting, raw string) (Place, error) {
 func parse(raw string) (kind.Place, error) {
 	name, rest, ok := strings.Cut(raw, ":")
 	if !ok {
-		return nil, fault.New(likeThis(), "is not a URL")
+		return nil, fault.New(likeThis, "is not a URL")
 	}
 	for _, k := range kinds {
 		if err := k.Refused[name]; err != nil {
@@ -142,16 +139,16 @@ func parse(raw string) (kind.Place, error) {
 	s, k := kind.Find(kinds, name)
 	switch {
 	case name == kind.Memory:
-		return nil, fault.New(likeThis(), "a store in memory is inside one process, and candidates are processes of their own")
+		return nil, fault.New(likeThis, "a store in memory is inside one process, and candidates are processes of their own")
 	case s == nil:
-		return nil, fault.New(likeThis(), "unknown scheme; known are %s", strings.Join(schemes(func(s kind.Scheme) string { return s.Name }), ", "))
+		return nil, fault.New(likeThis, "unknown scheme; known are %s", strings.Join(schemes(func(s kind.Scheme) string { return s.Name }), ", "))
 	}
 	odd := s.CheckName(s.Name + ":" + rest)
 	switch {
 	case odd != nil:
 		return nil, odd // other errors may quote the name
 	case !strings.HasPrefix(rest, "//") && !s.Opaque:
-		return nil, fault.New(likeThis(), "is not a URL: // is missing")
+		return nil, fault.New("the form is "+s.Form, "is not a URL: // is missing")
 	}
 	return k.Parse(s.Name, s.Name+":"+rest)
 }

@@ -64,8 +64,8 @@ func Kind() *kind.Kind {
 		Key:       "etcd",
 		Container: "prefix",
 		Schemes: []kind.Scheme{
-			{Name: plain, Form: "etcd://[USER:PASSWORD@]HOST,.../PREFIX", Example: example},
-			{Name: secure, Form: "etcds://...", Example: exampleSecure},
+			{Name: plain, Form: "etcd://[USER:PASSWORD@]HOST,.../PREFIX"},
+			{Name: secure, Form: "etcds://..."},
 		},
 		About:      "etcd, --store etcd://[USER[:PASSWORD]@]HOST[:PORT],.../PREFIX or, with TLS, etcds://...[?...], takes these parameters",
 		Parameters: parameters,

@@ -37,7 +37,7 @@ func Kind() *kind.Kind {
 	return &kind.Kind{
 		Key:       "kubernetes",
 		Container: "namespace",
-		Schemes:   []kind.Scheme{{Name: "k8s", Form: "k8s:[NAMESPACE/]", Example: example, Opaque: true}},
+		Schemes:   []kind.Scheme{{Name: "k8s", Form: "k8s:[NAMESPACE/]", Opaque: true}},
 		About: `Kubernetes, --store k8s:[NAMESPACE/][?...]: a Lease in the namespace holds the record. In a Pod the
 default is its own namespace and service account, elsewhere those of the kubeconfig. It takes these
 parameters`,

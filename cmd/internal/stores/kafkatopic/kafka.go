@@ -70,7 +70,7 @@ func Kind() *kind.Kind {
 	return &kind.Kind{
 		Key:        "kafka",
 		Container:  "topic",
-		Schemes:    []kind.Scheme{{Name: "kafka", Form: "kafka://HOST,.../TOPIC", Example: example}},
+		Schemes:    []kind.Scheme{{Name: "kafka", Form: "kafka://HOST,.../TOPIC"}},
 		Refused:    map[string]error{"kafka-embedded": refuseEmbedded("give kafka-embedded: to tenure-demo, with parameters behind a ? at most")},
 		About:      "Kafka, --store kafka://[USER:PASSWORD@]HOST[:PORT],.../TOPIC[?...], takes these parameters",
 		Parameters: parameters,

@@ -48,8 +48,8 @@ type Kind struct {
 type Scheme struct {
 	Name    string
 	Aliases []string
-	// Form shows the URL in the help of --store, and Example in hints.
-	Form, Example string
+	// Form shows the URL in the help of --store.
+	Form string
 	// Opaque: no // follows the colon, and the rest is the name of a file.
 	Opaque bool
 }

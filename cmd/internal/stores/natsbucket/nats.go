@@ -52,8 +52,8 @@ func Kind() *kind.Kind {
 		Key:       "nats",
 		Container: "bucket",
 		Schemes: []kind.Scheme{
-			{Name: "nats", Form: "nats://[USER:PASSWORD@]HOST/BUCKET", Example: examples},
-			{Name: "tls", Form: "tls://...", Example: exampleTLS},
+			{Name: "nats", Form: "nats://[USER:PASSWORD@]HOST/BUCKET"},
+			{Name: "tls", Form: "tls://..."},
 		},
 		About: "NATS, --store nats://[USER:PASSWORD@]HOST[:PORT],.../BUCKET[?...] or tls://..., takes these parameters",
 		Parameters: []kind.Parameter{

@@ -41,9 +41,8 @@ type Place struct {
 
 // The forms of URLs in hints.
 const (
-	example    = "redis://user@host:6379/0?prefix=tenure:"
-	exampleTLS = "rediss://user@host/0"
-	likeThis   = "give a URL such as " + example
+	example  = "redis://user@host:6379/0?prefix=tenure:"
+	likeThis = "give a URL such as " + example
 )
 
 var parameters = []kind.Parameter{
@@ -65,8 +64,8 @@ func Kind() *kind.Kind {
 		Key:       "redis",
 		Container: "prefix",
 		Schemes: []kind.Scheme{
-			{Name: "redis", Aliases: []string{"valkey"}, Form: "redis://[USER[:PASSWORD]@]HOST[/DATABASE]", Example: example},
-			{Name: "rediss", Aliases: []string{"valkeys"}, Form: "rediss://...", Example: exampleTLS},
+			{Name: "redis", Aliases: []string{"valkey"}, Form: "redis://[USER[:PASSWORD]@]HOST[/DATABASE]"},
+			{Name: "rediss", Aliases: []string{"valkeys"}, Form: "rediss://..."},
 		},
 		About:      "Redis and Valkey, --store redis://[USER[:PASSWORD]@]HOST[:PORT],...[/DATABASE][?...] or rediss:// for TLS, take these parameters",
 		Parameters: parameters,

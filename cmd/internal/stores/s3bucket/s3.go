@@ -52,7 +52,7 @@ func Kind() *kind.Kind {
 	return &kind.Kind{
 		Key:       "s3",
 		Container: "bucket",
-		Schemes:   []kind.Scheme{{Name: "s3", Form: "s3://BUCKET[/PREFIX]", Example: example}},
+		Schemes:   []kind.Scheme{{Name: "s3", Form: "s3://BUCKET[/PREFIX]"}},
 		Refused: map[string]error{
 			"s3-embedded": fault.New("give s3-embedded: to tenure-demo, with nothing behind the colon, or "+example,
 				"the server of s3-embedded runs inside tenure-demo alone"),

@@ -45,9 +45,9 @@ func Kind() *kind.Kind {
 		Key:       "sql",
 		Container: "table",
 		Schemes: []kind.Scheme{
-			{Name: "postgres", Aliases: []string{"postgresql"}, Form: "postgres://USER@HOST/DATABASE", Example: examplePostgres},
-			{Name: "mysql", Aliases: []string{"mariadb"}, Form: "mysql://...", Example: exampleMySQL},
-			{Name: "sqlite", Form: "sqlite:FILE", Example: exampleSQLite, Opaque: true},
+			{Name: "postgres", Aliases: []string{"postgresql"}, Form: "postgres://USER@HOST/DATABASE"},
+			{Name: "mysql", Aliases: []string{"mariadb"}, Form: "mysql://..."},
+			{Name: "sqlite", Form: "sqlite:FILE", Opaque: true},
 		},
 		About: `Databases, --store postgres://[USER[:PASSWORD]@]HOST[:PORT],.../DATABASE[?...], mysql://... (also
 for MariaDB) and sqlite:FILE, take these parameters`,
