@@ -35,10 +35,10 @@
 //
 // Memory storage forgets the sequence when the server restarts, and terms may then be lower than
 // before. In a bucket that counts from 1, sequences recur when it is deleted and recreated; terms
-// do not. A server syncs its files every two minutes unless set to "sync_interval: always", so a
-// power failure of all replicas at once may take back acknowledged writes. Then two leaders are
-// possible. [Store.Inspect] reports memory storage and a bucket that counts from 1. A server does
-// not show its sync_interval.
+// do not. A server syncs its files every two minutes unless set to "sync_interval: always". So one
+// power failure or kernel crash, in a cluster together with a pause or a cut of another server, can
+// take back acknowledged writes. Then two leaders are possible. [Store.Inspect] reports memory
+// storage and a bucket that counts from 1. A server does not show its sync_interval.
 //
 // # Rights
 //
