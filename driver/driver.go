@@ -9,8 +9,8 @@
 // # Rules for adapters
 //
 //  1. One attempt per call. No retries, no loops, no timers, no logs, no work that outlives the
-//     call. Retries of the client library are off for writes: if the first attempt of a
-//     compare-and-swap was applied, a retry returns a conflict.
+//     call, except a call that rule 2 abandons. Retries of the client library are off for writes:
+//     if the first attempt of a compare-and-swap was applied, a retry returns a conflict.
 //  2. The call ends soon after its context does, whatever the network does. If the client library
 //     cannot guarantee this, run its call in a goroutine, and abandon that goroutine when the
 //     context ends. Bound the number of abandoned calls: package abandon does both.
@@ -105,9 +105,9 @@ type Entry struct {
 	//
 	// Floor can be any counter of the store that every write raises by 1 or more, read at this
 	// state or later: a stream sequence, a log offset, or the store's clock in milliseconds if it
-	// ticks between any two writes of a key. In one history no earlier term is above Floor, so a
-	// claim takes the term Floor + 1, and its own write raises the counter by at least 1. So the
-	// bound holds for that claim, too.
+	// ticks between any two writes of a key. It survives the removal of the key. In one history no
+	// earlier term is above Floor, so a claim takes the term Floor + 1, and its own write raises
+	// the counter by at least 1. So the bound holds for that claim, too.
 	//
 	// An election ignores a Floor that is 2^40 or more above both Ceiling (2^52 if that is zero)
 	// and the term of the record. It raises an alarm and takes the state as Unproven. If there is
