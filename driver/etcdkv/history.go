@@ -63,3 +63,14 @@ func (h *history) hear(sent point, header *pb.ResponseHeader) (now point, same b
 	h.latest.term = max(h.latest.term, heard.term)
 	return h.latest, true, nil
 }
+
+// see learns from an event of a stream that was opened at a point of this history. Followers of a
+// healthy leader send nothing, so without it they would not notice that later answers show less.
+func (h *history) see(at point, revision int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at.changes == h.latest.changes && at.cluster == h.latest.cluster {
+		h.latest.revision = max(h.latest.revision, revision)
+		h.latest.term = max(h.latest.term, at.term)
+	}
+}
