@@ -7,7 +7,9 @@ import (
 )
 
 // point is a point in a history of the cluster, as an answer showed it. Within one history,
-// revision and raft term never fall from one answer to a request that was sent after it.
+// revision and raft term never fall from one answer to a request that was sent after it. There is
+// one exception, which costs a lease: a member that lagged and got a snapshot from its leader shows
+// the raft term of the last entry that it applied before, until it applies the next one.
 type point struct {
 	// changes counts the ends of histories that this Store has noticed.
 	changes  uint64
