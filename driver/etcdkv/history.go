@@ -7,7 +7,9 @@ import (
 )
 
 // point is a point in a history of the cluster, as an answer showed it. Within one history,
-// revision and raft term never fall from one answer to a request that was sent after it.
+// revision and raft term never fall from one answer to a request that was sent after it. There is
+// one exception, which costs a lease: a member that lagged and got a snapshot from its leader shows
+// the raft term of the last entry that it applied before, until it applies the next one.
 type point struct {
 	// changes counts the ends of histories that this Store has noticed.
 	changes  uint64
@@ -62,4 +64,15 @@ func (h *history) hear(sent point, header *pb.ResponseHeader) (now point, same b
 	h.latest.revision = max(h.latest.revision, heard.revision)
 	h.latest.term = max(h.latest.term, heard.term)
 	return h.latest, true, nil
+}
+
+// see learns from an event of a stream that was opened at a point of this history. Followers of a
+// healthy leader send nothing, so without it they would not notice that later answers show less.
+func (h *history) see(at point, revision int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at.changes == h.latest.changes && at.cluster == h.latest.cluster {
+		h.latest.revision = max(h.latest.revision, revision)
+		h.latest.term = max(h.latest.term, at.term)
+	}
 }

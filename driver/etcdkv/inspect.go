@@ -107,11 +107,21 @@ func atEndpoint(s sight, at point) []driver.Finding {
 
 // atRelease knows the releases that lose data.
 func atRelease(version string, found func(driver.Severity, string, string) []driver.Finding) []driver.Finding {
+	var minor, patch int
+	if n, _ := fmt.Sscanf(version, "3.%d.%d", &minor, &patch); n < 2 {
+		return nil
+	}
 	switch {
-	case slices.Contains([]string{"3.5.0", "3.5.1", "3.5.2"}, version):
+	case minor == 5 && patch <= 2:
 		return found(driver.Unsafe, "release "+version+" can lose acknowledged writes when a member is killed",
 			"upgrade to the latest release of 3.5, or a later one")
-	case strings.HasPrefix(version, "3.4."), strings.HasPrefix(version, "3.3."), strings.HasPrefix(version, "3.2."):
+	case minor == 5 && patch <= 5, minor == 4 && patch <= 21, minor < 4:
+		// etcd's issues 14370 (one member), 14685 (killed while it defragments, 3.5) and 14571 (a new
+		// member where authentication is on).
+		return found(driver.Unsafe, "when its process is killed, or a member is added, release "+version+
+			" can lose acknowledged writes, or let members hold different revisions: two members may accept different claims",
+			"upgrade to 3.5.6, 3.4.22 or a later release")
+	case minor == 4:
 		return found(driver.Advice, "release "+version+" is not maintained any more", "upgrade to a later release")
 	}
 	return nil

@@ -40,7 +40,7 @@ func (s *Store) refusal(ctx context.Context) error {
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host)
 	if err == nil {
 		defer func() { _ = conn.Close() }()
-		_ = conn.SetReadDeadline(time.Now().Add(refusedWithin))
+		defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
 		_, err = conn.Read(make([]byte, 1)) // with TLS 1.3 the refusal comes after the handshake
 	}
 	if err != nil && strings.Contains(err.Error(), alert) {

@@ -238,6 +238,7 @@ func (f *feed) pass(event *mvccpb.Event) {
 		e.Value, e.Version, e.Unproven = entryOf(kv.Value, kv.ModRevision, f.at)
 	}
 	f.next = kv.ModRevision + 1
+	f.hub.store.past.see(f.at, kv.ModRevision)
 	f.hub.deliver(string(bytes.TrimPrefix(kv.Key, []byte(f.hub.store.prefix))), e)
 }
 
