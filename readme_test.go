@@ -15,7 +15,7 @@ func TestReadmeShowsTheSample(t *testing.T) {
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("this is the core module alone, without the drivers")
 	}
-	source := read(t, folder+"/readme_test.go")
+	source := read(t, folder+"/conformance_test.go")
 	_, sample, _ := strings.Cut(source, "// The README begins here.\n\t")
 	sample, _, ok := strings.Cut(sample, "\n}\n")
 	sample = strings.ReplaceAll(sample, "\n\t", "\n")

@@ -18,9 +18,11 @@
 //
 // # Histories
 //
-// Each response names the cluster (cluster id), its revision and its raft term. In one history
-// neither number ever falls between two answers that follow each other. Two things show that this
-// history has ended, because a snapshot was restored or the data of all members was wiped:
+// Each response names the cluster (cluster id), its revision and its raft term. In one history the
+// revision never falls between two answers that follow each other. The raft term falls only at a
+// member that was so far behind that it got a snapshot, until it applies its next entry: a false
+// end of the history, which costs a lease. Two things show that a history has ended, because a
+// snapshot was restored or the data of all members was wiped:
 //
 //   - To a member that goes on: another cluster id, or a revision or raft term below one that an
 //     earlier answer showed. Its entries then have a new era, and its versions of the former

@@ -242,10 +242,11 @@ func (f *feed) pass(event *mvccpb.Event) {
 	f.hub.deliver(string(bytes.TrimPrefix(kv.Key, []byte(f.hub.store.prefix))), e)
 }
 
-// reopen tries until it has a new stream. After the first failure the elections poll until it has
-// one, and then read. It returns false if the context ended first; there is no stream then.
+// reopen tries until it has a new stream. It waits first, since a stream may be lost as soon as it
+// is open. After the first failure the elections poll until there is one, and then read. It returns
+// false if the context ended first; there is no stream then.
 func (f *feed) reopen(ctx context.Context) bool {
-	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
+	for pause := firstPause; sleep(ctx, pause); pause = min(2*pause, lastPause) {
 		attempt, cancel := context.WithTimeout(ctx, reopenTimeout)
 		err := f.open(attempt)
 		cancel()
@@ -254,10 +255,16 @@ func (f *feed) reopen(ctx context.Context) bool {
 			return true
 		}
 		f.hub.pushes(ctx, fmt.Errorf("etcdkv: no changes are pushed: %w", err))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
 	}
 	return false
+}
+
+// sleep returns false if the context ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
