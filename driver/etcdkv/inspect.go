@@ -116,10 +116,10 @@ func atRelease(version string, found func(driver.Severity, string, string) []dri
 		return found(driver.Unsafe, "release "+version+" can lose acknowledged writes when a member is killed",
 			"upgrade to the latest release of 3.5, or a later one")
 	case minor == 5 && patch <= 5, minor == 4 && patch <= 21, minor < 4:
-		// etcd's issues 14370 (one member), 14685 (killed while it defragments, 3.5) and 14571 (a new
-		// member where authentication is on).
+		// etcd's issues 14370 (one member), 14685 (killed while it defragments, 3.5) and 14571 (a
+		// new member where authentication is on).
 		return found(driver.Unsafe, "when its process is killed, or a member is added, release "+version+
-			" can lose acknowledged writes, or let members hold different revisions: two members may accept different claims",
+			" can lose acknowledged writes, or let members hold different revisions, so two of them may accept different claims",
 			"upgrade to 3.5.6, 3.4.22 or a later release")
 	case minor == 4:
 		return found(driver.Advice, "release "+version+" is not maintained any more", "upgrade to a later release")
