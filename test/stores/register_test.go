@@ -127,6 +127,9 @@ func (g regime) play(t *testing.T, r rig.Rig, s rig.Site, seed uint64) {
 func with(r, more history.Rules) history.Rules {
 	r.Replayed, r.Hasty = r.Replayed || more.Replayed, r.Hasty || more.Hasty
 	r.Stale, r.Early = r.Stale || more.Stale, r.Early || more.Early
+	if more.Era != nil {
+		r.Era = more.Era
+	}
 	return r
 }
 

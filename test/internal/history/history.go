@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ type History struct {
 	calls []call
 	seen  map[driver.Version]string // the value of each version; "" is absent
 	torn  int
+	ages  map[string]time.Duration // when the last call began that was answered in an era
 	wrong []string // answers that no order can explain
 }
 
@@ -150,11 +152,20 @@ type Rules struct {
 	// write. Then only the acknowledged writes, those that they replaced, and the last call must
 	// fit into one order.
 	Early bool
+	// Era returns the era in a version, if the store refuses versions of another era than the
+	// present one even if the state is still the same. Eras change only by a fault, and none comes
+	// back. Such a refusal proves nothing if no later answer is of the era of its version.
+	Era func(driver.Version) string
 	// Version is for a store that reads a version and its value one after the other, so that the
 	// version may be older than the value. Version returns the version of a value. Such a read
 	// counts as a read of the value. A swap from the version that it returned expects the earlier
 	// value, so it must be refused.
 	Version func(value string) driver.Version
+}
+
+// EraAtTheEnd is Rules.Era for versions that end in a space and the era.
+func EraAtTheEnd(v driver.Version) string {
+	return string(v[strings.LastIndexByte(string(v), ' ')+1:])
 }
 
 // operations returns the calls that must fit into one order.
@@ -170,6 +181,14 @@ func (h *History) operations(r Rules) []porcupine.Operation {
 	}
 	if r.Early {
 		h.replaced(applied)
+	}
+	if r.Era != nil {
+		h.ages = map[string]time.Duration{}
+		for _, c := range h.calls {
+			if c.err == nil {
+				h.ages[r.Era(c.version)] = max(h.ages[r.Era(c.version)], c.began)
+			}
+		}
 	}
 	var all []porcupine.Operation
 	for _, c := range h.calls {
@@ -207,6 +226,8 @@ func (h *History) step(c call, applied bool, r Rules) (s step, end time.Duration
 		return step{}, 0, false
 	case applied:
 		return step{swapped, expected, c.value}, math.MaxInt64, true
+	case conflict && r.Era != nil && h.ages[r.Era(c.prev)] < c.end:
+		return step{}, 0, false
 	case conflict && !r.Replayed && !r.Hasty && !r.Early:
 		return step{refused, expected, c.value}, c.end, true
 	}

@@ -76,6 +76,20 @@ func TestCheckerSeesFaults(t *testing.T) {
 				{value: "a", version: "1", began: 5 * ms, end: 6 * ms},
 			}, false},
 		}},
+		{"a new era refuses the versions of the former one", Rules{Era: EraAtTheEnd}, []call{
+			{version: "0 x"},
+			{write: true, prev: "0 x", value: "a", version: "1 x", began: 1 * ms, end: 2 * ms},
+		}, []history{
+			{"refused in the new era", []call{
+				{write: true, prev: "1 x", value: "b", err: driver.ErrConflict, began: 3 * ms, end: 4 * ms},
+				{value: "a", version: "1 y", began: 5 * ms, end: 6 * ms},
+			}, true},
+			{"refused before it", []call{
+				{write: true, prev: "1 x", value: "b", err: driver.ErrConflict, began: 3 * ms, end: 4 * ms},
+				{value: "a", version: "1 x", began: 5 * ms, end: 6 * ms},
+				{value: "a", version: "1 y", began: 7 * ms, end: 8 * ms},
+			}, false},
+		}},
 		{"a read may show a write that a crash takes back", Rules{Early: true}, slices.Concat(begin, []call{
 			{write: true, prev: "1", value: "b", err: lost, began: 3 * ms, end: 9 * ms},
 			{value: "b", version: "2", began: 4 * ms, end: 5 * ms},

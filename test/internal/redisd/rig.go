@@ -17,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/redisstore"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/history"
 	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
@@ -131,14 +132,14 @@ func (s *site) denied(t testing.TB) driver.Store {
 }
 
 // Faults returns those of one server, or of the group. A server that starts again, or is promoted,
-// is another era: it refuses a version that was read before, even if the state is still the same.
+// is another era.
 func (s *site) Faults() []rig.Fault {
 	all := s.faults
 	if len(s.servers) == 1 {
 		all = rig.Of(func(*rand.Rand) rig.Server { return s.servers[0] }, 8)
 	}
 	for i := range all {
-		all[i].Rules.Hasty = true
+		all[i].Rules.Era = history.EraAtTheEnd
 	}
 	return all
 }

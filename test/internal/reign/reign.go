@@ -28,6 +28,7 @@ type Reign struct {
 	Book witness.Book
 
 	way    asking.Way
+	all    []*Candidate
 	terms  crew.Journal[Term]
 	causes crew.Journal[error] // of events
 }
@@ -94,6 +95,7 @@ func (r *Reign) Join(s driver.Store, way rig.Way, cfg tenure.Config) *Candidate 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	c := &Candidate{Election: e, Way: way}
+	r.all = append(r.all, c)
 	c.Leave = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -124,6 +126,14 @@ func (r *Reign) Leader(above uint64) Term {
 	rig.Must(r, err)
 	last, _ := r.terms.Last()
 	return last
+}
+
+// Seen waits until each candidate has seen a term. It is not for candidates that have left.
+func (r *Reign) Seen(term uint64) {
+	r.Helper()
+	for _, c := range r.all {
+		wait.Until(r, "the record of a new term", func() bool { return c.Status().Record.Term >= term })
+	}
 }
 
 // Leads waits until a candidate leads.

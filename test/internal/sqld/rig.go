@@ -207,6 +207,9 @@ func (s Site) Faults() []rig.Fault {
 	if s.extra != nil {
 		all = append([]rig.Fault{*s.extra}, all...)
 	}
+	for i := range all {
+		all[i].Rules.Era = history.EraAtTheEnd
+	}
 	return all
 }
 
