@@ -29,7 +29,7 @@ type History struct {
 	seen  map[driver.Version]string // the value of each version; "" is absent
 	torn  int
 	ages  map[string]time.Duration // when the last call began that was answered in an era
-	wrong []string // answers that no order can explain
+	wrong []string                 // answers that no order can explain
 }
 
 // call is one operation. For a write, prev is the expected version and value the written one.
