@@ -113,6 +113,9 @@ func prepare(o *rueidis.ClientOption, set settings) {
 	o.ConnWriteTimeout = cmp.Or(o.ConnWriteTimeout, answerWithin)
 	// A message of Sentinel that is lost would bind the client to a former primary.
 	o.Sentinel.TopologyRefreshInterval = cmp.Or(o.Sentinel.TopologyRefreshInterval, refreshEvery)
+	// A server that is silent, rather than gone, may be asked until its calls happen to end before
+	// their contexts: only then the client reads the map again.
+	o.ClusterOption.ShardsRefreshInterval = cmp.Or(o.ClusterOption.ShardsRefreshInterval, refreshEvery)
 	o.ClusterOption.MaxMovedRedirections = cmp.Or(o.ClusterOption.MaxMovedRedirections, maxRedirections)
 }
 

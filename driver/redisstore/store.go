@@ -127,7 +127,9 @@ var ErrReplicas = errors.New("too few replicas have acknowledged")
 func (s *Store) replicated(ctx context.Context, c call) (answer []string, err error) {
 	err = s.client.Dedicated(func(conn rueidis.DedicatedClient) error {
 		wait := conn.B().Wait().Numreplicas(int64(s.set.wait)).Timeout(patience(ctx).Milliseconds()).Build()
-		results := conn.DoMulti(ctx, c.command(conn.B()), wait)
+		// The offset that WAIT compares is that of the script only while the era is the same.
+		after := conn.B().Info().Section("replication").Build()
+		results := conn.DoMulti(ctx, c.command(conn.B()), wait, after)
 		if answer, err = texts(results[0]); err != nil || len(answer) == 0 {
 			return err
 		}
@@ -139,6 +141,11 @@ func (s *Store) replicated(ctx context.Context, c call) (answer []string, err er
 			return failed
 		case n < int64(s.set.wait):
 			return fmt.Errorf("%w: %d of %d", ErrReplicas, n, s.set.wait)
+		}
+		text, failed := results[2].ToString()
+		info := parseInfo(text)
+		if failed != nil || info["role"] != "master" || info["master_replid"] != answer[0] {
+			return fmt.Errorf("%w: the server was demoted or promoted meanwhile", ErrReplicas)
 		}
 		return nil
 	})
