@@ -34,7 +34,9 @@
 // lacks a claim elects no second leader while the lost claim's lease runs. A leader that is still
 // in the hash reads once more, and goes on.
 //
-// In a Cluster each primary has an ID of its own, so a slot that moves changes its era.
+// In a Cluster each primary has an ID of its own, so a slot that moves changes its era, and a slot
+// that comes back comes back to its era. If the server between lost a claim, nothing shows that:
+// move no slot within one lease after the server that has it crashed or failed over.
 //
 // # What the store cannot notice
 //

@@ -18,8 +18,8 @@ var hints = map[string]string{
 	"NOAUTH":      "the server wants a password: give USER:PASSWORD@ in the URL, password-file=FILE, or REDISCLI_AUTH",
 	"WRONGPASS":   "check user and password: in the URL, in password-file, or in REDISCLI_AUTH",
 	"READONLY":    "give the host of the primary, or the Sentinels with sentinel=NAME",
-	"MOVED":       "give cluster=true: the server is part of a Cluster",
-	"ASK":         "give cluster=true: the server is part of a Cluster",
+	"MOVED":       "give cluster=true: the server is part of a Cluster; with it, try again: the slot has moved",
+	"ASK":         "give cluster=true: the server is part of a Cluster; with it and wait, calls fail while the slot moves",
 	"CLUSTERDOWN": "the Cluster misses primaries or slots: see redis-cli CLUSTER INFO",
 	"LOADING":     "wait until the server has loaded its data",
 	"MASTERDOWN":  "give the host of the primary, or the Sentinels with sentinel=NAME",
@@ -33,7 +33,7 @@ var hints = map[string]string{
 // passing are the codes of faults that may pass.
 var passing = map[string]bool{
 	"READONLY": true, "CLUSTERDOWN": true, "LOADING": true, "MASTERDOWN": true, "OOM": true, "MISCONF": true, "NOREPLICAS": true,
-	"BUSY": true, "TRYAGAIN": true,
+	"BUSY": true, "TRYAGAIN": true, "ASK": true,
 }
 
 // Explain returns the error and the hint for a server or a prefix that cannot be used.
