@@ -17,8 +17,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
-// TestWaitOfAnotherEraCountsNothing: the network delays WAIT, behind the script, until the server was
-// demoted and promoted again. The offset of the script means nothing then.
+// TestWaitOfAnotherEraCountsNothing: the network delays WAIT, behind the script, until the server
+// was demoted and promoted again. The offset of the script means nothing then.
 func TestWaitOfAnotherEraCountsNothing(t *testing.T) {
 	a, b := redisd.Start(t, redisd.Redis), redisd.Start(t, redisd.Redis)
 	command := func(s *redisd.Server, text string) {
