@@ -56,12 +56,12 @@ func Example() {
 	}
 	fmt.Println("a late write of the first leader:", debit(ctx, db, tokens[0]))
 
-	var balance, token int
+	var balance, token uint64
 	if err := db.QueryRow(`SELECT balance, token FROM accounts WHERE id = 'alice'`).Scan(&balance, &token); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("balance", balance, "by token", token)
+	fmt.Println("balance", balance, "by the second leader:", token == tokens[1])
 	// Output:
 	// a late write of the first leader: no such account, or a later leader has written to it
-	// balance 40 by token 3
+	// balance 40 by the second leader: true
 }
