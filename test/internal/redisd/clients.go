@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/redis/rueidis"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/redisstore"
-	"github.com/tenure-go/tenure/internal/test/ports"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/rotation"
@@ -134,8 +132,7 @@ func cluster(t testing.TB) (down, elsewhere *Server) {
 	}
 	_, err := all[2].Do(ctx, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 	rig.Must(t, err)
-	_, err = all[1].Do(ctx, "CLUSTER", "MEET", ports.Host, strconv.Itoa(all[2].port))
-	rig.Must(t, err)
+	rig.Must(t, all[1].Meet(ctx, all[2]))
 	wait.Succeeds(t, "the Cluster is whole", func(ctx context.Context) error {
 		text, err := all[1].Do(ctx, "CLUSTER", "INFO")
 		if err == nil && !hasLine(text, "cluster_state:ok") {

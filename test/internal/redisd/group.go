@@ -152,8 +152,7 @@ func clustered(t testing.TB) *site {
 		rig.Must(t, err)
 		_, err = one.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		rig.Must(t, err)
-		_, err = one.Do(ctx, "CLUSTER", "MEET", ports.Host, strconv.Itoa(s.servers[0].port))
-		rig.Must(t, err)
+		rig.Must(t, one.Meet(ctx, s.servers[0]))
 	}
 	whole := func(t testing.TB) {
 		for _, one := range s.servers {

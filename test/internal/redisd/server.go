@@ -33,23 +33,30 @@ const (
 type Server struct {
 	process.Process
 	port int
+	bus  int // the port for the other servers of a Cluster
 }
 
 // Run runs a server with files in the directory. A setting is a name and a value, as in redis.conf.
 func Run(program, dir string, settings ...string) (*Server, error) {
-	found, err := ports.Free(1)
+	found, err := ports.Free(2)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{port: found[0]}
+	s := &Server{port: found[0], bus: found[1]}
 	if s.Dir, err = os.MkdirTemp(dir, "redisd-"); err != nil {
 		return nil, err
 	}
 	config := append([]string{
 		"port " + strconv.Itoa(s.port), "bind " + ports.Host, "dir " + s.Dir, "save \"\"", "appendonly yes", "appendfsync always",
-		"shutdown-timeout 0", "repl-diskless-sync-delay 0",
+		"shutdown-timeout 0", "repl-diskless-sync-delay 0", "cluster-port " + strconv.Itoa(s.bus),
 	}, settings...)
 	return s, s.begin(program, config)
+}
+
+// Meet joins the Cluster of another server.
+func (s *Server) Meet(ctx context.Context, other *Server) error {
+	_, err := s.Do(ctx, "CLUSTER", "MEET", ports.Host, strconv.Itoa(other.port), strconv.Itoa(other.bus))
+	return err
 }
 
 // begin writes the configuration, which Sentinel changes, and starts the server.
