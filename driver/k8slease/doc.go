@@ -68,7 +68,9 @@
 //	leaseTransitions      rises by 1 with each new leader. It is no fencing token
 //
 // An elector of client-go waits for leaseDurationSeconds after it has first seen a spec, as members
-// do. So none takes over from a leader that is alive. It does not know margins and drift bounds:
+// do. So none takes over from a leader that is alive, except as docs/kubernetes.md says: it reads
+// renewTime in whole seconds, and claims an empty Lease at once. It does not know margins and drift
+// bounds:
 // its clock must be as accurate as the leader's drift bound says. client-go itself lets its leader
 // act until RenewDeadline has passed, counted from the answer to its last renewal.
 //
