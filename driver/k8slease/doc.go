@@ -63,16 +63,16 @@
 //	holderIdentity        the ID, an underscore and the incarnation; empty after a release.
 //	                      Beginning with vacant_: no candidate may claim yet
 //	leaseDurationSeconds  the lease, rounded up to whole seconds; 1 after a release
-//	renewTime             the time of the record, which changes with each renewal
+//	renewTime             the time of the record, or the next whole second that is later than the
+//	                      last one: it changes with each renewal
 //	acquireTime           that of the first record of the term
 //	leaseTransitions      rises by 1 with each new leader. It is no fencing token
 //
 // An elector of client-go waits for leaseDurationSeconds after it has first seen a spec, as members
-// do. So none takes over from a leader that is alive, except as docs/kubernetes.md says: it reads
-// renewTime in whole seconds, and claims an empty Lease at once. It does not know margins and drift
-// bounds:
-// its clock must be as accurate as the leader's drift bound says. client-go itself lets its leader
-// act until RenewDeadline has passed, counted from the answer to its last renewal.
+// do. So none takes over from a leader that is alive, unless the Lease is deleted or emptied, which
+// it claims at once: docs/kubernetes.md says when. It does not know margins and drift bounds: its
+// clock must be as accurate as the leader's drift bound says. client-go itself lets its leader act
+// until RenewDeadline has passed, counted from the answer to its last renewal.
 //
 // # Rights
 //

@@ -113,7 +113,7 @@ func (l *lease) with(value []byte, now time.Time) *lease {
 	if next.annotations == nil {
 		next.annotations = map[string]string{}
 	}
-	next.spec = l.spec.after(value, now)
+	next.spec = l.spec.after(l.value(), value, now)
 	next.annotations[recordAnnotation] = encodeValue(value)
 	next.annotations[hashAnnotation] = next.spec.hash(value)
 	return next
@@ -193,9 +193,10 @@ const (
 // after returns the spec that says the same as a value of an election, to electors that know no
 // records. It replaces s.
 //
-// The time of a renewal is that in the record. So a request to hand over, which copies the record,
-// is no renewal for other electors either.
-func (s spec) after(value []byte, now time.Time) spec {
+// The time of a renewal is that in the record, unless the whole second is then the same or earlier:
+// electors of client-go read whole seconds, and would miss the renewal. A request to hand over
+// copies the record, so it changes nothing.
+func (s spec) after(last, value []byte, now time.Time) spec {
 	next := spec{Transitions: s.Transitions, Renewed: micro(now)}
 	r, ok := parse(value)
 	switch {
@@ -211,9 +212,15 @@ func (s spec) after(value []byte, now time.Time) spec {
 			next.Renewed = micro(r.LastUpdated)
 		}
 		next.Acquired = s.Acquired
-		if s.Holder != next.Holder {
+		before, _ := parse(last)
+		switch {
+		case s.Holder != next.Holder:
 			next.Acquired = next.Renewed
 			next.Transitions += min(1, math.MaxInt32-next.Transitions)
+		case before.Nonce == r.Nonce:
+			next.Renewed = s.Renewed
+		case next.Renewed.Unix() <= s.Renewed.Unix():
+			next.Renewed = microTime{s.Renewed.Truncate(time.Second).Add(time.Second)}
 		}
 	}
 	return next
@@ -251,7 +258,7 @@ func (s spec) foreign(annotation []byte) []byte {
 		r.LeaderID, r.Incarnation = clip(s.Holder), elector+s.holderHash()
 	case s.Renewed.IsZero() && len(annotation) == 0:
 		return nil
-	case s.Seconds > releasedSeconds || last.held():
+	case s.Seconds != releasedSeconds || s.Renewed.IsZero() || last.held():
 		r.LastUpdated, r.Seq = time.Time{}, 1
 	default:
 		r.LeaderID, r.Incarnation, r.Released, r.LastUpdated = "another elector", elector, true, time.Time{}

@@ -61,6 +61,10 @@ func TestValuesSurvive(t *testing.T) {
 func TestSpec(t *testing.T) {
 	again, released, vacancy, other := held, held, record{LeaseMillis: 2000, Nonce: "n9", Term: 6}, held
 	again.LastUpdated, again.Nonce = now.Add(time.Second), "n2"
+	soon, back := again, again
+	soon.LastUpdated, soon.Nonce = again.LastUpdated.Add(200*time.Millisecond), "n3"
+	back.LastUpdated, back.Nonce = now.Add(-time.Hour), "n4"
+	whole := now.Truncate(time.Second)
 	released.Released, released.LastUpdated = true, time.Time{}
 	other.LeaderID, other.Incarnation, other.LastUpdated = "node-2", "beef", now.Add(2*time.Second)
 	l := &lease{name: "a"}
@@ -75,6 +79,9 @@ func TestSpec(t *testing.T) {
 		{"a claim", text(t, held), "node-1_c0ffee", 2, 1, now, now},
 		{"a renewal", text(t, again), "node-1_c0ffee", 2, 1, again.LastUpdated, now},
 		{"a request, which is no renewal", append(text(t, again), ' '), "node-1_c0ffee", 2, 1, again.LastUpdated, now},
+		{"a renewal in the same second", text(t, soon), "node-1_c0ffee", 2, 1, whole.Add(2 * time.Second), now},
+		{"a request after it", append(text(t, soon), ' '), "node-1_c0ffee", 2, 1, whole.Add(2 * time.Second), now},
+		{"a renewal after the clock was set back", text(t, back), "node-1_c0ffee", 2, 1, whole.Add(3 * time.Second), now},
 		{"a release, which other electors may take at once", text(t, released), "", 1, 1, now, now},
 		{"another leader", text(t, other), "node-2_beef", 2, 2, other.LastUpdated, other.LastUpdated},
 		{"bytes that are no record", []byte("x"), "unreadable_", 3600, 2, now, time.Time{}},
@@ -111,6 +118,7 @@ func TestForeign(t *testing.T) {
 		{"the holder was removed by hand", change(ours(held), func(s *spec) { s.Holder = "" }), "vacant 2000"},
 		{"also with a duration of 1 s", change(ours(held), func(s *spec) { s.Holder, s.Seconds = "", 1 }), "vacant 1500"},
 		{"also of another elector", bare(spec{Seconds: 15, Renewed: micro(now)}), "vacant 15000"},
+		{"a spec that was emptied after our release", change(ours(released), func(s *spec) { *s = spec{} }), "vacant 1"},
 		{"a Lease that was never held", bare(spec{}), "absent"},
 		{"longer than any lease", bare(spec{Holder: "pod-a", Seconds: 3601}), "foreign"},
 	} {

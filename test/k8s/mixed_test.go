@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"sync"
@@ -297,4 +299,46 @@ func TestHastyCandidatesAreFound(t *testing.T) {
 		}
 	}
 	t.Error("no two leaders at once")
+}
+
+// TestElectorSeesEachRenewal: an elector of client-go waits anew after each renewal of a leader of
+// Tenure, also after two in one second or a step back of the leader's clock.
+func TestElectorSeesEachRenewal(t *testing.T) {
+	api, err := k8sfake.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &rest.Config{Host: "http://" + address, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		answer := httptest.NewRecorder()
+		api.ServeHTTP(answer, r)
+		return answer.Result(), nil
+	})}
+	config.ContentType = "application/json"
+	store, err := k8slease.New(config, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leases, err := coordination.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := &resourcelock.LeaseLock{LeaseMeta: meta.ObjectMeta{Namespace: namespace, Name: name}, Client: leases}
+	var version driver.Version
+	var last []byte
+	claimed := time.Date(2030, 1, 2, 3, 4, 5, 1e8, time.UTC)
+	for seq, since := range []time.Duration{0, 300 * time.Millisecond, 600 * time.Millisecond, -5 * time.Second} {
+		record := fmt.Sprintf(`{"leaderID":"a","lastUpdated":%q,"term":7,"leaseMillis":2000,"incarnation":"c0ffee","seq":%d,"nonce":"n%d"}`,
+			claimed.Add(since).Format(time.RFC3339Nano), seq, seq)
+		if version, err = store.CompareAndSwap(t.Context(), name, version, []byte(record)); err != nil {
+			t.Fatal(err)
+		}
+		_, now, err := lock.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(now, last) {
+			t.Errorf("client-go does not see the renewal %v after the claim: %s", since, now)
+		}
+		last = now
+	}
 }
