@@ -137,11 +137,16 @@ func (h *history) progressed(generation, revision uint64) bool {
 	return generation == h.generation
 }
 
-// entry returns the Lease as an election sees it. It is called under the lock.
+// entry returns the Lease as an election sees it. If another elector holds the Lease, the term of
+// the last leader of Tenure is in the annotation alone. It is called under the lock.
 func (h *history) entry(l *lease) driver.Entry {
-	return driver.Entry{
+	e := driver.Entry{
 		Value: l.value(), Version: l.version(), Floor: h.floor(l.revision), Ceiling: ceiling, Era: era(l.uid, h.generation),
 	}
+	if last, ok := parse([]byte(l.annotations[recordAnnotation])); ok && last.Term < ceiling {
+		e.Floor = max(e.Floor, last.Term)
+	}
+	return e
 }
 
 // ceiling is above the floor until 2112, also if the clock of the API server is not set.
@@ -152,11 +157,11 @@ const ceiling = 1 << 52
 // called under the lock.
 func (h *history) floor(revision uint64) uint64 { return h.date*1_000_000 + revision }
 
-// told takes the time of an answer.
+// told takes the time of an answer, unless a floor of that time would not be credible.
 func (h *history) told(date time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if seconds := date.Unix(); seconds > 0 {
+	if seconds := date.Unix(); seconds > 0 && seconds < ceiling/1_000_000 {
 		h.date = max(h.date, uint64(seconds))
 	}
 }

@@ -241,13 +241,22 @@ func TestFloor(t *testing.T) {
 		revision uint64
 	}{
 		{"the first state", 1000, 500}, {"a write in the same second", 1000, 501}, {"a server whose clock is behind", 990, 502},
-		{"a restored etcd", 1001, 100},
+		{"a restored etcd", 1001, 100}, {"a clock that is not credible", 253402300799, 101}, {"the right time again", 1002, 102},
 	} {
 		if now := floor(step.date, step.revision); now <= last {
 			t.Errorf("%s: the floor is %d after %d", step.why, now, last)
 		} else {
 			last = now
 		}
+		if last > 1003_000_000 {
+			t.Errorf("%s: the floor is %d", step.why, last)
+		}
+	}
+	other := &lease{name: "a", uid: "u", revision: 103, annotations: map[string]string{
+		recordAnnotation: `{"leaderID":"a","term":2000000000,"leaseMillis":1000,"nonce":"n"}`,
+	}, spec: spec{Holder: "pod-a", Seconds: 15, Renewed: micro(now)}}
+	if e, _, err := h.read(h.before("a"), other); err != nil || e.Floor != 2_000_000_000 {
+		t.Errorf("after another elector the floor is %d, %v; the last term was 2000000000", e.Floor, err)
 	}
 }
 

@@ -166,6 +166,9 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 		if from, err = s.present(ctx, key, prev); err != nil {
 			return "", err
 		}
+		if from.uid == "" { // without it the server would take a write from any version
+			return "", errors.New("the Lease has no uid, as it has in Kubernetes")
+		}
 		method, name = http.MethodPut, key
 	}
 	before, to, got := s.history.before(key), from.with(value, time.Now()), new(lease)

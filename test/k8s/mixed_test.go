@@ -301,8 +301,8 @@ func TestHastyCandidatesAreFound(t *testing.T) {
 	t.Error("no two leaders at once")
 }
 
-// TestElectorSeesEachRenewal: an elector of client-go waits anew after each renewal of a leader of
-// Tenure, also after two in one second or a step back of the leader's clock.
+// TestElectorSeesEachRenewal: an elector of client-go sees each renewal of a leader of Tenure, also
+// the second one of a second, and one after the leader's clock was set back.
 func TestElectorSeesEachRenewal(t *testing.T) {
 	api, err := k8sfake.Open("")
 	if err != nil {
