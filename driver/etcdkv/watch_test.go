@@ -15,7 +15,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// member is a server that shows the point it is told, and pushes the events it is told.
+// member stands in for a member of a cluster. The test sets the header of its answers and the events
+// that it pushes.
 type member struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer

@@ -29,8 +29,8 @@ type client struct {
 	http      *http.Client
 	server    *url.URL
 	namespace string
-	// told is called with the time of each answer that is no error.
-	told func(time.Time)
+	// noteDate is called with the time of each answer that is no error.
+	noteDate func(time.Time)
 	// refused is called when the server does not accept the credentials.
 	refused func()
 }
@@ -189,7 +189,7 @@ func (c *client) once(ctx context.Context, method, url string, text []byte) (io.
 	}
 	if answer.StatusCode < 300 {
 		if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
-			c.told(date)
+			c.noteDate(date)
 		}
 		return answer.Body, nil
 	}

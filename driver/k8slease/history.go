@@ -10,9 +10,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// errTurned is the error of a call that was under way when the history turned out to be another
+// errRestored is the error of a call that was under way when the history turned out to be another
 // one.
-var errTurned = errors.New("the API server went back to an older state meanwhile, such as a restored backup of etcd")
+var errRestored = errors.New("the API server went back to an older state meanwhile, such as a restored backup of etcd")
 
 // history notices that the API server shows an older state than before, and counts the histories
 // that this process has seen. Within one history, the revision rises with each write to the
@@ -29,14 +29,14 @@ type history struct {
 	known map[string]*lease
 }
 
-// sight says what was known before a request was sent.
-type sight struct{ generation, seen, revision uint64 }
+// baseline says what was known before a request was sent.
+type baseline struct{ generation, seen, revision uint64 }
 
 // before is called before a request for a key, or for all keys if it is empty.
-func (h *history) before(key string) sight {
+func (h *history) before(key string) baseline {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := sight{generation: h.generation, seen: h.seen}
+	s := baseline{generation: h.generation, seen: h.seen}
 	if l := h.known[key]; l != nil {
 		s.revision = l.revision
 	}
@@ -55,48 +55,48 @@ func (h *history) last(key string, v driver.Version) *lease {
 
 // read takes the state that a read has shown. The revision of a Lease is that of its last write, so
 // it says nothing of other keys. It reports whether another history has begun.
-func (h *history) read(s sight, l *lease) (e driver.Entry, turned bool, err error) {
+func (h *history) read(s baseline, l *lease) (e driver.Entry, restored bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.generation != h.generation {
-		return driver.Entry{}, false, errTurned
+		return driver.Entry{}, false, errRestored
 	}
-	turned = l.revision < s.revision
-	if turned {
-		h.turn()
+	restored = l.revision < s.revision
+	if restored {
+		h.beginGeneration()
 	}
 	h.keep(l)
-	return h.entry(l), turned, nil
+	return h.entry(l), restored, nil
 }
 
 // wrote takes the state that a write has made. Its revision is above all earlier ones.
-func (h *history) wrote(s sight, l *lease) (turned bool, err error) {
+func (h *history) wrote(s baseline, l *lease) (restored bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.generation != h.generation {
-		return false, errTurned
+		return false, errRestored
 	}
 	if l.revision <= s.seen {
-		h.turn()
-		return true, errTurned
+		h.beginGeneration()
+		return true, errRestored
 	}
 	h.keep(l)
 	return false, nil
 }
 
 // counted takes the revision of the whole store, which a list shows.
-func (h *history) counted(s sight, revision uint64) (generation uint64, turned bool, err error) {
+func (h *history) counted(s baseline, revision uint64) (generation uint64, restored bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.generation != h.generation {
-		return 0, false, errTurned
+		return 0, false, errRestored
 	}
-	turned = revision < s.seen
-	if turned {
-		h.turn()
+	restored = revision < s.seen
+	if restored {
+		h.beginGeneration()
 	}
 	h.seen = max(h.seen, revision)
-	return h.generation, turned, nil
+	return h.generation, restored, nil
 }
 
 // pushed takes a state that a watch has shown. It returns false if the watch began in another
@@ -157,8 +157,8 @@ const ceiling = 1 << 52
 // called under the lock.
 func (h *history) floor(revision uint64) uint64 { return h.date*1_000_000 + revision }
 
-// told takes the time of an answer, unless a floor of that time would not be credible.
-func (h *history) told(date time.Time) {
+// noteDate takes the time of an answer, unless a floor of that time would not be credible.
+func (h *history) noteDate(date time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if seconds := date.Unix(); seconds > 0 && seconds < ceiling/1_000_000 {
@@ -178,8 +178,8 @@ func (h *history) keep(l *lease) {
 	h.known[l.name] = l
 }
 
-// turn is called under the lock.
-func (h *history) turn() {
+// beginGeneration is called under the lock.
+func (h *history) beginGeneration() {
 	h.generation++
 	h.seen = 0
 	clear(h.known)

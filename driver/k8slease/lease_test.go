@@ -189,23 +189,23 @@ func TestHistory(t *testing.T) {
 	at := func(revision uint64) *lease { return &lease{name: "a", uid: "u", revision: revision} }
 	var h history
 	read := func(l *lease) (uint64, bool) {
-		e, turned, err := h.read(h.before("a"), l)
+		e, restored, err := h.read(h.before("a"), l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return e.Era, turned
+		return e.Era, restored
 	}
 	first, _ := read(at(100))
 	late := h.before("a")
-	if e, turned := read(at(120)); e != first || turned {
+	if e, restored := read(at(120)); e != first || restored {
 		t.Errorf("a later state began another history")
 	}
-	if e, turned, err := h.read(late, at(110)); err != nil || turned || e.Era != first {
+	if e, restored, err := h.read(late, at(110)); err != nil || restored || e.Era != first {
 		t.Errorf("an answer that was overtaken began another history: %v", err)
 	}
 	late = h.before("a")
-	second, turned := read(at(119))
-	if !turned || second == first {
+	second, restored := read(at(119))
+	if !restored || second == first {
 		t.Errorf("an older state of the Lease began no other history")
 	}
 	if _, _, err := h.read(late, at(125)); err == nil {
@@ -214,11 +214,11 @@ func TestHistory(t *testing.T) {
 	if _, ok := h.pushed(0, at(126)); ok {
 		t.Error("a push of the former history counts")
 	}
-	if _, turned, _ := h.counted(h.before(""), 118); !turned {
+	if _, restored, _ := h.counted(h.before(""), 118); !restored {
 		t.Error("a list below a known state began no other history")
 	}
 	_, _, _ = h.counted(h.before(""), 200)
-	if turned, err := h.wrote(h.before("a"), at(200)); !turned || err == nil {
+	if restored, err := h.wrote(h.before("a"), at(200)); !restored || err == nil {
 		t.Errorf("a write that does not raise the revision counts: %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestHistory(t *testing.T) {
 func TestFloor(t *testing.T) {
 	var h history
 	floor := func(date int64, revision uint64) uint64 {
-		h.told(time.Unix(date, 0))
+		h.noteDate(time.Unix(date, 0))
 		e, _, err := h.read(h.before("a"), &lease{name: "a", uid: "u", revision: revision})
 		if err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func New(config *rest.Config, namespace string) (*Store, error) {
 	}
 	s := &Store{client: c}
 	s.hub = newHub(s)
-	c.told, c.refused = s.history.told, s.reconnect
+	c.noteDate, c.refused = s.history.noteDate, s.reconnect
 	return s, nil
 }
 
@@ -98,9 +98,9 @@ func (s *Store) readAbsent(ctx context.Context, key string) (driver.Entry, error
 }
 
 // take returns what a read has shown.
-func (s *Store) take(before sight, l *lease) (driver.Entry, error) {
-	e, turned, err := s.history.read(before, l)
-	if turned {
+func (s *Store) take(before baseline, l *lease) (driver.Entry, error) {
+	e, restored, err := s.history.read(before, l)
+	if restored {
 		s.hub.renew()
 	}
 	return e, err
@@ -114,7 +114,7 @@ type listed struct {
 
 // list returns the present Leases. Without a resourceVersion in the request, the API server answers
 // from the present state.
-func (s *Store) list(ctx context.Context, before sight, query url.Values) (listed, error) {
+func (s *Store) list(ctx context.Context, before baseline, query url.Values) (listed, error) {
 	var answer struct {
 		Metadata struct {
 			ResourceVersion string `json:"resourceVersion"`
@@ -128,8 +128,8 @@ func (s *Store) list(ctx context.Context, before sight, query url.Values) (liste
 	if err != nil {
 		return listed{}, err
 	}
-	generation, turned, err := s.history.counted(before, revision)
-	if turned {
+	generation, restored, err := s.history.counted(before, revision)
+	if restored {
 		s.hub.renew()
 	}
 	return listed{answer.Items, revision, generation}, err
@@ -181,8 +181,8 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	case !got.same(to):
 		return "", errors.New("the Lease is not as it was written: an admission webhook of the cluster changes it")
 	}
-	turned, err := s.history.wrote(before, got)
-	if turned {
+	restored, err := s.history.wrote(before, got)
+	if restored {
 		s.hub.renew()
 	}
 	return got.version(), err

@@ -272,7 +272,7 @@ func (h *hub) open(ctx context.Context) (*stream, error) {
 
 func (h *hub) begin(ctx context.Context, s *stream) error {
 	all, err := h.store.list(ctx, h.store.history.before(""), nil)
-	if errors.Is(err, errTurned) {
+	if errors.Is(err, errRestored) {
 		all, err = h.store.list(ctx, h.store.history.before(""), nil)
 	}
 	if err != nil {
@@ -338,7 +338,7 @@ func (h *hub) follow(s *stream) error {
 			return err
 		}
 		if !h.store.history.progressed(s.generation, l.revision) {
-			return errTurned
+			return errRestored
 		}
 		switch {
 		case e.Type == "BOOKMARK" || len(h.of(l.name)) == 0:
