@@ -15,8 +15,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// member stands in for a member of a cluster. The test sets the header of its answers and the events
-// that it pushes.
+// member stands in for a member of a cluster. The test sets the header of its answers and the
+// events that it pushes.
 type member struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
