@@ -41,7 +41,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // MaxValue is the size in bytes of the largest value that an election writes. A store must keep
@@ -218,6 +220,22 @@ type Bounded interface {
 	// CheckKey returns an error that names the fault if the store cannot hold a cell under this
 	// key.
 	CheckKey(key string) error
+}
+
+// CheckText is Bounded.CheckKey for stores whose keys are text. It returns an error unless the key
+// is UTF-8 text of 1 to most bytes without control characters.
+func CheckText(key string, most int) error {
+	switch {
+	case key == "":
+		return errors.New("the key is empty")
+	case len(key) > most:
+		return fmt.Errorf("key %.40q...: %d bytes, of at most %d", key, len(key), most)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("key %q: not UTF-8", key)
+	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return fmt.Errorf("key %q: control characters are not allowed", key)
+	}
+	return nil
 }
 
 // Inspector is a Store that shows operators its elections, its settings that are unsafe for them,

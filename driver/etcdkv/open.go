@@ -13,6 +13,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+
+	"github.com/tenure-go/tenure/driver"
 )
 
 const (
@@ -42,7 +44,7 @@ func Open(config clientv3.Config, prefix string) (*Store, error) {
 	if !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
 	}
-	if err := checkKey(prefix); err != nil {
+	if err := driver.CheckText(prefix, maxKey); err != nil {
 		return nil, fmt.Errorf("etcdkv: the prefix as a %w", err)
 	}
 	if len(config.Endpoints) == 0 {

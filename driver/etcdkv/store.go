@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -206,21 +204,7 @@ const maxKey = 512
 
 // CheckKey returns an error unless the key is UTF-8 text of 1 to 512 bytes without control
 // characters.
-func (s *Store) CheckKey(key string) error { return checkKey(key) }
-
-func checkKey(key string) error {
-	switch {
-	case key == "":
-		return errors.New("the key is empty")
-	case len(key) > maxKey:
-		return fmt.Errorf("key %.40q...: %d bytes, of at most %d", key, len(key), maxKey)
-	case !utf8.ValidString(key):
-		return fmt.Errorf("key %q: not UTF-8", key)
-	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("key %q: control characters are not allowed", key)
-	}
-	return nil
-}
+func (s *Store) CheckKey(key string) error { return driver.CheckText(key, maxKey) }
 
 // Keys returns the sorted names of all keys below the prefix, without the prefix, by one request
 // that any member answers from its own copy. It leaves out names that CheckKey refuses. Errors are
@@ -234,7 +218,7 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	}
 	var all []string
 	for _, kv := range answer.Kvs {
-		if key := string(bytes.TrimPrefix(kv.Key, []byte(s.prefix))); checkKey(key) == nil {
+		if key := string(bytes.TrimPrefix(kv.Key, []byte(s.prefix))); s.CheckKey(key) == nil {
 			all = append(all, key)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redis/rueidis"
 	"github.com/tenure-go/tenure/driver"
@@ -181,21 +180,7 @@ const maxKey = 255
 
 // CheckKey returns an error unless the key is UTF-8 text of 1 to 255 bytes without control
 // characters.
-func (s *Store) CheckKey(key string) error { return checkKey(key) }
-
-func checkKey(key string) error {
-	switch {
-	case key == "":
-		return errors.New("the key is empty")
-	case len(key) > maxKey:
-		return fmt.Errorf("key %.40q...: %d bytes, of at most %d", key, len(key), maxKey)
-	case !utf8.ValidString(key):
-		return fmt.Errorf("key %q: not UTF-8", key)
-	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("key %q: control characters are not allowed", key)
-	}
-	return nil
-}
+func (s *Store) CheckKey(key string) error { return driver.CheckText(key, maxKey) }
 
 // Limits returns the limits of leases and keys in every place. It sends nothing.
 func Limits() driver.Bounded { return (*Store)(nil) }
@@ -244,7 +229,7 @@ func (s *Store) scan(ctx context.Context, n rueidis.Client, all []string) ([]str
 			return nil, err
 		}
 		for _, name := range page.Elements {
-			if key := strings.TrimPrefix(name, s.set.prefix); checkKey(key) == nil {
+			if key := strings.TrimPrefix(name, s.set.prefix); s.CheckKey(key) == nil {
 				all = append(all, key)
 			}
 		}

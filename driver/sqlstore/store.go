@@ -56,7 +56,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
@@ -258,19 +257,7 @@ const maxKey = 255
 
 // CheckKey returns an error unless the key is UTF-8 text of 1 to 255 bytes without control
 // characters.
-func (s *Store) CheckKey(key string) error {
-	switch {
-	case key == "":
-		return errors.New("the key is empty")
-	case len(key) > maxKey:
-		return fmt.Errorf("key %.40q...: %d bytes, of at most %d", key, len(key), maxKey)
-	case !utf8.ValidString(key):
-		return fmt.Errorf("key %q: not UTF-8", key)
-	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("key %q: control characters are not allowed", key)
-	}
-	return nil
-}
+func (s *Store) CheckKey(key string) error { return driver.CheckText(key, maxKey) }
 
 var (
 	_ driver.Store     = (*Store)(nil)
