@@ -30,6 +30,9 @@ import (
 // changes nothing and returns nil. While the store marks the record as unproven (driver.Entry),
 // HandOver waits until the leader has renewed, for about the lease in the record at most.
 //
+// An attempt that fails is repeated. HandOver asks only the leader that its first read has shown:
+// if that leader has left when it reads again, perhaps as asked, it returns nil.
+//
 // It returns
 //
 //   - ErrNoLeader if the record names no leader. A leader whose lease has expired is still named;
@@ -37,7 +40,7 @@ import (
 //   - an error that wraps ErrDenied if this process lacks the right to read or write;
 //   - one that wraps driver.ErrUnfit if the store was seen to be unfit for elections;
 //   - an error that says so if HandOver waits for a renewal and none comes before the wait or ctx
-//     ends, or if another candidate leads after the wait: HandOver does not ask that candidate;
+//     ends;
 //   - ctx's cause if ctx ends in any other case;
 //   - the store's error after five attempts, each with the time limit of one store call of an
 //     election;
@@ -74,17 +77,11 @@ func (e *Election) handOver(ctx context.Context, q handOverRequest) error {
 
 // unprovenError refuses a request over a record that the store marks as unproven. The write would
 // remove the mark, and members that have not seen it would not wait (L3a).
-type unprovenError struct {
-	term  uint64
-	lease time.Duration
-}
+type unprovenError struct{ lease time.Duration }
 
-func (e unprovenError) Error() string {
+func (unprovenError) Error() string {
 	return "later writes may be missing in the store, and the leader has not renewed to show that none is"
 }
-
-// errLeaderGone is returned if the leader has changed while the request waited for its renewal.
-var errLeaderGone = errors.New("the leader that was to be asked no longer leads")
 
 // handOverAttempts bounds the attempts. A renewal of the leader can make one fail, which is rare.
 const handOverAttempts = 5
@@ -96,7 +93,7 @@ type handOverRequest struct {
 	offer bool
 	// forItself: this member has precedence, or accepts an offer.
 	forItself, accepts bool
-	term               uint64 // of the leader to ask; 0 for any
+	term               uint64 // of the leader to ask; 0: of the one that the first read shows
 }
 
 // handOverOwn asks this process to hand over if it leads, without a store call. An offer must be in
@@ -121,25 +118,24 @@ func (m *runner) requestHandOver(campaign context.Context, t protocol.Transition
 	ctx, cancel := context.WithTimeout(campaign, within)
 	defer cancel()
 	err := m.retryRequest(ctx, handOverRequest{to: m.id, forItself: true, accepts: t.Accepts, term: t.Term})
-	gone := errors.Is(err, ErrNoLeader) || errors.Is(err, errLeaderGone)
-	if err != nil && campaign.Err() == nil && !gone {
+	if err != nil && campaign.Err() == nil && !errors.Is(err, ErrNoLeader) {
 		m.step(func(clock.Reading) { m.report(EventTrouble, m.term, m.wrap("hand-over", err)) })
 	}
 }
 
 // retryRequest makes the request, in a few attempts. If the record is unproven, it first waits: a
-// leader that is alive renews within its lease. It does not ask a later leader then.
+// leader that is alive renews within its lease. It never asks a later leader: an attempt whose
+// answer was lost may have moved leadership there.
 func (m *runner) retryRequest(ctx context.Context, q handOverRequest) error {
-	began, waited := m.clock.Now(), false
-	for failures := 0; ; {
-		done, err := m.request(ctx, q)
+	began := m.clock.Now()
+	for first, failures := q.term, 0; ; {
+		done, err := m.request(ctx, &q)
 		unproven, wait := errors.AsType[unprovenError](err)
 		left := unproven.lease - m.clock.Now().LeaderSince(began.Instant)
 		switch {
 		case wait && left > 0 && m.pause(ctx, min(left, m.attemptTimeout()/2)):
-			q.term, waited = unproven.term, true
-		case waited && errors.Is(err, ErrNoLeader):
-			return errLeaderGone
+		case q.term != first && errors.Is(err, ErrNoLeader):
+			return nil
 		case wait || done || ctx.Err() != nil || failures == handOverAttempts-1:
 			return err
 		default:
@@ -162,7 +158,7 @@ func (m *runner) pause(ctx context.Context, d time.Duration) bool {
 
 // request adds the request to the record by one compare-and-swap. It reports done where another
 // attempt would change nothing. After a lost answer the next attempt finds the request there.
-func (m *runner) request(ctx context.Context, q handOverRequest) (done bool, err error) {
+func (m *runner) request(ctx context.Context, q *handOverRequest) (done bool, err error) {
 	err = update.Once(ctx, m.store, m.clock, m.key, m.attemptTimeout(), func(entry driver.Entry) (value []byte, err error) {
 		value, err = m.withRequest(entry, q)
 		done = err != nil
@@ -175,8 +171,9 @@ func (m *runner) request(ctx context.Context, q handOverRequest) (done bool, err
 }
 
 // withRequest returns the holder's record with the request added and every other byte copied, so
-// that no member takes it for a renewal. It returns ErrRequested if no request is needed.
-func (m *runner) withRequest(entry driver.Entry, q handOverRequest) ([]byte, error) {
+// that no member takes it for a renewal. It returns ErrRequested if no request is needed. It keeps
+// the term of that holder in q.
+func (m *runner) withRequest(entry driver.Entry, q *handOverRequest) ([]byte, error) {
 	cell := protocol.Credible(protocol.Decode(entry))
 	if err := cell.Fault(); err != nil {
 		return nil, err
@@ -185,6 +182,7 @@ func (m *runner) withRequest(entry driver.Entry, q handOverRequest) ([]byte, err
 	if cell.Kind == protocol.Absent || !r.Held() || q.term != 0 && r.Term != q.term {
 		return nil, ErrNoLeader
 	}
+	q.term = r.Term
 	by, o := m.id, r.Request
 	offered := o != nil && o.Offer
 	switch {
@@ -196,7 +194,7 @@ func (m *runner) withRequest(entry driver.Entry, q handOverRequest) ([]byte, err
 	}
 	value, err := record.AddRequest(entry.Value, record.Request{Term: r.Term, To: q.to, By: by, Offer: q.offer})
 	if err == nil && entry.Unproven {
-		return nil, unprovenError{r.Term, r.Lease}
+		return nil, unprovenError{r.Lease}
 	}
 	return value, err
 }

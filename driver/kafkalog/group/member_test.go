@@ -229,6 +229,7 @@ func TestWatchesReceiveEachChange(t *testing.T) {
 		var before, late calls
 		stopBefore := n.watch(before.see)
 		go n.tell()
+		before.check(t, "at first", false)
 		block := make(chan struct{})
 		var stop func()
 		stop = n.watch(func(yes bool) {
@@ -238,18 +239,18 @@ func TestWatchesReceiveEachChange(t *testing.T) {
 			}
 		})
 		n.assign(true, time.Now())
-		before.check(t, "the first", true)
+		before.check(t, "the first", false, true)
 		n.lose()
 		synctest.Wait()
 		if n.now() {
 			t.Error("a blocked watch delays the end of the nomination")
 		}
 		close(block)
-		before.check(t, "after the block", true, false)
+		before.check(t, "after the block", false, true, false)
 		stopBefore()
 		stopBefore()
 		n.assign(true, time.Now())
-		before.check(t, "after stop", true, false)
+		before.check(t, "after stop", false, true, false)
 		n.end()
 		n.watch(late.see)()
 		late.check(t, "after the end", false)
