@@ -132,11 +132,12 @@ func (b *bug) hunt(seeds uint64, all bool) (v verdict, err error) {
 	return v, err
 }
 
-// fails runs the deterministic test with the bug, and reports whether the test notices.
-func (b *bug) fails() (v verdict, err error) {
-	err = b.planted(func(tool func(string, ...string) ([]byte, error), _ string) error {
+// fails runs the deterministic test with the bug. It returns whether the test notices, and what the
+// test prints.
+func (b *bug) fails() (v verdict, out []byte, err error) {
+	err = b.planted(func(tool func(string, ...string) ([]byte, error), _ string) (err error) {
 		pattern := "^" + strings.ReplaceAll(b.Test, "/", "$/^") + "$"
-		out, err := tool("test", "-count=1", "-run", pattern, "./"+cmp.Or(b.In, "internal/protocol"))
+		out, err = tool("test", "-count=1", "-run", pattern, "./"+cmp.Or(b.In, "internal/protocol"))
 		switch {
 		case err == nil:
 		case !strings.Contains(string(out), "--- FAIL"):
@@ -146,15 +147,24 @@ func (b *bug) fails() (v verdict, err error) {
 		}
 		return nil
 	})
-	return v, err
+	return v, out, err
 }
 
-// replay runs this program with the bug in it, in place of this process.
+// replay plants the bug. Then it runs the test that shows it, or this program in place of this
+// process.
 func replay(name string, args ...string) (status int) {
 	b, err := findBug(name)
-	if err == nil {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	fmt.Printf("%s (%s): %s\n", b.Name, b.Rule, b.Left)
+	if b.Test != "" {
+		v, out, failed := b.fails()
+		_, _ = os.Stdout.Write(out)
+		status, err = int(v.Failed), failed
+	} else {
 		err = b.built(func(binary string) error {
-			fmt.Printf("%s (%s): %s\n", b.Name, b.Rule, b.Left)
 			cmd := exec.Command(binary, args...)
 			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 			if cmd.Run() != nil {
@@ -204,7 +214,7 @@ func huntAll(bugs []bug, seeds uint64) []hunted {
 			h := &all[i]
 			h.bug = bugs[i]
 			if h.Test != "" {
-				h.verdict, h.err = h.fails()
+				h.verdict, _, h.err = h.fails()
 			} else {
 				h.verdict, h.err = h.hunt(seeds, true)
 			}
@@ -292,7 +302,7 @@ const byTest = `
 
 For each of these, a test fails with the bug: a test in internal/protocol, or in the root package if
 it is a bug of the runner. Too few seeds meet the conditions that the bug needs, or it costs no more
-than other faults do.
+than other faults do. ` + "`-bug NAME`" + ` runs that test.
 
 | bug | rule | what is left out | test | why no seeds |
 |---|---|---|---|---|

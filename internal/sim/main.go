@@ -49,7 +49,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print every event (with -seed), or every seed that fails")
 	flag.BoolVar(&o.json, "json", false, "print the result as one line for programs")
 	flag.BoolVar(&o.all, "all", true, "go on after the first seed that fails")
-	flag.StringVar(&o.bug, "bug", "", "run with this planted bug")
+	flag.StringVar(&o.bug, "bug", "", "run with this planted bug, or the test that shows it")
 	flag.BoolVar(&o.bugs, "bugs", false, "run every planted bug in turn and print a table")
 	flag.StringVar(&o.shows, "shows", "", "count only faults that match this regular expression")
 	flag.StringVar(&o.part, "part", "", "with -bugs, run part K of N parts of the bugs: K/N, with K counted modulo N")
