@@ -202,9 +202,15 @@ Exit codes:
   N    the command's, if it ended by itself or because run was asked to end; 128+S if signal S ended it
   0    run was asked to end while it did not lead
   121  leadership was lost or handed over, with --once
+  122  the command was not run: not elected within --wait, or at once with --no-wait
   125  no election could be held: wrong flags, no store, no rights
   126  the command cannot be executed
   127  there is no such command
+
+--wait and --no-wait count until the command first runs. With --no-wait run waits neither for another
+leader nor for a lease to end. It gives up, too, if no record shows who led last, as when the
+election is new: then every candidate waits for a lease. After a release it only lets others claim
+first if they have precedence.
 
 A flag that is not given may come from the environment: TENURE_STORE for --store, TENURE_STOP_WITHIN
 for --stop-within, and so on. tenure help stores explains the values of --store and --peer.`

@@ -119,9 +119,14 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	if c.Context().Err() != nil { // the end was requested before the handler was in place
 		w.Hear(syscall.SIGTERM)
 	}
-	code, err = r.campaign(w, log)
+	p := &patience{wait: r.wait, none: r.noWait, wrapper: w}
+	stop := p.begin()
+	code, err = r.campaign(w, p, log)
+	stop()
 	w.Linger() // campaign has closed the store
-	switch {
+	switch reason := p.gaveUp(); {
+	case reason != nil:
+		return reason
 	case w.Context().Err() != nil && code == 0: // asked to end before there was a command
 		return nil
 	case code == 0 || err != nil:
@@ -142,7 +147,7 @@ func coded(code int, err error) error {
 }
 
 // campaign takes part in the election, and returns the exit code and the error of the wrapper.
-func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err error) {
+func (r *runFlags) campaign(w *wrap.Wrapper, patient *patience, log *slog.Logger) (code int, err error) {
 	m, err := r.measure(log)
 	if err != nil {
 		return 0, err
@@ -163,10 +168,12 @@ func (r *runFlags) campaign(w *wrap.Wrapper, log *slog.Logger) (code int, err er
 	}
 	defer p.leave()
 	p.config.Metrics = m.set
+	p.hear(patient.hear)
 	e, err := tenure.New(p.store, r.election, p.config)
 	if err != nil {
 		return 0, cli.Flags{}.InFlags(err)
 	}
+	patient.election.Store(e)
 	m.joined(e)
 	return w.Run(e)
 }
@@ -316,16 +323,27 @@ func (r *runFlags) join(ctx context.Context, s *stores.Store, log *slog.Logger) 
 	return p, nil
 }
 
+// hear adds a function that is called with each event.
+func (p *participation) hear(also func(tenure.Event)) {
+	before := p.config.OnEvent
+	p.config.OnEvent = func(e tenure.Event) {
+		if before != nil {
+			before(e)
+		}
+		also(e)
+	}
+}
+
 func (p *participation) nominate(n *stores.Nomination, log *slog.Logger) {
 	p.config.Nomination, p.config.Metadata = n.Config, n.Metadata
-	p.config.OnEvent = func(e tenure.Event) {
+	p.hear(func(e tenure.Event) {
 		if e.Kind != tenure.EventLeader {
 			return
 		}
 		if err := n.Check(e.Leader.Metadata); err != nil && !errors.Is(err, context.Canceled) {
 			log.Error("two nominations for one election", "cause", err)
 		}
-	}
+	})
 	p.closers = append(p.closers, n.Close)
 }
 
@@ -338,9 +356,9 @@ type runFlags struct {
 	id       string
 
 	lease, renew, stopWithin, finishWithin time.Duration
-	splay                                  time.Duration
+	splay, wait                            time.Duration
 	priority                               int
-	once, inspect, contain                 bool
+	once, inspect, contain, noWait         bool
 
 	restart, format, loudness string
 	json                      bool
@@ -372,6 +390,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.DurationVar(&r.splay, "splay", 0, "maximum random delay before the first claim")
 	cli.Group(f, cli.GroupLease)
 	f.BoolVar(&r.once, "once", false, fmt.Sprintf("exit with %d when leadership is lost or handed over, and do not campaign again; --restart applies until then", wrap.CodeLost))
+	f.DurationVar(&r.wait, "wait", 0, fmt.Sprintf("exit with %d if the command has not begun within this time; 0: no limit", wrap.CodeNotElected))
+	f.BoolVar(&r.noWait, "no-wait", false, fmt.Sprintf("exit with %d at the first read that does not let this candidate lead at once", wrap.CodeNotElected))
 	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
 		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
 	f.BoolVar(&r.contain, "pid-namespace", false,
@@ -428,6 +448,9 @@ func (r *runFlags) resolve(f *pflag.FlagSet, env func(string) string) error {
 func (r *runFlags) checkWords(from cli.Sources) error {
 	if !slices.Contains(wrap.Restarts, wrap.Restart(r.restart)) {
 		return fmt.Errorf("%s is %q; it must be never, on-failure or always", from.Named("restart"), r.restart)
+	}
+	if r.wait < 0 || r.wait > 0 && r.noWait {
+		return fmt.Errorf("%s is %v; it must not be negative, nor given with --no-wait", from.Named("wait"), r.wait)
 	}
 	if r.format != "text" && r.format != "json" {
 		return fmt.Errorf("%s is %q; it must be text or json", from.Named("log-format"), r.format)

@@ -101,6 +101,55 @@ func TestRunEndsWithItsCommand(t *testing.T) {
 	}
 }
 
+// TestRunGivesUp: the command is not run unless this candidate is elected in time. The last line
+// says why.
+func TestRunGivesUp(t *testing.T) {
+	t.Parallel()
+	led := func(h *home) { h.await(h.join(tenure.Config{ID: "node-2"}, nil), leads) }
+	crashed := func(h *home) { h.put(record("node-2", 7, time.Hour, time.Now(), "")) }
+	for why, c := range map[string]struct {
+		before func(*home)
+		store  string
+		flags  []string
+		code   int
+		says   string
+	}{
+		"another leads, no wait":    {before: led, flags: []string{"--no-wait"}, code: 122, says: "node-2 leads, in term "},
+		"another leads":             {before: led, flags: []string{"--wait", "8s"}, code: 122, says: "node-2 leads, in term "},
+		"the leader crashed":        {before: crashed, flags: []string{"--no-wait"}, code: 122, says: "node-2 leads, in term 7"},
+		"nobody is known":           {store: "sqlite:", flags: []string{"--no-wait"}, code: 122, says: "no record shows"},
+		"nobody is known in time":   {store: "sqlite:", flags: []string{"--wait", "8s"}, code: 122, says: "no record shows"},
+		"the store does not answer": {store: "nats://127.0.0.1:1/E", flags: []string{"--wait", "1s"}, code: 125, says: "has not answered within 1s"},
+		"released": {before: func(h *home) {
+			h.put(record("node-2", 7, time.Hour, time.Now(), `,"released":true`))
+		}, flags: []string{"--no-wait"}},
+		"the first one":   {flags: []string{"--no-wait"}},
+		"in time":         {flags: []string{"--wait", "1h"}},
+		"both are a slip": {flags: []string{"--wait", "1h", "--no-wait"}, code: 125, says: "--wait is 1h0m0s"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			if c.store == "sqlite:" { // not known to be new
+				h = homeAt(t, "sqlite:"+filepath.Join(t.TempDir(), "elections.db"))
+			} else if c.store != "" {
+				h.url = c.store
+			}
+			if c.before != nil {
+				c.before(h)
+			}
+			w := h.wrap(c.flags, "sh", "-c", "echo ran").Start()
+			w.Ends(c.code)
+			if ran := w.Out.String() == "ran\n"; ran != (c.code == 0) {
+				t.Errorf("the command ran: %v", ran)
+			}
+			if !strings.Contains(w.Errs.String(), c.says) {
+				t.Errorf("it says\n%s\nwithout %q", &w.Errs, c.says)
+			}
+		})
+	}
+}
+
 func TestRunOnceEndsWhenItHandsOver(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

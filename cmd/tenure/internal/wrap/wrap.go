@@ -23,6 +23,7 @@ import (
 // The exit codes of a wrapper, clear of those that commands use.
 const (
 	CodeLost        = 121 // with Once: leadership was lost or handed over
+	CodeNotElected  = 122 // GiveUp ended the campaign
 	CodeFailed      = 125 // no election could be held
 	CodeNotRunnable = 126 // the command exists but cannot be executed
 	CodeNotFound    = 127
@@ -62,6 +63,8 @@ type Wrapper struct {
 	running  *guard.Guard   // the guard while there is a command
 	signal   syscall.Signal // the signal that asked this process to end, or 0
 	signaled time.Time      // when it came
+	led      bool           // the command has begun, or is about to
+	givenUp  bool           // it will not begin
 	code     int
 	linger   time.Time // Linger waits until then; zero: it does not wait
 
@@ -107,6 +110,27 @@ func (w *Wrapper) Close() { w.present().Close() }
 // Context ends when a signal has asked this process to end, or the command has ended.
 func (w *Wrapper) Context() context.Context { return w.ctx }
 
+// GiveUp ends the campaign, unless it was asked to end or the command has begun. It reports whether
+// it did: then the command never begins, and a claim that wins all the same is released.
+func (w *Wrapper) GiveUp() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.led || w.signal != 0 || w.givenUp {
+		return false
+	}
+	w.givenUp = true
+	w.leave()
+	return true
+}
+
+// begin reports whether the command may begin.
+func (w *Wrapper) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.led = !w.givenUp
+	return w.led
+}
+
 // Bury reaps orphans. Call it in the first process of a container, which adopts them.
 func (w *Wrapper) Bury() { w.present().Bury() }
 
@@ -133,6 +157,9 @@ func (w *Wrapper) present() *guard.Guard {
 
 // lead runs the command for one term: once, unless it is restarted.
 func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
+	if !w.begin() {
+		return nil
+	}
 	// Ctrl-Z must not stop this process: the time of the lease would go on
 	signal.Ignore(unix.SIGTSTP)
 	defer signal.Reset(unix.SIGTSTP)

@@ -225,3 +225,15 @@ func TestProblemOfEachTermIsLoggedLessOften(t *testing.T) {
 		}
 	})
 }
+
+// TestGiveUp: a campaign is given up, or its command begins, and never both.
+func TestGiveUp(t *testing.T) {
+	given := &Wrapper{leave: func() {}}
+	if !given.GiveUp() || given.GiveUp() || given.begin() {
+		t.Error("the command begins in a campaign that was given up")
+	}
+	begun := &Wrapper{leave: func() { t.Error("the campaign ends") }}
+	if !begun.begin() || begun.GiveUp() {
+		t.Error("a campaign is given up whose command has begun")
+	}
+}
