@@ -15,8 +15,6 @@ import (
 )
 
 var (
-	errClosed = errors.New("the store is closed")
-
 	// errMoved leaves the outcome of a write open: if it was applied, then in the new history.
 	errMoved = errors.New("the cluster was restored, wiped or replaced while the request was under way")
 

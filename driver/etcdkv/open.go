@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 const (
@@ -55,7 +56,7 @@ func Open(config clientv3.Config, prefix string) (*Store, error) {
 		return nil, fmt.Errorf("etcdkv: open: %w", explain(context.Background(), err))
 	}
 	s := &Store{client: client, kv: pb.NewKVClient(client.ActiveConnection()), tls: config.TLS, prefix: prefix}
-	s.hub = &hub{store: s, turn: make(chan struct{}, 1)}
+	s.hub = watches.NewHub(func(h *watches.Hub) watches.Follow { return (&feed{hub: h, store: s}).follow })
 	return s, nil
 }
 

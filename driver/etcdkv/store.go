@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 // Store is the elections below one prefix of etcd's keys. It must be made by Open. Its methods may
@@ -24,7 +25,7 @@ type Store struct {
 	tls    *tls.Config // nil: none
 	prefix string
 	past   history
-	hub    *hub
+	hub    *watches.Hub
 }
 
 var (
@@ -37,7 +38,7 @@ var (
 // Close ends all watches and the connections. It may be called more than once, but not from a
 // function that was given to Watch.
 func (s *Store) Close() error {
-	s.hub.close()
+	s.hub.Close()
 	if err := s.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("etcdkv: close: %w", err)
 	}
@@ -172,11 +173,13 @@ func at(name []byte, revision int64) *pb.Compare {
 // Watch calls see for every later change of the cell, in order, until stop is called. It does not
 // call it for the present state. All watches of a Store share one stream.
 //
-// The context bounds only the set-up. Errors are as for Read. After Close, Watch returns an error.
+// The context bounds only the set-up. If its deadline comes before the stream is open, the watch
+// begins without pushes, and says so by an entry with Lost. Errors are as for Read. After Close,
+// Watch returns an error.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	err = s.ready(ctx, key)
 	if err == nil {
-		stop, err = s.hub.watch(ctx, key, see)
+		stop, err = s.hub.Watch(ctx, key, see)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("etcdkv: watch %s: %w", s.place(key), err)

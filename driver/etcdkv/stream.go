@@ -23,6 +23,10 @@ const (
 // errCompacted reports that events at the beginning of a stream are not available any more.
 var errCompacted = errors.New("the next event is compacted")
 
+// errOtherCluster reports that a stream is not of the cluster whose history it should continue.
+var errOtherCluster = errors.New("the watch reached another cluster than the read before it: " +
+	"check that all endpoints are members of one cluster (etcdctl member list)")
+
 // stream is one stream of events of all keys below the prefix.
 type stream struct {
 	rpc    pb.Watch_WatchClient
@@ -34,24 +38,23 @@ type stream struct {
 	kicked *time.Timer
 }
 
-// newStream opens a stream with the events from a revision on. The context bounds only this.
-func (s *Store) newStream(ctx context.Context, from int64) (*stream, error) {
+// newStream opens a stream with the events from a revision on. It returns an error if the stream is
+// of another cluster than the point. The stream ends with the context.
+func (s *Store) newStream(ctx context.Context, at point, from int64) (*stream, error) {
 	own, cancel := context.WithCancel(metadata.AppendToOutgoingContext(
-		context.Background(), rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader))
-	defer context.AfterFunc(ctx, cancel)()
+		ctx, rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader))
 	w := &stream{cancel: cancel}
-	err := w.begin(own, s, from)
-	if err == nil && ctx.Err() == nil {
-		w.mu.Lock()
-		w.kicked = time.AfterFunc(quiet, w.ask)
-		w.mu.Unlock()
-		return w, nil
+	if err := w.begin(own, s, at, from); err != nil {
+		cancel()
+		return nil, s.explain(ctx, err)
 	}
-	cancel()
-	return nil, s.explain(ctx, errors.Join(err, ctx.Err()))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kicked = time.AfterFunc(quiet, w.ask)
+	return w, nil
 }
 
-func (w *stream) begin(own context.Context, s *Store, from int64) (err error) {
+func (w *stream) begin(own context.Context, s *Store, at point, from int64) (err error) {
 	if w.rpc, err = pb.NewWatchClient(s.client.ActiveConnection()).Watch(own); err != nil {
 		return err
 	}
@@ -62,8 +65,11 @@ func (w *stream) begin(own context.Context, s *Store, from int64) (err error) {
 		return err
 	}
 	created, err := w.rpc.Recv()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case created.Header.GetClusterId() != at.cluster:
+		return errOtherCluster
 	}
 	return refusal(created)
 }
@@ -113,7 +119,7 @@ func (w *stream) ask() {
 	_ = w.rpc.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
 }
 
-// close ends the stream. It may be called more than once, and concurrently.
+// close ends the stream.
 func (w *stream) close() {
 	w.cancel()
 	w.mu.Lock()

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 var (
@@ -26,10 +28,11 @@ var (
 // Store is the elections in one namespace. It must be made by New. Its methods may be called from
 // many goroutines. It needs Close only if it has watches.
 type Store struct {
-	client  *client
-	calls   abandon.Calls
-	history history
-	hub     *hub
+	client    *client
+	calls     abandon.Calls
+	history   history
+	hub       *watches.Hub
+	following atomic.Pointer[context.CancelFunc] // ends the watch of the namespace; nil: there is none
 }
 
 // New returns the elections in a namespace, over connections of its own. It sends no request. The
@@ -47,7 +50,7 @@ func New(config *rest.Config, namespace string) (*Store, error) {
 		return nil, fmt.Errorf("k8slease: %w", err)
 	}
 	s := &Store{client: c}
-	s.hub = newHub(s)
+	s.hub = watches.NewHub(func(*watches.Hub) watches.Follow { return s.follow })
 	c.noteDate, c.refused = s.history.noteDate, s.reconnect
 	return s, nil
 }
@@ -55,7 +58,7 @@ func New(config *rest.Config, namespace string) (*Store, error) {
 // reconnect ends the connections that are not in use, and the watch. A new connection shows the
 // present client certificate.
 func (s *Store) reconnect() {
-	s.hub.renew()
+	s.renew()
 	s.client.http.CloseIdleConnections()
 }
 
@@ -101,7 +104,7 @@ func (s *Store) readAbsent(ctx context.Context, key string) (driver.Entry, error
 func (s *Store) take(before baseline, l *lease) (driver.Entry, error) {
 	e, restored, err := s.history.read(before, l)
 	if restored {
-		s.hub.renew()
+		s.renew()
 	}
 	return e, err
 }
@@ -130,7 +133,7 @@ func (s *Store) list(ctx context.Context, before baseline, query url.Values) (li
 	}
 	generation, restored, err := s.history.counted(before, revision)
 	if restored {
-		s.hub.renew()
+		s.renew()
 	}
 	return listed{answer.Items, revision, generation}, err
 }
@@ -183,7 +186,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	}
 	restored, err := s.history.wrote(before, got)
 	if restored {
-		s.hub.renew()
+		s.renew()
 	}
 	return got.version(), err
 }
@@ -209,11 +212,14 @@ func (s *Store) present(ctx context.Context, key string, v driver.Version) (*lea
 
 // Watch calls see for every later change of the cell until stop is called. All watches of a Store
 // share one watch of the namespace. The first one begins it, and the last one ends it. When the
-// server ends it, the store lists the Leases and pushes their states. Errors are as for Read. After
-// Close, Watch returns an error.
+// server ends it, the store lists the Leases and pushes their states.
+//
+// The context bounds only the set-up. If its deadline comes before, the watch begins without
+// pushes, and says so by an entry with Lost. Errors are as for Read. After Close, Watch returns an
+// error.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err = s.CheckKey(key); err == nil {
-		stop, err = s.hub.watch(ctx, key, see)
+		stop, err = s.hub.Watch(ctx, key, see)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("k8slease: watch %s: %w", s.place(key), err)
@@ -224,7 +230,7 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 // Close ends all watches and the idle connections. Reading and writing still work. Close may be
 // called more than once, but not from a function that was given to Watch. It returns nil.
 func (s *Store) Close() error {
-	s.hub.close()
+	s.hub.Close()
 	s.client.http.CloseIdleConnections()
 	return nil
 }

@@ -2,10 +2,8 @@ package natskv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,15 +13,16 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
+	"github.com/tenure-go/tenure/driver/watches"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 // fakeSource is a source whose links the test breaks.
 type fakeSource struct {
 	mu        sync.Mutex
-	fail      int      // this many attempts to open fail
+	failure   error    // of attempts to open
 	asked     []uint64 // the floors that links were requested from
-	times     []time.Time
 	news      func(key string, e driver.Entry)
 	lose      func()
 	links     int // links that were not stopped
@@ -33,16 +32,13 @@ type fakeSource struct {
 	again     chan nats.Status
 }
 
-var errFake = errors.New("fake")
-
 func (s *fakeSource) open(_ context.Context, after uint64, deliver func(string, driver.Entry)) (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked, s.times = append(s.asked, after), append(s.times, time.Now())
-	if s.fail > 0 {
-		s.fail--
-		return nil, errFake
+	if s.failure != nil {
+		return nil, s.failure
 	}
+	s.asked = append(s.asked, after)
 	s.links++
 	lost := make(chan struct{})
 	s.news, s.lose = deliver, sync.OnceFunc(func() { close(lost) })
@@ -62,10 +58,10 @@ func (s *fakeSource) push(key string, sequence uint64) {
 	news(key, life(0).entry(sequence, fmt.Append(nil, sequence)))
 }
 
-func (s *fakeSource) failNext(n int) {
+func (s *fakeSource) fail(failure error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fail = n
+	s.failure = failure
 }
 
 func (s *fakeSource) state() (asked []uint64, links int) {
@@ -75,12 +71,12 @@ func (s *fakeSource) state() (asked []uint64, links int) {
 }
 
 // startHub returns a hub with one watch of key "a" and the floors that it saw.
-func startHub(t *testing.T, s *fakeSource) (*hub, func() []uint64) {
+func startHub(t *testing.T, s *fakeSource) (*watches.Hub, func() []uint64) {
 	t.Helper()
 	h := newHub(s, &abandon.Calls{})
 	var mu sync.Mutex
 	var seen []uint64
-	_, err := h.watch(t.Context(), "a", func(e driver.Entry) {
+	_, err := h.Watch(t.Context(), "a", func(e driver.Entry) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Floor > 0 {
@@ -105,11 +101,12 @@ func TestFeedReportsARestoredBucket(t *testing.T) {
 		s.push("a", 6)
 		s.recreated, s.floor = true, 3
 		s.lose()
+		time.Sleep(time.Second)
 		synctest.Wait()
 		if got := seen(); !slices.Equal(got, []uint64{6, 3}) {
 			t.Errorf("the watch saw floors %v; want 6, and then 3 of the bucket that was put back", got)
 		}
-		h.close()
+		h.Close()
 	})
 }
 
@@ -141,11 +138,12 @@ func TestFeedResumes(t *testing.T) {
 				} else {
 					s.lose()
 				}
+				time.Sleep(time.Second)
 				synctest.Wait()
 				if asked, links := s.state(); !slices.Equal(asked, []uint64{0, c.want}) || links != 1 {
 					t.Errorf("asked for news after %d, %d links; want after 0, then %d: %s", asked, links, c.want, c.why)
 				}
-				h.close()
+				h.Close()
 				if _, links := s.state(); links != 0 {
 					t.Errorf("%d links are left", links)
 				}
@@ -154,127 +152,23 @@ func TestFeedResumes(t *testing.T) {
 	}
 }
 
-// TestFeedKeepsTrying: the feed tries again at growing intervals, and at once when the connection
-// is back.
-func TestFeedKeepsTrying(t *testing.T) {
+// TestFeedWaitsForAConnection: it opens a link as soon as there is a connection.
+func TestFeedWaitsForAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSource{again: make(chan nats.Status)}
-		h, seen := startHub(t, s)
-		s.failNext(12)
+		h, _ := startHub(t, s)
+		s.fail(connection.ErrOffline)
 		s.lose()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		var pauses []time.Duration
-		for i := 2; i < len(s.times); i++ {
-			pauses = append(pauses, s.times[i].Sub(s.times[i-1]))
-		}
-		ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-		want := []time.Duration{ms(50), ms(100), ms(200), ms(400), ms(800), ms(1600), ms(3200), lastPause, lastPause}
-		if len(pauses) < len(want) || !slices.Equal(pauses[:len(want)], want) {
-			t.Errorf("pauses %v; want %v", pauses, want)
-		}
-		s.push("a", 3)
-		if got := seen(); !slices.Equal(got, []uint64{3}) {
-			t.Errorf("after the link is back: %d", got)
-		}
-
-		s.failNext(100)
-		s.lose()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		s.failNext(0)
 		start := time.Now()
+		s.fail(nil)
 		s.again <- nats.CONNECTED
 		synctest.Wait()
 		if _, links := s.state(); links != 1 || !time.Now().Equal(start) {
 			t.Errorf("%d links at once after the connection is back; want 1", links)
 		}
-		h.close()
-	})
-}
-
-// TestFeedReportsThatNothingIsPushed: watches hear of it, also those that begin while nothing is
-// pushed. When messages come again, they are made to read.
-func TestFeedReportsThatNothingIsPushed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &fakeSource{again: make(chan nats.Status)}
-		h, _ := startHub(t, s)
-		watch := func() (heard func() string) {
-			var mu sync.Mutex
-			var all []string
-			_, err := h.watch(t.Context(), "b", func(e driver.Entry) {
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case e.Lost != nil:
-					all = []string{"lost"}
-				case e.Unverified:
-					all = append(all, "read")
-				}
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return func() string {
-				mu.Lock()
-				defer mu.Unlock()
-				return strings.Join(all, " ")
-			}
-		}
-		early := watch()
-		s.failNext(100)
-		s.lose()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		late := watch()
-		if early() != "lost" || late() != "lost" {
-			t.Errorf("while nothing is pushed: the watch before heard %q, and the one since %q", early(), late())
-		}
-		s.failNext(0)
-		s.again <- nats.CONNECTED
-		synctest.Wait()
-		if early() != "lost read" || late() != "lost read" {
-			t.Errorf("afterwards they heard %q and %q", early(), late())
-		}
-		h.close()
-	})
-}
-
-// TestHubSetUp: the first watch sets the feed up, and gets the error if that fails. The next watch
-// tries again.
-func TestHubSetUp(t *testing.T) {
-	s := &fakeSource{fail: 1}
-	h := newHub(s, &abandon.Calls{})
-	if _, err := h.watch(t.Context(), "a", func(driver.Entry) {}); !errors.Is(err, errFake) {
-		t.Errorf("the first watch: %v; want the source's error", err)
-	}
-	for range 3 {
-		stop, err := h.watch(t.Context(), "a", func(driver.Entry) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stop()
-	}
-	if asked, links := s.state(); len(asked) != 2 || links != 1 {
-		t.Errorf("%d attempts and %d links; want 2 and 1", len(asked), links)
-	}
-	h.close()
-}
-
-// TestHubWaitsForItsTurn: a set-up that hangs delays another one only until the other's context
-// ends.
-func TestHubWaitsForItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(&fakeSource{}, &abandon.Calls{})
-		h.turn <- struct{}{}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := h.watch(ctx, "a", func(driver.Entry) {}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("watch: %v; want the context's error", err)
-		}
-		if !h.watches.Empty() {
-			t.Error("a watch is left")
-		}
+		h.Close()
 	})
 }
 

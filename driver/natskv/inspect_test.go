@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
 	"github.com/tenure-go/tenure/driver/natskv/internal/test/natsnet"
+	"github.com/tenure-go/tenure/driver/watches"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -202,7 +203,7 @@ func TestBadKeyIsNotSent(t *testing.T) {
 	if _, err := store.CompareAndSwap(wait.Context(t), "a.*", "", nil); err == nil {
 		t.Error("a wildcard was written to")
 	}
-	if _, err := store.Watch(wait.Context(t), "*", func(driver.Entry) {}); err == nil || errors.Is(err, errClosed) {
+	if _, err := store.Watch(wait.Context(t), "*", func(driver.Entry) {}); err == nil || errors.Is(err, watches.ErrClosed) {
 		t.Error("a wildcard was watched")
 	}
 	if after := nc.Stats().OutMsgs; after != before {

@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 var _ driver.Presence = (*Store)(nil)
@@ -107,7 +108,7 @@ func (p *presence) subscribe(ctx context.Context) error {
 	p.mu.Unlock()
 	switch {
 	case closed:
-		return errClosed
+		return watches.ErrClosed
 	case done:
 		return nil
 	}

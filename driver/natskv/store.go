@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/natskv/internal/connection"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 var (
@@ -29,7 +30,7 @@ var (
 type Store struct {
 	cells cells
 	calls *abandon.Calls
-	hub   *hub
+	hub   *watches.Hub
 	conn  *connection.Conn // nil: a handle hides it
 
 	presence *presence // nil: a handle hides the connection
@@ -94,12 +95,14 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 // s and gets no requests. When the consumer, its server or the connection is lost, a new consumer
 // resumes where the old one stopped.
 //
-// The context bounds only the set-up. Errors are as for Read. After Close, Watch returns an error.
+// The context bounds only the set-up. If its deadline comes before there is a consumer, the watch
+// begins without pushes, and says so by an entry with Lost. Errors are as for Read. After Close,
+// Watch returns an error.
 func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (stop func(), err error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
 	}
-	stop, err = s.hub.watch(ctx, key, see)
+	stop, err = s.hub.Watch(ctx, key, see)
 	if err != nil {
 		return nil, fmt.Errorf("natskv: watch %s in bucket %s: %w", key, s.cells.bucket(), err)
 	}
@@ -112,7 +115,7 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 // still work. Close may be called more than once, but not from a function that was given to Watch.
 // It returns nil.
 func (s *Store) Close() error {
-	s.hub.close()
+	s.hub.Close()
 	s.presence.close()
 	if s.conn != nil {
 		s.conn.Close()

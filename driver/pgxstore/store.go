@@ -40,6 +40,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/sqlstore"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 // Store is the elections in one table of PostgreSQL, with pushes. It must be made by New. Its
@@ -47,7 +48,8 @@ import (
 // with the last watch.
 type Store struct {
 	*sqlstore.Store
-	hub *hub
+	listener *listener
+	hub      *watches.Hub
 }
 
 // New returns the elections in a table of PostgreSQL. Reads and writes use the pool db, which stays
@@ -68,7 +70,7 @@ func New(db *sql.DB, listen *pgx.ConnConfig, opts ...sqlstore.Option) (*Store, e
 		config: listenerConfig(listen), query: s.ChannelQuery(), db: db,
 		before: func(context.Context, *pgx.ConnConfig) error { return nil },
 	}
-	return &Store{Store: s, hub: &hub{listener: l}}, nil
+	return &Store{s, l, newHub(l)}, nil
 }
 
 // BeforeConnect sets a function that is called before each connection that listens, with a copy of
@@ -77,7 +79,7 @@ func New(db *sql.DB, listen *pgx.ConnConfig, opts ...sqlstore.Option) (*Store, e
 // If the function returns an error, there is no connection, and the store tries again later. Call
 // BeforeConnect before the first Watch.
 func (s *Store) BeforeConnect(before func(ctx context.Context, config *pgx.ConnConfig) error) {
-	s.hub.listener.before = before
+	s.listener.before = before
 }
 
 // Watch calls see for changes of the cell until stop is called. All entries are unverified; one
@@ -94,9 +96,9 @@ func (s *Store) Watch(ctx context.Context, key string, see func(driver.Entry)) (
 	if err := s.CheckKey(key); err != nil {
 		return nil, err
 	}
-	stop, err = s.hub.watch(ctx, key, see)
+	stop, err = s.hub.Watch(ctx, key, see)
 	if err != nil {
-		return nil, fmt.Errorf("pgxstore: watch %.200q: no notifications come: %w", key, err)
+		return nil, fmt.Errorf("pgxstore: watch %.200q: %w", key, err)
 	}
 	return stop, nil
 }

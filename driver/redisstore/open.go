@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/tenure-go/tenure/driver/abandon"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 // Option changes the behavior of Open.
@@ -90,7 +91,8 @@ func Open(ctx context.Context, o rueidis.ClientOption, opts ...Option) (*Store, 
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: connect: %w", explain(err))
 	}
-	s.client, s.hub = client, newHub(client, set.channel())
+	s.client = client
+	s.hub = watches.NewHub(func(*watches.Hub) watches.Follow { return s.follow })
 	return s, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/seal"
+	"github.com/tenure-go/tenure/driver/watches"
 )
 
 var (
@@ -29,7 +30,7 @@ type Store struct {
 	client rueidis.Client
 	set    settings
 	calls  abandon.Calls
-	hub    *hub
+	hub    *watches.Hub
 }
 
 // Read returns the state of the cell. The caller may keep the value; if it is longer than
@@ -242,7 +243,7 @@ func (s *Store) scan(ctx context.Context, n rueidis.Client, all []string) ([]str
 // Close ends all watches and closes the connections. It returns nil. It may be called more than
 // once, but not from a function that was given to Watch.
 func (s *Store) Close() error {
-	s.hub.close()
+	s.hub.Close()
 	s.client.Close()
 	return nil
 }

@@ -512,9 +512,17 @@ func frozenServer(t *testing.T, reach reaching) {
 	p.Drop() // so that the library connects again and waits for the server's greeting
 	wait.Until(t, "the library is at it", func() bool { return p.Connections() > 0 })
 	for what, call := range map[string]func(context.Context) error{
-		"read":    func(ctx context.Context) error { return failure(s.Read(ctx, testKey)) },
-		"swap":    func(ctx context.Context) error { return failure(s.CompareAndSwap(ctx, testKey, "1", []byte("v"))) },
-		"watch":   func(ctx context.Context) error { return failure(s.Watch(ctx, testKey, func(driver.Entry) {})) },
+		"read": func(ctx context.Context) error { return failure(s.Read(ctx, testKey)) },
+		"swap": func(ctx context.Context) error { return failure(s.CompareAndSwap(ctx, testKey, "1", []byte("v"))) },
+		"watch": func(ctx context.Context) error {
+			pushes := make(chan driver.Entry, 9)
+			stop, err := s.Watch(ctx, testKey, func(e driver.Entry) { pushes <- e })
+			if err != nil {
+				return err
+			}
+			defer stop()
+			return (<-pushes).Lost
+		},
 		"inspect": func(ctx context.Context) error { return failure(s.Inspect(ctx, time.Second)) },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
