@@ -185,10 +185,11 @@ type Store interface {
 // peer is an exception: one stream and one goroutine for each key.
 type Watcher interface {
 	// Watch calls see for changes of the cell until stop is called; Watch may call see for the
-	// present state first. The context bounds only the set-up. The function see returns at once,
-	// takes no lock of the store and may be called concurrently. After stop has returned, see may
-	// still be called for a change that was already under way; later changes are not pushed. Stop
-	// may be called more than once, and from see. Errors are as for Read.
+	// present state first. The context bounds only the set-up. If its deadline comes before changes
+	// are pushed, Watch returns an error, or the watch begins with an Entry with Lost. The function
+	// see returns at once, takes no lock of the store and may be called concurrently. After stop
+	// has returned, see may still be called for a change that was already under way; later changes
+	// are not pushed. Stop may be called more than once, and from see. Errors are as for Read.
 	Watch(ctx context.Context, key string, see func(Entry)) (stop func(), err error)
 }
 

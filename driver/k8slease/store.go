@@ -28,11 +28,12 @@ var (
 // Store is the elections in one namespace. It must be made by New. Its methods may be called from
 // many goroutines. It needs Close only if it has watches.
 type Store struct {
-	client    *client
-	calls     abandon.Calls
-	history   history
-	hub       *watches.Hub
-	following atomic.Pointer[context.CancelFunc] // ends the watch of the namespace; nil: there is none
+	client  *client
+	calls   abandon.Calls
+	history history
+	hub     *watches.Hub
+	// following ends the watch of the namespace; nil: there is none.
+	following atomic.Pointer[context.CancelFunc]
 }
 
 // New returns the elections in a namespace, over connections of its own. It sends no request. The

@@ -97,9 +97,9 @@ func (f *feed) open(ctx context.Context) (*link, error) {
 		f.last.CompareAndSwap(before, l.after) // unless a message has come already
 	}
 	// After a recreation, the state of all elections may be void, and perhaps no message will ever
-	// show that. The floor is that of the last sequence. The beginning of the life would be too high
-	// where sequences begin at another clock's time, and a term above its own sequence could recur
-	// after a purge.
+	// show that. The floor is that of the last sequence. The beginning of the life would be too
+	// high where sequences begin at another clock's time, and a term above its own sequence could
+	// recur after a purge.
 	if l.recreated || f.life != 0 && l.life != 0 && l.life != f.life {
 		f.hub.DeliverAll(driver.Entry{Era: uint64(l.life), Floor: l.floor})
 	}

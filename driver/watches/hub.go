@@ -255,9 +255,12 @@ func (h *Hub) follow(l *lifetime, follow Follow, within time.Duration) (opened b
 	defer late.Stop()
 	var open atomic.Bool
 	err = follow(ctx, func(missed bool) {
-		late.Stop()
-		open.Store(true)
-		h.opened(l, missed)
+		if late.Stop() {
+			open.Store(true)
+		}
+		if open.Load() { // else it is too late, and ends
+			h.opened(l, missed)
+		}
 	})
 	switch {
 	case open.Load():

@@ -1,5 +1,7 @@
-// Package watches keeps the watches of a store by key, and pushes changes to them. Use it in an
-// adapter that is a driver.Watcher: where its changes come from stays its own business.
+// Package watches pushes the changes of a store to the watches of each key. Use it in an adapter
+// that is a driver.Watcher. A [Hub] lets all watches share one feed of changes. The adapter gives
+// it a function that opens the feed. A [Set] only keeps the watches, for stores whose changes come
+// without such a feed.
 package watches
 
 import (
