@@ -1,6 +1,7 @@
 package watches_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,6 +22,7 @@ type fakeFeed struct {
 	mu       sync.Mutex
 	failure  error       // of attempts to open it
 	silent   bool        // attempts hang
+	slow     bool        // attempts take 3 s, whatever their context
 	missed   bool        // each feed but the first misses changes
 	attempts []time.Time // when they began
 	ended    int
@@ -46,10 +48,13 @@ func (f *fakeFeed) follow(ctx context.Context, opened func(missed bool)) error {
 	defer cancel()
 	f.mu.Lock()
 	f.attempts = append(f.attempts, time.Now())
-	failure, silent, missed := f.failure, f.silent, f.missed
+	failure, silent, slow, missed := f.failure, f.silent, f.slow, f.missed
 	f.lose = cancel
 	f.mu.Unlock()
 	defer f.set(func() { f.ended++ })
+	if slow {
+		time.Sleep(3 * time.Second)
+	}
 	if silent {
 		<-ctx.Done()
 		return ctx.Err()
@@ -59,7 +64,7 @@ func (f *fakeFeed) follow(ctx context.Context, opened func(missed bool)) error {
 	}
 	opened(missed)
 	<-own.Done()
-	return errFake
+	return cmp.Or(ctx.Err(), errFake)
 }
 
 // running returns how many lifetimes have begun, and how many attempts or feeds are under way.
@@ -171,7 +176,8 @@ func TestHubReopens(t *testing.T) {
 	}
 }
 
-// TestHubKeepsTrying: while attempts fail, watches learn of it, and the attempts become rare.
+// TestHubKeepsTrying: while attempts fail, watches learn of it, and the attempts become rare. After
+// an outage, the next one begins with short pauses again.
 func TestHubKeepsTrying(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fakeFeed, hub *watches.Hub) {
 		early, _ := begin(t, hub, "a")
@@ -192,6 +198,16 @@ func TestHubKeepsTrying(t *testing.T) {
 		synctest.Wait()
 		early.expect(t, "lost read", "changes were missed")
 		late.expect(t, "lost read", "changes were missed")
+
+		time.Sleep(time.Minute)
+		f.set(func() { f.failure = errFake })
+		lost, before := time.Now(), len(f.attempts)
+		f.lose()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(f.attempts) - before; n < 3 {
+			t.Errorf("%d attempts in the first second after %v", n, lost)
+		}
 	})
 }
 
@@ -213,23 +229,28 @@ func TestHubOfBriefFeeds(t *testing.T) {
 	})
 }
 
-// TestHubOfSilentServer: an attempt that hangs is given up, the first one after a loss soon.
+// TestHubOfSilentServer: an attempt that takes long is given up, the first one after a loss soon.
 func TestHubOfSilentServer(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fakeFeed, hub *watches.Hub) {
-		var lost error
-		_, err := hub.Watch(t.Context(), "a", func(e driver.Entry) { lost = e.Lost })
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		f.set(func() { f.silent = true })
-		f.lose()
-		time.Sleep(2100 * time.Millisecond)
-		synctest.Wait()
-		if !errors.Is(lost, driver.ErrNoAnswer) || errors.Is(lost, context.Canceled) {
-			t.Errorf("2 s after the loss the watch has heard %v", lost)
-		}
-	})
+	for what, worsen := range map[string]func(*fakeFeed){
+		"silent":   func(f *fakeFeed) { f.silent = true },
+		"too slow": func(f *fakeFeed) { f.slow = true },
+	} {
+		inBubble(t, func(t *testing.T, f *fakeFeed, hub *watches.Hub) {
+			var lost error
+			_, err := hub.Watch(t.Context(), "a", func(e driver.Entry) { lost = e.Lost })
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			f.set(func() { worsen(f) })
+			f.lose()
+			time.Sleep(3100 * time.Millisecond)
+			synctest.Wait()
+			if !errors.Is(lost, driver.ErrNoAnswer) || errors.Is(lost, context.Canceled) {
+				t.Errorf("3 s after the loss, and the server is %s: the watch has heard %v", what, lost)
+			}
+		})
+	}
 }
 
 // TestHubFirstAttempt: a watch that waits for it gets its error and no push. The next watch tries
@@ -252,6 +273,14 @@ func TestHubFirstAttempt(t *testing.T) {
 func TestHubBeginsLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fakeFeed, hub *watches.Hub) {
 		f.silent = true
+		ended, cancel := context.WithDeadline(t.Context(), time.Now())
+		defer cancel()
+		if _, err := hub.Watch(ended, "a", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a watch after its deadline: %v", err)
+		}
+		if begun, _ := f.running(); begun != 0 {
+			t.Error("a watch after its deadline begins a feed")
+		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		a := &heard{}
@@ -290,5 +319,49 @@ func TestHubCloses(t *testing.T) {
 		if _, err := hub.Watch(t.Context(), "a", nil); !errors.Is(err, watches.ErrClosed) {
 			t.Errorf("a later watch: %v", err)
 		}
+		if begun, now := f.running(); begun != 1 || now != 0 {
+			t.Errorf("%d lifetimes, %d feeds; want one that has ended", begun, now)
+		}
+	})
+}
+
+// TestHubOfLateFeeds: a feed of earlier watches says nothing to later ones.
+func TestHubOfLateFeeds(t *testing.T) {
+	for _, failure := range []error{nil, errFake} {
+		inBubble(t, func(t *testing.T, f *fakeFeed, hub *watches.Hub) {
+			f.slow, f.failure = true, failure
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			stop, err := hub.Watch(short, "a", func(driver.Entry) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			f.set(func() { f.slow, f.failure = false, nil })
+			b, _ := begin(t, hub, "b")
+			time.Sleep(time.Minute)
+			b.expect(t, "", "its own feed is open all the time")
+		})
+	}
+}
+
+// TestHubOrder: if the feed opens while a watch is told that it is not open, the watch also learns
+// that it is.
+func TestHubOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fakeFeed, hub *watches.Hub) {
+		f.slow = true
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		a := &heard{}
+		_, err := hub.Watch(short, "a", func(e driver.Entry) {
+			if e.Lost != nil {
+				time.Sleep(time.Minute)
+			}
+			a.see(e)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.expect(t, "read lost read", "the last word is the truth")
 	})
 }
