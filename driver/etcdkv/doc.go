@@ -59,5 +59,6 @@
 // # Calls
 //
 // A call is one attempt: one request, and before the first write of a Store one more. The client
-// library repeats no request. While no connection is open, calls fail at once.
+// library repeats no request. The store repeats a request that the cluster refused because the
+// login of the client had ended. While no connection is open, calls fail at once.
 package etcdkv

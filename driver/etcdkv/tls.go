@@ -1,11 +1,13 @@
 package etcdkv
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
@@ -27,11 +29,23 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	return explain(ctx, err)
 }
 
-// refusal returns the error by which the first server refuses the certificate; nil: it does not.
+// refusal returns the error by which a server refuses the certificate; nil: none does. It asks all,
+// since the error that it explains does not name its server.
 func (s *Store) refusal(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refusedWithin)
 	defer cancel()
-	u, err := url.Parse(s.client.Endpoints()[0])
+	endpoints := s.client.Endpoints()
+	refusals := make([]error, len(endpoints))
+	var asking sync.WaitGroup
+	for i, endpoint := range endpoints {
+		asking.Go(func() { refusals[i] = s.refusalBy(ctx, endpoint) })
+	}
+	asking.Wait()
+	return cmp.Or(refusals...)
+}
+
+func (s *Store) refusalBy(ctx context.Context, endpoint string) error {
+	u, err := url.Parse(endpoint)
 	if err != nil {
 		return nil
 	}
@@ -44,7 +58,7 @@ func (s *Store) refusal(ctx context.Context) error {
 		_, err = conn.Read(make([]byte, 1)) // with TLS 1.3 the refusal comes after the handshake
 	}
 	if err != nil && strings.Contains(err.Error(), alert) {
-		return err
+		return fmt.Errorf("%s: %w", u.Host, err)
 	}
 	return nil
 }

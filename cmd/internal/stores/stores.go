@@ -11,12 +11,9 @@ import (
 	"strings"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
-	"github.com/tenure-go/tenure/cmd/internal/stores/etcdprefix"
-	"github.com/tenure-go/tenure/cmd/internal/stores/k8snamespace"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
-	"github.com/tenure-go/tenure/cmd/internal/stores/redisprefix"
 	"github.com/tenure-go/tenure/cmd/internal/stores/s3bucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/sqltable"
 	"github.com/tenure-go/tenure/driver"
@@ -25,14 +22,19 @@ import (
 // Kinds returns the descriptions of all kinds of stores.
 func Kinds() []*kind.Kind { return kinds }
 
+// kinds has more in etcd.go, kubernetes.go and redis.go, which a build can leave out.
 var kinds = []*kind.Kind{
 	natsbucket.Kind(),
 	s3bucket.Kind(),
 	kafkatopic.Kind(),
 	sqltable.Kind(),
-	etcdprefix.Kind(),
-	k8snamespace.Kind(),
-	redisprefix.Kind(),
+}
+
+// optional has the build tag that leaves a scheme out.
+var optional = map[string]string{
+	"etcd": "no_etcd", "etcds": "no_etcd",
+	"k8s":   "no_kubernetes",
+	"redis": "no_redis", "rediss": "no_redis", "valkey": "no_redis", "valkeys": "no_redis",
 }
 
 type (
@@ -140,6 +142,8 @@ func parse(raw string) (kind.Place, error) {
 	switch {
 	case name == kind.Memory:
 		return nil, fault.New(likeThis, "a store in memory is inside one process, and candidates are processes of their own")
+	case s == nil && optional[name] != "":
+		return nil, fault.New("build it without -tags "+optional[name], "this build of tenure has no such store")
 	case s == nil:
 		return nil, fault.New(likeThis, "unknown scheme; known are %s", strings.Join(schemes(func(s kind.Scheme) string { return s.Name }), ", "))
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,6 +142,7 @@ func tlsMistakes(t testing.TB) []rig.Client {
 		s.client(rig.Client{Name: "certificate"}, with(ca, pair), nil),
 		s.client(named("no certificate"), with(ca), nil),
 		s.client(named("certificate of another authority"), with(ca, load(foreign, foreignKey)), nil),
+		s.client(named("no certificate, and the first server is away"), secured(append([]string{"127.0.0.1:9"}, c.Addresses()...), with(ca).TLS), nil),
 		s.client(named("expired certificate"), with(ca, load(certify("expired", -time.Minute))), nil),
 		s.client(rig.Client{Name: "unknown authority", Fails: rig.All, Says: rig.Says("x509: certificate signed by unknown authority")}, with("", pair), nil),
 		s.client(rig.Client{Name: "the server wants TLS", Fails: rig.All, Says: rig.Says("error reading server preface")}, Config(c.Addresses()...), nil),
@@ -154,13 +156,39 @@ func tlsMistakes(t testing.TB) []rig.Client {
 // Rights turns authentication on, and returns users with the roles of docs/etcd.md, and users who
 // lack a right.
 func (s *Site) Rights(t testing.TB) []rig.Client {
-	operator, ctx := Operator(t, s.Cluster), wait.Context(t)
-	as := func(name string) clientv3.Config {
-		c := Config(s.Addresses()...)
-		c.Username, c.Password = name, rig.Secret
-		return c
+	as := func(name string) clientv3.Config { return s.as(name, rig.Secret) }
+	user := s.authenticate(t)
+	user("candidate", "candidate", s.Prefix, clientv3.PermissionType(clientv3.PermReadWrite))
+	user("observer", "observer", s.Prefix, clientv3.PermissionType(clientv3.PermRead))
+	user("writer", "writer", s.Prefix, clientv3.PermissionType(clientv3.PermWrite))
+	user("stranger", "stranger", "/elsewhere/", clientv3.PermissionType(clientv3.PermReadWrite))
+	all := []rig.Client{
+		s.client(rig.Client{Name: "candidate"}, as("candidate"), nil),
+		s.client(rig.Client{Name: "observer", Fails: writes, Denied: true, Says: rig.Says("readwrite")}, as("observer"), nil),
+		s.client(rig.Client{Name: "write without read", Fails: rig.All, Denied: true, Says: rig.Says("readwrite")}, as("writer"), nil),
+		s.client(rig.Client{Name: "another prefix", Fails: rig.All, Denied: true, Says: rig.Says("readwrite")}, as("stranger"), nil),
+		s.client(rig.Client{Name: "no user", Fails: rig.All, Denied: true, Says: rig.Says("give a user")}, Config(s.Addresses()...), nil),
+		s.client(rig.Client{Name: "wrong password", Fails: "open", Denied: true, Says: rig.Says("user and password")}, s.as("candidate", rig.Secret+"wrong"), nil),
 	}
-	user := func(name, role string, on string, kind clientv3.PermissionType) {
+	owner := OpenAt(t, as("root"), s.Prefix)
+	for i := range all {
+		all[i].Owner = owner
+	}
+	return all
+}
+
+// as is the configuration of a user.
+func (s *Site) as(name, password string) clientv3.Config {
+	c := Config(s.Addresses()...)
+	c.Username, c.Password = name, password
+	return c
+}
+
+// authenticate turns authentication on, for root alone. The returned function adds a user with a
+// role.
+func (s *Site) authenticate(t testing.TB) (user func(name, role, on string, kind clientv3.PermissionType)) {
+	operator, ctx := Operator(t, s.Cluster), wait.Context(t)
+	user = func(name, role, on string, kind clientv3.PermissionType) {
 		_, err := operator.UserAdd(ctx, name, rig.Secret)
 		rig.Must(t, err)
 		if role != "root" {
@@ -175,30 +203,38 @@ func (s *Site) Rights(t testing.TB) []rig.Client {
 	_, err := operator.RoleAdd(ctx, "root")
 	rig.Must(t, err)
 	user("root", "root", "", 0)
-	user("candidate", "candidate", s.Prefix, clientv3.PermissionType(clientv3.PermReadWrite))
-	user("observer", "observer", s.Prefix, clientv3.PermissionType(clientv3.PermRead))
-	user("writer", "writer", s.Prefix, clientv3.PermissionType(clientv3.PermWrite))
-	user("stranger", "stranger", "/elsewhere/", clientv3.PermissionType(clientv3.PermReadWrite))
 	_, err = operator.AuthEnable(ctx)
 	rig.Must(t, err)
-	wrong := as("candidate")
-	wrong.Password = rig.Secret + "wrong"
-	all := []rig.Client{
-		s.client(rig.Client{Name: "candidate"}, as("candidate"), nil),
-		s.client(rig.Client{Name: "observer", Fails: writes, Denied: true, Says: rig.Says("readwrite")}, as("observer"), nil),
-		s.client(rig.Client{Name: "write without read", Fails: rig.All, Denied: true, Says: rig.Says("readwrite")}, as("writer"), nil),
-		s.client(rig.Client{Name: "another prefix", Fails: rig.All, Denied: true, Says: rig.Says("readwrite")}, as("stranger"), nil),
-		s.client(rig.Client{Name: "no user", Fails: rig.All, Denied: true, Says: rig.Says("give a user")}, Config(s.Addresses()...), nil),
-		s.client(rig.Client{Name: "wrong password", Fails: "open", Denied: true, Says: rig.Says("user and password")}, wrong, nil),
-	}
-	owner := OpenAt(t, as("root"), s.Prefix)
-	for i := range all {
-		all[i].Owner = owner
-	}
-	return all
+	operator, err = clientv3.New(s.as("root", rig.Secret))
+	rig.Must(t, err)
+	t.Cleanup(func() { _ = operator.Close() })
+	return user
 }
 
-// Rotations returns none: users log in again with the password that they were given first.
-func (s *Site) Rotations(testing.TB) []*rotation.Play { return nil }
+// Member turns authentication on, and returns the configuration of a user who may lead, and a
+// function that replaces the password of the user. This ends each login of the user.
+func (s *Site) Member(t testing.TB, name, password string) (config clientv3.Config, replace func(password string)) {
+	user := s.authenticate(t)
+	user(name, name, s.Prefix, clientv3.PermissionType(clientv3.PermReadWrite))
+	root, err := clientv3.New(s.as("root", rig.Secret))
+	rig.Must(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+	replace = func(password string) {
+		_, err := root.UserChangePassword(wait.Context(t), name, password)
+		rig.Must(t, err)
+	}
+	replace(password)
+	return s.as(name, password), replace
+}
+
+// Rotations replaces the password in a file.
+func (s *Site) Rotations(t testing.TB) []*rotation.Play {
+	config, replace := s.Member(t, "member", "one")
+	file, hand := rotation.File(t, "password", "SECRET\n")
+	return []*rotation.Play{{
+		Name: "password-file", Args: []string{"--store", "etcd://" + config.Username + "@" + s.Servers[0].Address() + strings.TrimSuffix(s.Prefix, "/") + "?password-file=" + file},
+		Store: OpenAt(t, s.as("root", rig.Secret), s.Prefix), Accept: replace, Hand: hand, Refusal: "refuses the user and password",
+	}}
+}
 
 var _ rig.Clients = (*Site)(nil)

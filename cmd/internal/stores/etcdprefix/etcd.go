@@ -21,8 +21,9 @@ type Place struct {
 	// Servers are hosts, with or without a port.
 	Servers []string `json:"servers"`
 	User    string   `json:"user,omitempty"`
-	// Password is that of the URL; empty: that of the environment.
-	Password string `json:"password,omitempty"`
+	// Password is that of the URL; empty: that of PasswordFile or the environment.
+	Password     string `json:"password,omitempty"`
+	PasswordFile string `json:"passwordFile,omitempty"`
 	// Prefix has no slash at its ends.
 	Prefix string `json:"prefix"`
 	// CA, Cert and Key name files in PEM; empty: the authorities of the system, no certificate.
@@ -38,7 +39,8 @@ const (
 	port = "2379"
 	// passwordVariable is also that of etcdctl.
 	passwordVariable = "ETCDCTL_PASSWORD"
-	// The names of parameters begin with tlsPrefix.
+	passwordFile     = "password-file"
+	// The names of parameters for TLS begin with tlsPrefix.
 	tlsPrefix = "tls-"
 	tlsCA     = tlsPrefix + "ca"
 	tlsCert   = tlsPrefix + "cert"
@@ -53,6 +55,7 @@ const (
 )
 
 var parameters = []kind.Parameter{
+	{Name: passwordFile, Value: "FILE", Meaning: "holds the password, and is read again for each login"},
 	{Name: tlsCA, Value: "FILE", Meaning: "the authority of the servers' certificates; by default those of the system"},
 	{Name: tlsCert, Value: "FILE", Meaning: "a certificate for this client, which is read again when it was replaced"},
 	{Name: tlsKey, Value: "FILE", Meaning: "the key of that certificate"},
@@ -70,7 +73,7 @@ func Kind() *kind.Kind {
 		About:      "etcd, --store etcd://[USER[:PASSWORD]@]HOST[:PORT],.../PREFIX or, with TLS, etcds://...[?...], takes these parameters",
 		Parameters: parameters,
 		Notes: `Give all members of one cluster. The elections are the keys below /PREFIX/. Without a password in
-the URL, ` + passwordVariable + ` has it.`,
+the URL and without password-file, ` + passwordVariable + ` has it.`,
 		TokenDigits: len("123456"), // revisions of the cluster
 		DemoLease:   2 * time.Second,
 		Parse:       func(scheme, raw string) (kind.Place, error) { return parse(scheme, raw) },
@@ -85,7 +88,7 @@ func (e *Place) String() string {
 		u += fault.Hidden + "@"
 	}
 	return kind.With(u+strings.Join(e.Servers, ",")+"/"+e.Prefix, "?",
-		[2]string{tlsCA, e.CA}, [2]string{tlsCert, e.Cert}, [2]string{tlsKey, e.Key})
+		[2]string{passwordFile, e.PasswordFile}, [2]string{tlsCA, e.CA}, [2]string{tlsCert, e.Cert}, [2]string{tlsKey, e.Key})
 }
 
 func (e *Place) scheme() string {
@@ -180,13 +183,13 @@ const maxPrefix = 255
 func (e *Place) parameters(query string) error {
 	q := kind.Query{
 		Known: kind.Names(parameters), Hint: likeThis,
-		Elsewhere: "give the user and the password before the host, or the password in " + passwordVariable,
+		Elsewhere: "give the user and the password before the host, or the password in " + passwordFile + "=FILE or " + passwordVariable,
 		IsCredential: func(key string) bool {
 			return strings.Contains(key, "user") || strings.Contains(key, "pass") || strings.Contains(key, "token")
 		},
 	}
 	if err := q.Each(query, func(key, value string) error {
-		*map[string]*string{tlsCA: &e.CA, tlsCert: &e.Cert, tlsKey: &e.Key}[key] = value
+		*map[string]*string{passwordFile: &e.PasswordFile, tlsCA: &e.CA, tlsCert: &e.Cert, tlsKey: &e.Key}[key] = value
 		return nil
 	}); err != nil {
 		return err
@@ -194,6 +197,8 @@ func (e *Place) parameters(query string) error {
 	switch {
 	case !e.Secure && e.CA+e.Cert+e.Key != "":
 		return fault.New("give etcds:// instead of etcd://", "has a parameter %s..., and no TLS", tlsPrefix)
+	case e.PasswordFile != "" && (e.User == "" || e.Password != ""):
+		return fault.New("give the user before the host, and the password in the file alone", "has %s, and no user or a second password", passwordFile)
 	case (e.Cert == "") != (e.Key == ""):
 		return fault.New("give both", "has only one of %s and %s", tlsCert, tlsKey)
 	}

@@ -39,6 +39,7 @@ func TestParse(t *testing.T) {
 		{"etcds://bob:s3%2Fcret@a/x", Place{Secure: true, Servers: []string{"a"}, User: "bob", Password: "s3/cret", Prefix: "x"}, "etcds://***@a/x"},
 		{"etcds://a/x?tls-key=k.pem&tls-cert=c.pem&tls-ca=ca.pem", Place{Secure: true, Servers: []string{"a"}, Prefix: "x", CA: "ca.pem", Cert: "c.pem", Key: "k.pem"},
 			"etcds://a/x?tls-ca=ca.pem&tls-cert=c.pem&tls-key=k.pem"},
+		{"etcd://bob@a/x?password-file=p", Place{Servers: []string{"a"}, User: "bob", PasswordFile: "p", Prefix: "x"}, "etcd://***@a/x?password-file=p"},
 	} {
 		got, err := parsed(c.raw)
 		if err != nil {
@@ -74,6 +75,8 @@ func TestRefusedURLs(t *testing.T) {
 		"etcds://a/x?tls-cert=c.pem":        "only one of tls-cert and tls-key",
 		"etcds://a/x?tls-ca=a.pem&tls-ca=b": "given twice",
 		"etcds://a/x?tls-ca=":               "is empty",
+		"etcd://a/x?password-file=p":        "no user",
+		"etcd://b:cret@a/x?password-file=p": "a second password",
 		"etcd://a/" + longer(maxPrefix):     "at most 255 bytes",
 	} {
 		_, err := parsed(raw)
@@ -102,6 +105,7 @@ func TestOpenNamesWhatIsMissing(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	for raw, want := range map[string]string{
 		"etcd://bob@127.0.0.1:9/x":                           "no password",
+		"etcd://bob@127.0.0.1:9/x?password-file=missing":     "password-file: open missing",
 		"etcds://127.0.0.1:9/x?tls-ca=missing.pem":           "tls-ca: open missing.pem",
 		"etcds://127.0.0.1:9/x?tls-cert=c.pem&tls-key=k.pem": `tls-cert "c.pem" with tls-key "k.pem"`,
 	} {

@@ -24,23 +24,20 @@ import (
 
 // Open connects with the settings that elections need. Without a user it sends nothing yet.
 func (e *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) {
+	seen := &connections{told: o.OnConnection}
 	config := clientv3.Config{
 		Context: context.WithoutCancel(ctx), Endpoints: e.endpoints(),
-		Username: e.User, Password: cmp.Or(e.Password, os.Getenv(passwordVariable)),
+		DialOptions: []grpc.DialOption{grpc.WithStatsHandler(seen), grpc.WithUserAgent(o.Client)},
 	}
-	if e.User != "" && config.Password == "" {
-		f := fault.New("give it before the host, or in "+passwordVariable, "has a user and no password")
-		f.Code = fault.Usage
-		return nil, f
+	err := e.logIn(&config, o.Stale)
+	if err != nil {
+		return nil, fault.OfValue(err)
 	}
 	if e.Secure {
-		var err error
 		if config.TLS, err = e.certificates(o.Stale); err != nil {
 			return nil, fault.OfValue(fault.New("tls-ca, tls-cert and tls-key name files in PEM; the last two go together", "parameter %w", err))
 		}
 	}
-	seen := &connections{told: o.OnConnection}
-	config.DialOptions = []grpc.DialOption{grpc.WithStatsHandler(seen), grpc.WithUserAgent(o.Client)}
 	store, err := etcdkv.Open(config, "/"+e.Prefix+"/")
 	if err != nil {
 		return nil, e.Explain(err)
@@ -49,6 +46,26 @@ func (e *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) 
 		seen.closed.Store(true)
 		return store.Close()
 	}}, nil
+}
+
+// logIn sets the user and the password. That in a file is read again for each login.
+func (e *Place) logIn(config *clientv3.Config, stale func(error)) error {
+	if e.User == "" {
+		return nil
+	}
+	config.Username, config.Password = e.User, cmp.Or(e.Password, os.Getenv(passwordVariable))
+	if e.PasswordFile != "" {
+		source, err := kind.PasswordOf(e.PasswordFile, stale)
+		if err != nil {
+			return fault.New(kind.PasswordHint, "%s: %w", passwordFile, err)
+		}
+		config.Password = source.Get(context.Background())
+		config.DialOptions = append(config.DialOptions, etcdkv.WithPassword(source.Get))
+	}
+	if config.Password == "" {
+		return fault.New("give it in "+passwordFile+"=FILE, before the host, or in "+passwordVariable, "has a user and no password")
+	}
+	return nil
 }
 
 // certificates returns the settings of TLS. The certificate of the client is read again for each
@@ -108,7 +125,7 @@ func (e *Place) Explain(err error) *fault.Error {
 	case errors.Is(err, etcdkv.ErrRefusedTLS):
 		return fault.New("give a certificate in tls-cert and its key in tls-key, for example "+exampleSecure+"&tls-cert=client.pem&tls-key=client-key.pem", "%w", err)
 	case errors.Is(err, etcdkv.ErrNoUser), errors.Is(err, etcdkv.ErrLogin):
-		return fault.New("give a URL such as "+e.scheme()+"://user:password@host/"+e.Prefix+", or the user there and the password in "+passwordVariable, "%w", err)
+		return fault.New("give a URL such as "+e.scheme()+"://user:password@host/"+e.Prefix+", or the user there and the password in "+passwordFile+"=FILE or "+passwordVariable, "%w", err)
 	case errors.Is(err, driver.ErrDenied): // the error says what is missing
 		return fault.New("a candidate needs: etcdctl role grant-permission ROLE readwrite /"+e.Prefix+"/ --prefix; an observer needs read", "%w", err)
 	case errors.Is(err, etcdkv.ErrFull), errors.Is(err, etcdkv.ErrLearner):

@@ -10,6 +10,9 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
+
+	"github.com/tenure-go/tenure/driver/reread"
 )
 
 // MadeBy returns the hint for a bucket, topic or table that is missing. Commands that only read
@@ -70,4 +73,29 @@ func TLSOfFiles(prefix, ca, cert, key string) (*tls.Config, error) {
 	}
 	c.Certificates = []tls.Certificate{pair}
 	return c, nil
+}
+
+// PasswordHint is for errors of PasswordOf, if the parameter is password-file.
+const PasswordHint = "password-file names a file with the password on its first line"
+
+// PasswordOf reads the password on the first line of a file, again for each use.
+func PasswordOf(file string, stale func(error)) (*reread.Source[string], error) {
+	first, err := ReadPassword(file)
+	if err != nil {
+		return nil, err
+	}
+	return reread.New(first, func(context.Context) (string, error) { return ReadPassword(file) }, stale), nil
+}
+
+// ReadPassword returns the password on the first line of a file.
+func ReadPassword(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	if first = strings.TrimSpace(first); first == "" {
+		return "", fmt.Errorf("%s: the file holds no password", file)
+	}
+	return first, nil
 }

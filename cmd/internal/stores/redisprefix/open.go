@@ -3,8 +3,6 @@ package redisprefix
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -54,8 +52,8 @@ func (r *Place) option(ctx context.Context, o kind.Options) (rueidis.ClientOptio
 		option.TLSConfig = config
 	}
 	var err error
-	if option.AuthCredentialsFn, err = logIn(ctx, r.User, r.PasswordFile, o); err != nil {
-		return option, fault.New("password-file names a file with the password on its first line", "password-file: %w", err)
+	if option.AuthCredentialsFn, err = logIn(r.User, r.PasswordFile, o); err != nil {
+		return option, fault.New(kind.PasswordHint, "password-file: %w", err)
 	}
 	if r.Sentinel == "" {
 		return option, nil
@@ -64,38 +62,22 @@ func (r *Place) option(ctx context.Context, o kind.Options) (rueidis.ClientOptio
 		MasterSet: r.Sentinel, TLSConfig: option.TLSConfig, Username: r.SentinelUser, ClientName: option.ClientName,
 	}
 	if r.SentinelPasswordFile != "" {
-		if option.Sentinel.Password, err = password(r.SentinelPasswordFile); err != nil {
-			return option, fault.New("sentinel-password-file names a file with the password on its first line", "sentinel-password-file: %w", err)
+		if option.Sentinel.Password, err = kind.ReadPassword(r.SentinelPasswordFile); err != nil {
+			return option, fault.New("sentinel-"+kind.PasswordHint, "sentinel-password-file: %w", err)
 		}
 	}
 	return option, nil
 }
 
-var errNoPassword = errors.New("the file holds no password")
-
-func password(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	if first = strings.TrimSpace(first); first == "" {
-		return "", fmt.Errorf("%s: %w", file, errNoPassword)
-	}
-	return first, nil
-}
-
 // logIn returns a function that reads the password for each connection; nil if there is no file.
-func logIn(ctx context.Context, user, file string, o kind.Options) (func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error), error) {
+func logIn(user, file string, o kind.Options) (func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error), error) {
 	if file == "" {
 		return nil, nil
 	}
-	read := func(context.Context) (string, error) { return password(file) }
-	first, err := read(ctx)
+	source, err := kind.PasswordOf(file, o.Stale)
 	if err != nil {
 		return nil, err
 	}
-	source := reread.New(first, read, o.Stale)
 	return func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 		return rueidis.AuthCredentials{Username: user, Password: source.Get(context.Background())}, nil
 	}, nil
