@@ -29,10 +29,13 @@ type client struct {
 	http      *http.Client
 	server    *url.URL
 	namespace string
-	// noteDate is called with the time of each answer that is no error.
-	noteDate func(time.Time)
+	// noteDate is called with the time of each answer that is no error. It returns false if that
+	// time is not credible.
+	noteDate func(time.Time) bool
 	// refused is called when the server does not accept the credentials.
 	refused func()
+	// credentials names those of the configuration.
+	credentials func() string
 }
 
 const (
@@ -71,7 +74,11 @@ func newClient(config *rest.Config, namespace string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{http: &http.Client{Transport: through, CheckRedirect: stay}, server: server, namespace: namespace}, nil
+	own := rest.CopyConfig(config)
+	return &client{
+		http: &http.Client{Transport: through, CheckRedirect: stay}, server: server, namespace: namespace,
+		credentials: func() string { return credentials(own) },
+	}, nil
 }
 
 // stay follows no redirect: it would send a write to another server, perhaps a second time.
@@ -148,7 +155,9 @@ func (c *client) call(ctx context.Context, method, url string, in, out any) erro
 	return nil
 }
 
-// send sends one request, as call does, and returns the body of the answer.
+// send sends one request, as call does, and returns the body of the answer. After a second delivery
+// of a write no refusal is certain: a proxy may have answered 429 after the server had applied the
+// first one.
 func (c *client) send(ctx context.Context, method, url string, in any) (io.ReadCloser, error) {
 	var text []byte
 	if in != nil {
@@ -157,11 +166,15 @@ func (c *client) send(ctx context.Context, method, url string, in any) (io.ReadC
 			return nil, err
 		}
 	}
-	for {
+	for again := false; ; again = true {
 		body, err := c.once(ctx, method, url, text)
 		var s *StatusError
-		if !errors.As(err, &s) || s.Code != http.StatusTooManyRequests {
+		if !errors.As(err, &s) {
 			return body, err
+		}
+		s.open = again && in != nil
+		if s.Code != http.StatusTooManyRequests {
+			return nil, err
 		}
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < s.after {
 			return nil, err
@@ -174,6 +187,10 @@ func (c *client) send(ctx context.Context, method, url string, in any) (io.ReadC
 	}
 }
 
+// errNoDate is the error of a read without the time that keeps terms growing.
+var errNoDate = errors.New("the answer has no credible Date, without which terms could fall: let the proxy before the " +
+	"API server pass the header Date, and set the clock of the server")
+
 func (c *client) once(ctx context.Context, method, url string, text []byte) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
 	if err != nil {
@@ -182,14 +199,17 @@ func (c *client) once(ctx context.Context, method, url string, text []byte) (io.
 	request.Header.Set("Accept", "application/json")
 	if len(text) > 0 {
 		request.Header.Set("Content-Type", "application/json")
+		request.GetBody = nil // so that package http cannot send the write again
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
 		return nil, err
 	}
 	if answer.StatusCode < 300 {
-		if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
-			c.noteDate(date)
+		date, err := http.ParseTime(answer.Header.Get("Date"))
+		if known := err == nil && c.noteDate(date); !known && method == http.MethodGet {
+			_ = answer.Body.Close()
+			return nil, errNoDate
 		}
 		return answer.Body, nil
 	}
@@ -197,7 +217,7 @@ func (c *client) once(ctx context.Context, method, url string, text []byte) (io.
 	if answer.StatusCode == http.StatusUnauthorized {
 		c.refused()
 	}
-	return nil, readStatus(answer)
+	return nil, c.readStatus(answer)
 }
 
 // StatusError is an answer of the API server that is an error.
@@ -213,14 +233,20 @@ type StatusError struct {
 	Kind string
 
 	after time.Duration
+	// open: an earlier delivery of the same write may have been applied.
+	open bool
+	// credentials names those of the client.
+	credentials string
 }
 
-func readStatus(answer *http.Response) error {
+func (c *client) readStatus(answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxStatus))
 	if err != nil {
 		return err
 	}
-	return parseStatus(answer.StatusCode, answer.Header.Get("Retry-After"), text)
+	s := parseStatus(answer.StatusCode, answer.Header.Get("Retry-After"), text)
+	s.credentials = c.credentials()
+	return s
 }
 
 func parseStatus(code int, retryAfter string, text []byte) *StatusError {
@@ -244,11 +270,8 @@ func parseStatus(code int, retryAfter string, text []byte) *StatusError {
 func (e *StatusError) Error() string {
 	said := cmp.Or(e.Message, http.StatusText(e.Code))
 	switch {
-	case e.Code == http.StatusUnauthorized:
-		return fmt.Sprintf("the API server does not accept the credentials (%s): renew the token or the certificate", said)
-	case e.Code == http.StatusForbidden && e.Reason != "":
-		return said + ": bind a Role with the verbs get, list and watch on leases in coordination.k8s.io, " +
-			"and for a candidate create and update"
+	case e.Code == http.StatusUnauthorized, e.Code == http.StatusForbidden && e.Reason != "":
+		return e.denied(said)
 	case e.Code == http.StatusNotFound && e.Kind == "namespaces":
 		return said + ": create the namespace, or name another one"
 	case e.Reason == "":
@@ -259,17 +282,19 @@ func (e *StatusError) Error() string {
 
 // Is reports whether the target is driver.ErrDenied or driver.ErrConflict and says the same.
 func (e *StatusError) Is(target error) bool {
-	switch target {
-	case driver.ErrDenied:
+	switch {
+	case e.open:
+		return false
+	case target == driver.ErrDenied:
 		return e.Reason != "" && (e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden)
-	case driver.ErrConflict:
+	case target == driver.ErrConflict:
 		return e.Code == http.StatusConflict && (e.Reason == "Conflict" || e.Reason == "AlreadyExists")
 	}
 	return false
 }
 
-// missing reports whether the server says that there is no such Lease.
+// missing reports whether the server certainly says that there is no such Lease.
 func missing(err error) bool {
 	var s *StatusError
-	return errors.As(err, &s) && s.Code == http.StatusNotFound && s.Reason == "NotFound" && s.Kind == "leases"
+	return errors.As(err, &s) && !s.open && s.Code == http.StatusNotFound && s.Reason == "NotFound" && s.Kind == "leases"
 }

@@ -2,18 +2,24 @@ package k8slease
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/certificates"
 )
 
 // serving returns a store whose requests are answered by a function. It counts them.
@@ -114,6 +120,115 @@ func TestBusyServer(t *testing.T) {
 	defer cancel()
 	if _, err := s.Read(ctx, "a"); err == nil || !strings.Contains(err.Error(), "429") || requests.Load() != 1 || ctx.Err() != nil {
 		t.Errorf("%d requests, %v", requests.Load(), err)
+	}
+}
+
+// TestWriteAfterBusyServer: a proxy may answer 429 for a write that the server has applied. The
+// refusal of the second delivery then says nothing certain. A success does.
+func TestWriteAfterBusyServer(t *testing.T) {
+	for _, c := range []struct {
+		code         int
+		reason, kind string
+	}{
+		{409, "Conflict", "leases"}, {409, "AlreadyExists", "leases"}, {404, "NotFound", "leases"}, {403, "Forbidden", "leases"},
+		{401, "Unauthorized", ""},
+	} {
+		writes := 0
+		s, _ := serving(t, func(_ int64, w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				_, _ = fmt.Fprint(w, `{"metadata":{"name":"a","uid":"u","resourceVersion":"5"},"spec":{}}`)
+				return
+			}
+			if writes++; writes == 1 {
+				w.Header().Set("Retry-After", "0")
+				http.Error(w, "Too many requests", http.StatusTooManyRequests)
+				return
+			}
+			status(w, c.code, c.reason, c.kind)
+		})
+		_, err := s.CompareAndSwap(t.Context(), "a", "5@u", []byte("x"))
+		if writes != 2 || err == nil || errors.Is(err, driver.ErrConflict) || errors.Is(err, driver.ErrDenied) {
+			t.Errorf("%d %s: %d writes, %v", c.code, c.reason, writes, err)
+		}
+	}
+}
+
+// TestNoDate: without the time of the API server, a floor may be below an earlier term. So no state
+// is read. A write needs no floor.
+func TestNoDate(t *testing.T) {
+	for what, date := range map[string][]string{
+		"no date": nil, "not a date": {"yesterday"}, "a clock that is not set": {"Thu, 01 Jan 1970 00:00:00 GMT"},
+		"a time that no floor may have": {"Fri, 31 Dec 9999 23:59:59 GMT"},
+	} {
+		s, _ := serving(t, func(_ int64, w http.ResponseWriter, r *http.Request) {
+			w.Header()["Date"] = date
+			if r.Method != http.MethodGet {
+				_, _ = io.Copy(w, r.Body)
+				return
+			}
+			_, _ = fmt.Fprint(w, `{"metadata":{"name":"a","uid":"u","resourceVersion":"5"},"spec":{}}`)
+		})
+		_, err := s.Read(t.Context(), "a")
+		_, keysErr := s.Keys(t.Context())
+		stop, watchErr := s.Watch(t.Context(), "a", func(driver.Entry) {})
+		for _, err := range []error{err, keysErr, watchErr} {
+			if err == nil || !strings.Contains(err.Error(), "Date") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if stop != nil {
+			stop()
+		}
+	}
+}
+
+// TestCredentials: a refusal names the setting that is at fault, and the remedy.
+func TestCredentials(t *testing.T) {
+	_, renew := certificates.Renewed(t)
+	old, key := renew("old", -time.Minute)
+	early, earlyKey := renew("early", time.Hour, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) })
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what, reason string
+		code         int
+		change       func(*rest.Config)
+		want         []string
+	}{
+		{"a token", "Unauthorized", 401, func(c *rest.Config) { c.BearerToken = "s3cret" }, []string{"renew the token of the configuration"}},
+		{"a token file", "Unauthorized", 401, func(c *rest.Config) { c.BearerTokenFile = file }, []string{"renew the token in " + file}},
+		{"an expired certificate", "Unauthorized", 401, func(c *rest.Config) { c.CertFile, c.KeyFile = old, key },
+			[]string{"renew the client certificate in " + old, "which expired at 20"}},
+		{"an early certificate", "Unauthorized", 401, func(c *rest.Config) { c.CertFile, c.KeyFile = early, earlyKey },
+			[]string{"client certificate in " + early, "is not valid before 20"}},
+		{"a password", "Unauthorized", 401, func(c *rest.Config) { c.Username, c.Password = "me", "s3cret" }, []string{"the password of user me"}},
+		{"a plug-in", "Unauthorized", 401, func(c *rest.Config) { c.ExecProvider = plugIn() }, []string{"the plug-in true"}},
+		{"no credentials", "Forbidden", 403, func(*rest.Config) {}, []string{"no credentials", "name a user with a token"}},
+		{"no right", "Forbidden", 403, func(c *rest.Config) { c.BearerToken = "s3cret" }, []string{"said", "bind a Role", "create and update"}},
+	} {
+		config := &rest.Config{Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+		c.change(config)
+		cl, err := newClient(config, "test")
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		answer := httptest.NewRecorder()
+		status(answer, c.code, c.reason, "leases")
+		text := cl.readStatus(answer.Result()).Error()
+		for _, want := range c.want {
+			if !strings.Contains(text, want) || strings.Contains(text, "s3cret") {
+				t.Errorf("%s: %q is not in: %s", c.what, want, text)
+			}
+		}
+	}
+}
+
+func plugIn() *api.ExecConfig {
+	return &api.ExecConfig{
+		Command: "true", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: api.NeverExecInteractiveMode,
+		PluginPolicy: api.PluginPolicy{PolicyType: api.PluginPolicyAllowAll},
 	}
 }
 

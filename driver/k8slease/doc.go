@@ -14,14 +14,18 @@
 // which the API server answers from etcd and not from a cache. A compare-and-swap is a PUT with the
 // uid and the resourceVersion of the Lease, which the server refuses unless the Lease still has
 // both. From an absence it is a POST, which the server refuses if there is a Lease. The store sends
-// each write once. The only exception is an answer of 429: the server has not begun the request
-// then, and the store sends it again after the time in Retry-After.
+// each write once, and keeps package http from sending it again. The only exception is an answer of
+// 429: the server has not begun the request then, and the store sends it again after the time in
+// Retry-After. A refusal of that second delivery leaves the outcome open, because a proxy may have
+// answered 429 after the server had applied the first one.
 //
 // The version of a state is its uid and its resourceVersion. A resourceVersion is the revision of
 // etcd, a number that rises with each write to the cluster. Kubernetes documents since release 1.35
 // that the resourceVersions of one type compare as numbers; earlier releases behave the same. The
 // floor, an upper bound on every earlier term, is the resourceVersion plus the time in microseconds
-// that the answer of the API server has in its Date. A Lease that is absent has no resourceVersion;
+// that the answer of the API server has in its Date. A read whose answer has no Date, such as behind
+// a proxy that removes it, is an error: a floor without it would be below earlier terms. A Lease that
+// is absent has no resourceVersion;
 // then that of a list of Leases is part of the floor. Because of the time, terms also grow after
 // etcd was put back to an older state. They can fall only if a Lease is deleted, no member is left
 // that knows its term, and the clock of the API server goes back or another API server, whose clock

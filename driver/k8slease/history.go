@@ -157,13 +157,17 @@ const ceiling = 1 << 52
 // called under the lock.
 func (h *history) floor(revision uint64) uint64 { return h.date*1_000_000 + revision }
 
-// noteDate takes the time of an answer, unless a floor of that time would not be credible.
-func (h *history) noteDate(date time.Time) {
+// noteDate takes the time of an answer. It returns false if a floor of that time would not be
+// credible.
+func (h *history) noteDate(date time.Time) bool {
+	seconds := date.Unix()
+	if seconds <= 0 || seconds >= ceiling/1_000_000 {
+		return false
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if seconds := date.Unix(); seconds > 0 && seconds < ceiling/1_000_000 {
-		h.date = max(h.date, uint64(seconds))
-	}
+	h.date = max(h.date, uint64(seconds))
+	return true
 }
 
 // keep is called under the lock.
