@@ -23,13 +23,13 @@
 // etcd, a number that rises with each write to the cluster. Kubernetes documents since release 1.35
 // that the resourceVersions of one type compare as numbers; earlier releases behave the same. The
 // floor, an upper bound on every earlier term, is the resourceVersion plus the time in microseconds
-// that the answer of the API server has in its Date. A read whose answer has no Date, such as behind
-// a proxy that removes it, is an error: a floor without it would be below earlier terms. A Lease that
-// is absent has no resourceVersion;
-// then that of a list of Leases is part of the floor. Because of the time, terms also grow after
-// etcd was put back to an older state. They can fall only if a Lease is deleted, no member is left
-// that knows its term, and the clock of the API server goes back or another API server, whose clock
-// is behind by more than the lease, answers next.
+// that the answer of the API server has in its Date. A read whose answer has no Date, such as
+// behind a proxy that removes it, is an error: a floor without it would be below earlier terms. A
+// Lease that is absent has no resourceVersion; then that of a list of Leases is part of the floor.
+// Because of the time, terms also grow after etcd was put back to an older state. They can fall
+// only if a Lease is deleted, no member is left that knows its term, and the clock of the API
+// server goes back or another API server, whose clock is behind by more than the lease, answers
+// next.
 //
 // The resourceVersion also shows that etcd was put back to an older state. A restored cluster keeps
 // all uids, but within one history a later answer cannot have a lower resourceVersion. The store

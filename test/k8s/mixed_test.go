@@ -33,9 +33,19 @@ import (
 	"github.com/tenure-go/tenure/test/internal/k8sfake"
 )
 
+// roles are what this program does as a process of a test, by the value of a variable of the
+// environment.
+var roles = map[string]func(){}
+
+const roleVariable = "K8S_TEST_ROLE"
+
 // TestMain silences client-go, which logs each failed attempt.
 func TestMain(m *testing.M) {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	if play := roles[os.Getenv(roleVariable)]; play != nil {
+		play()
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -146,7 +156,8 @@ type fleet struct {
 	network *pipenet.Network
 	lease   time.Duration                   // of candidates
 	meddle  func(driver.Store) driver.Store // spoils the reads of candidates; may be nil
-	late    trouble                         // after which electors release too late; none: they do not
+	// late is the trouble after which electors release too late; none: they do not.
+	late trouble
 }
 
 // config returns the configuration of a client with connections of its own.
@@ -170,10 +181,7 @@ func (f *fleet) startOld(i int) {
 	if err != nil {
 		panic(err)
 	}
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta: meta.ObjectMeta{Namespace: namespace, Name: name}, Client: leases,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: o.id},
-	}
+	lock := lockOn(leases, namespace, o.id)
 	go func() {
 		defer close(o.done)
 		defer direct.CloseIdleConnections()
@@ -195,6 +203,14 @@ func (f *fleet) startOld(i int) {
 		}
 	}()
 	f.Put(i, o)
+}
+
+// lockOn returns the lock of an elector.
+func lockOn(leases *coordination.CoordinationV1Client, namespace, id string) *resourcelock.LeaseLock {
+	return &resourcelock.LeaseLock{
+		LeaseMeta: meta.ObjectMeta{Namespace: namespace, Name: name}, Client: leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: id},
+	}
 }
 
 func (f *fleet) startNew(i int) {
@@ -388,7 +404,7 @@ func TestElectorSeesEachRenewal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock := &resourcelock.LeaseLock{LeaseMeta: meta.ObjectMeta{Namespace: namespace, Name: name}, Client: leases}
+	lock := lockOn(leases, namespace, "")
 	var version driver.Version
 	var last []byte
 	claimed := time.Date(2030, 1, 2, 3, 4, 5, 1e8, time.UTC)

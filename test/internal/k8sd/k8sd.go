@@ -44,17 +44,27 @@ const (
 type made struct {
 	mu   sync.Mutex
 	dir  string // of kubeconfigs; empty if there are none
+	uses int    // servers whose clients may read kubeconfigs
 	path map[Program]string
 }
 
 var shared = made{path: map[Program]string{}}
 
-// End removes the kubeconfigs.
-func End() {
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	_ = os.RemoveAll(shared.dir)
-	shared.dir = ""
+// use notes one more server.
+func (m *made) use() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uses++
+}
+
+// disuse removes the kubeconfigs with the last server: several may run side by side.
+func (m *made) disuse() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.uses--; m.uses == 0 {
+		_ = os.RemoveAll(m.dir)
+		m.dir = ""
+	}
 }
 
 // build builds a program once, below the user's cache, where each clone has a place of its own. The
@@ -99,6 +109,9 @@ func (m *made) kubeconfig(address string) (string, error) {
 		m.dir = dir
 	}
 	path := filepath.Join(m.dir, strings.ReplaceAll(address, ":", "-")+".yaml")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil // another process may read it now
+	}
 	return path, os.WriteFile(path, []byte(Kubeconfig("https://"+address, "token: "+Admin)), 0o600)
 }
 

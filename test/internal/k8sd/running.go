@@ -29,6 +29,9 @@ func kind(p Program) rig.Kind {
 		},
 		Start: func(_ context.Context, dir string) (rig.Running, error) {
 			s, err := p.Start(dir)
+			if err == nil {
+				shared.use()
+			}
 			return running{s}, err
 		},
 		Connect: connect,
@@ -46,7 +49,7 @@ func (r running) Create(_ context.Context, namespace string) error { return r.Ad
 // End kills the server, and removes the files for its clients.
 func (r running) End() {
 	r.Server.End()
-	End()
+	shared.disuse()
 }
 
 // connect opens stores over one client.
