@@ -2,17 +2,20 @@ package k8sd
 
 import (
 	"bytes"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/certificates"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/rotation"
 )
@@ -33,8 +36,16 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 		return func(c *rest.Config) string { change(c); return Namespace }
 	}
 	add("none", "", "", false, here(func(*rest.Config) {}))
-	add("expired token", every, "renew the token", true, here(func(c *rest.Config) { c.BearerToken = rig.Secret }))
-	add("no credentials", every, "system:anonymous", true, here(func(c *rest.Config) { c.BearerToken = "" }))
+	add("expired token", every, "renew the token of the configuration", true, here(func(c *rest.Config) { c.BearerToken = rig.Secret }))
+	ca, renew := certificates.Renewed(t)
+	rig.Must(t, s.trust(ca))
+	certified := func(member string, lifetime time.Duration) func(*rest.Config) string {
+		cert, key := renew(member, lifetime, func(c *x509.Certificate) { c.Subject.CommonName = Admin })
+		return here(func(c *rest.Config) { c.BearerToken, c.CertFile, c.KeyFile = "", cert, key })
+	}
+	add("client certificate", "", "", false, certified("valid", time.Hour))
+	add("expired client certificate", every, "expired-cert.pem, which expired at", true, certified("expired-", -time.Minute))
+	add("no credentials", every, "name a user", true, here(func(c *rest.Config) { c.BearerToken = "" }))
 	add("unknown authority", every, "certificate", false, here(func(c *rest.Config) { c.CAFile = "" }))
 	// The server may reset the connection.
 	add("no TLS", every, "", false, here(func(c *rest.Config) {
@@ -68,13 +79,26 @@ func documented(t testing.TB, role string) []Rule {
 // Rights returns clients with the documented Roles, and without one verb of them.
 func (s site) Rights(t testing.TB) (all []rig.Client) {
 	add := func(name, role, without, fails string) {
+		// The first verb that a call lacks is in its error.
+		says := map[string]string{
+			"read": "cannot get", "insert": "cannot create", "update": "cannot update", "rights": "cannot update",
+			"inspect": "cannot list", "watch": "cannot watch",
+		}
+		switch without {
+		case "get":
+			says["update"] = "cannot get"
+		case "list":
+			says["watch"] = "cannot list"
+		case "create":
+			says["rights"] = "cannot create"
+		}
 		rules := documented(t, role)
 		for i := range rules {
 			rules[i].Verbs = slices.DeleteFunc(rules[i].Verbs, func(verb string) bool { return verb == without })
 		}
 		user := strings.ReplaceAll(name, " ", "-")
 		all = append(all, rig.Client{
-			Name: name, Fails: fails, Denied: true, Says: rig.Says("verbs get, list and watch"),
+			Name: name, Fails: fails, Denied: true, Says: says,
 			Open: func(t testing.TB) (driver.Store, error) {
 				rig.Must(t, s.Bind(user, Namespace, rules...))
 				return s.store(t, s.Config(user), Namespace), nil

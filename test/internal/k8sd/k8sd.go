@@ -248,6 +248,15 @@ func (s *Server) Accept(user, token string) error {
 	return s.save("tokens.json", s.tokens)
 }
 
+// trust makes the server accept the client certificates of an authority.
+func (s *Server) trust(authority string) error {
+	text, err := os.ReadFile(authority)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.dir, "client-ca.crt"), text, 0o600)
+}
+
 // save replaces a file as a whole, since the server may read it at any time.
 func (s *Server) save(name string, value any) error {
 	text, err := json.Marshal(value)

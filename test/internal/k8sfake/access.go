@@ -1,6 +1,7 @@
 package k8sfake
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 //	tokens.json      the name of the user of each token
 //	roles.json       the namespace and the rules of each user, as in a Role
 //	namespaces.json  the names of the namespaces that exist
+//	client-ca.crt    the authority of client certificates, which name their user
 type access struct{ dir string }
 
 type grant struct {
@@ -34,6 +36,10 @@ func (a access) check(r *http.Request, q request) *refusal {
 	a.read("tokens.json", &tokens)
 	token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	user, known := tokens[token]
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		given = true
+		user, known = a.certified(r.TLS.PeerCertificates[0])
+	}
 	switch {
 	case given && !known:
 		return &refusal{http.StatusUnauthorized, "Unauthorized", "Unauthorized", ""}
@@ -45,6 +51,15 @@ func (a access) check(r *http.Request, q request) *refusal {
 	}
 	return &refusal{http.StatusForbidden, "Forbidden", fmt.Sprintf("leases.coordination.k8s.io %q is forbidden: User %q cannot %s resource "+
 		`"leases" in API group "coordination.k8s.io" in the namespace %q`, q.name, user, q.verb, q.namespace), "leases"}
+}
+
+// certified returns the user of a client certificate.
+func (a access) certified(cert *x509.Certificate) (user string, ok bool) {
+	authority, _ := os.ReadFile(filepath.Join(a.dir, "client-ca.crt"))
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	_, err := cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return cert.Subject.CommonName, err == nil
 }
 
 func (a access) allows(user string, q request) bool {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
@@ -24,6 +26,7 @@ import (
 //	tokens.json      the name of the user of each token
 //	roles.json       the rules of each user: a list of rbac PolicyRules, and the namespace
 //	namespaces.json  the names of the namespaces that exist
+//	client-ca.crt    the authority of client certificates, which name their user
 type access struct{ dir string }
 
 // grant is a Role with the namespace in which it is bound to the user.
@@ -46,8 +49,19 @@ func (a access) read(name string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// AuthenticateRequest knows users by their tokens, and is anonymous without one.
+// AuthenticateRequest knows users by their client certificates or tokens, and is anonymous without
+// one.
 func (a access) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		authority, err := os.ReadFile(filepath.Join(a.dir, "client-ca.crt"))
+		if err != nil {
+			return nil, false, err
+		}
+		options := x509request.DefaultVerifyOptions()
+		options.Roots = x509.NewCertPool()
+		options.Roots.AppendCertsFromPEM(authority)
+		return x509request.New(options, x509request.CommonNameUserConversion).AuthenticateRequest(r)
+	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		return &authenticator.Response{User: &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}}, true, nil

@@ -142,7 +142,12 @@ func secure(p place, config *genericapiserver.Config) error {
 	if err != nil {
 		return err
 	}
-	config.SecureServing = &genericapiserver.SecureServingInfo{Listener: listener, Cert: pair}
+	pem, _ := pair.CurrentCertKeyContent()
+	asks, err := dynamiccertificates.NewStaticCAContent("clients", pem) // access verifies them
+	if err != nil {
+		return err
+	}
+	config.SecureServing = &genericapiserver.SecureServingInfo{Listener: listener, Cert: pair, ClientCA: asks}
 	config.PublicAddress = net.ParseIP(host)
 	token := make([]byte, 16)
 	if _, err := rand.Read(token); err != nil {

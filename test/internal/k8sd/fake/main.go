@@ -54,7 +54,7 @@ func run(dir string, port int) error {
 	}
 	server := &http.Server{
 		Handler: s, ErrorLog: log.New(io.Discard, "", 0),
-		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert},
 		BaseContext: func(net.Listener) context.Context { return ctx }, // watches end with it
 	}
 	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) })
