@@ -3,6 +3,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -195,11 +196,16 @@ type reign struct {
 	term           uint64
 }
 
-// judge fails for each two reigns that overlap, unless both are of client-go, and counts the
-// changes from one kind to the other.
-func judgeActs(t *testing.T, acts []witness.Record) (oldToNew, newToOld int) {
-	t.Helper()
-	slices.SortStableFunc(acts, func(a, b witness.Record) int { return int(a.At - b.At) })
+// verdict is the result of judgeActs.
+type verdict struct {
+	faults                     []string
+	reigns, oldToNew, newToOld int
+}
+
+// judgeActs finds reigns that overlap, unless both are of client-go, and terms that do not grow. It
+// counts the changes from one kind to the other.
+func judgeActs(acts []witness.Record) (v verdict) {
+	slices.SortStableFunc(acts, func(a, b witness.Record) int { return cmp.Compare(a.At, b.At) })
 	first, last := map[reign]int64{}, map[reign]int64{}
 	var order []reign
 	for _, a := range acts {
@@ -213,31 +219,57 @@ func judgeActs(t *testing.T, acts []witness.Record) (oldToNew, newToOld int) {
 	for i, r := range order {
 		for _, before := range order[:i] {
 			if last[before] > first[r] && !(isOld(r.candidate) && isOld(before.candidate)) {
-				t.Errorf("%+v acts %v after the first act of %+v", before, time.Duration(last[before]-first[r]), r)
+				v.faults = append(v.faults, fmt.Sprintf("%+v acts %v after the first act of %+v", before, time.Duration(last[before]-first[r]), r))
 			}
 		}
 		if !isOld(r.candidate) {
 			if r.term <= token {
-				t.Errorf("term %d follows term %d", r.term, token)
+				v.faults = append(v.faults, fmt.Sprintf("term %d follows term %d", r.term, token))
 			}
 			token = r.term
 		}
 		switch {
 		case i == 0:
 		case isOld(order[i-1].candidate) && !isOld(r.candidate):
-			oldToNew++
+			v.oldToNew++
 		case !isOld(order[i-1].candidate) && isOld(r.candidate):
-			newToOld++
+			v.newToOld++
 		}
 	}
-	t.Logf("%d reigns, %d times from old to new, %d back", len(order), oldToNew, newToOld)
-	return oldToNew, newToOld
+	v.reigns = len(order)
+	return v
+}
+
+// TestJudgeActs: the judge of TestRealMigration finds two leaders and a term that falls.
+func TestJudgeActs(t *testing.T) {
+	at := func(at int64, candidate uint32, term uint64) witness.Record {
+		return witness.Record{At: at, Candidate: candidate, Token: term, PID: candidate + 1}
+	}
+	for what, c := range map[string]struct {
+		acts   []witness.Record
+		faults int
+	}{
+		"one after the other":               {[]witness.Record{at(1, 0, 1), at(2, 0, 1), at(3, 3, 9), at(4, 1, 1), at(5, 4, 10)}, 0},
+		"a candidate beside an elector":     {[]witness.Record{at(1, 0, 1), at(2, 3, 9), at(3, 0, 1)}, 1},
+		"an elector beside a candidate":     {[]witness.Record{at(1, 3, 9), at(2, 0, 1), at(3, 3, 9)}, 1},
+		"two candidates":                    {[]witness.Record{at(1, 3, 9), at(2, 4, 10), at(3, 3, 9)}, 1},
+		"two electors, as client-go allows": {[]witness.Record{at(1, 0, 1), at(2, 1, 1), at(3, 0, 1)}, 0},
+		"a term that falls":                 {[]witness.Record{at(1, 3, 9), at(2, 4, 8)}, 1},
+		"a late record":                     {[]witness.Record{at(3, 3, 9), at(1, 0, 1), at(2, 0, 1)}, 0},
+	} {
+		if v := judgeActs(c.acts); len(v.faults) != c.faults {
+			t.Errorf("%s: %q", what, v.faults)
+		}
+	}
 }
 
 // TestRealMigration is TestRollingMigration with processes, on the library of the API server:
 // electors of client-go are replaced by tenure run, and one of them is brought back. Processes are
 // killed, stopped and frozen, and the API server is killed.
 func TestRealMigration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the soak does it")
+	}
 	t.Parallel()
 	server, err := k8sd.APIServer.Start(t.TempDir())
 	rig.Must(t, err)
@@ -278,7 +310,12 @@ func TestRealMigration(t *testing.T) {
 		p.end(i, false)
 	}
 	p.look()
-	if oldToNew, _ := judgeActs(t, p.seen); oldToNew == 0 {
+	v := judgeActs(p.seen)
+	t.Logf("%d reigns, %d times from old to new, %d back", v.reigns, v.oldToNew, v.newToOld)
+	for _, fault := range v.faults {
+		t.Error(fault)
+	}
+	if v.oldToNew == 0 {
 		t.Error("tenure run never followed an elector of client-go")
 	}
 }
