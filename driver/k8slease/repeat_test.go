@@ -33,8 +33,8 @@ func frame(kind, flags byte, stream uint32, payload ...byte) []byte {
 }
 
 // TestNoRepeatedWrite: package http sends a request of HTTP/2 again if a server says that it has
-// not processed it. A proxy may say so after it has passed a write on. The store sends no write again,
-// and the outcome stays open.
+// not processed it. A proxy may say so after it has passed a write on. The store sends no write
+// again, and the outcome stays open.
 func TestNoRepeatedWrite(t *testing.T) {
 	for name, answer := range map[string]func(stream uint32) []byte{
 		"refused stream": func(stream uint32) []byte { return frame(frameReset, 0, stream, 0, 0, 0, reasonRefused) },
