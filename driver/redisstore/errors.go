@@ -24,11 +24,12 @@ func Code(err error) string {
 // remedies are what an operator does about errors, by their code.
 var remedies = map[string]string{
 	"NOPERM": "give this user the rights of a candidate or an observer: +eval or +eval_ro, the commands of the script, " +
-		"the keys and the channel",
-	"NOAUTH":      "give a user and a password: the server requires them",
-	"WRONGPASS":   "check user and password",
-	"READONLY":    "connect to the primary, or to Sentinel, which names it",
-	"MOVED":       "the server is part of a Cluster: open the store with WithCluster; if it is, the slot has moved, and a later call finds it",
+		"~ with the keys, & with the channel",
+	"NOAUTH":    "give a user and a password: the server requires them",
+	"WRONGPASS": "check user and password",
+	"READONLY":  "connect to the primary, or to Sentinel, which names it",
+	"MOVED": "the server is part of a Cluster: open the store with WithCluster; if it is, the slot has moved, and a later call finds it, " +
+		"unless this user lacks +asking while a slot moves",
 	"ASK":         "the server is part of a Cluster: open the store with WithCluster; if it is, calls with WithWait fail while the slot moves",
 	"CLUSTERDOWN": "the Cluster misses primaries or slots: see CLUSTER INFO",
 	"LOADING":     "the server still loads its data: wait",
@@ -40,10 +41,22 @@ var remedies = map[string]string{
 	"WRONGTYPE":   "another program uses this key: give elections another prefix, or remove the key",
 }
 
+// right returns the right to a command that the server's error in err names, such as +wait. It is
+// empty if there is none, as where a right to a key or to a channel is missing.
+func right(err error) string {
+	_, rest, _ := strings.Cut(err.Error(), " permissions to run the '")
+	if command, _, found := strings.Cut(rest, "' command"); found {
+		return "+" + command
+	}
+	return ""
+}
+
 // explain adds the remedy of an operator, and the error of package driver.
 func explain(err error) error {
 	var dial *net.OpError
 	switch code := Code(err); {
+	case code == "NOPERM" && right(err) != "":
+		return fmt.Errorf("%w: %w; give this user %s, and what else a candidate or an observer needs", driver.ErrDenied, err, right(err))
 	case code == "NOPERM", code == "NOAUTH", code == "WRONGPASS":
 		return fmt.Errorf("%w: %w; %s", driver.ErrDenied, err, remedies[code])
 	case remedies[code] != "":

@@ -18,7 +18,7 @@ const (
 if tonumber(ARGV[#ARGV]) > 0 then table.insert(needs, {'WAIT', '0', '0'}) end
 for _, c in ipairs(needs) do
   if not redis.acl_check_cmd(unpack(c)) then
-    return redis.error_reply('NOPERM this user may not run ' .. c[1] .. ' on ' .. (c[2] or 'the server'))
+    return redis.error_reply("NOPERM this user has no permissions to run the '" .. string.lower(c[1]) .. "' command on " .. (c[2] or 'the server'))
   end
 end
 local info = redis.call('INFO', 'replication')

@@ -80,6 +80,15 @@ type without struct {
 	era, floor bool
 }
 
+// of returns a store that vouches for less, and can watch only if it vouches for all.
+func (w without) of(s *redisstore.Store) driver.Store {
+	if !w.era && !w.floor {
+		return s
+	}
+	w.Store = s
+	return w
+}
+
 func (w without) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := w.Store.Read(ctx, key)
 	if w.era {
@@ -153,6 +162,8 @@ type failover struct {
 	lost bool
 	// parted: the former primary and its leader live on.
 	parted bool
+	// cluster: the servers are a Cluster, which promotes the replica itself.
+	cluster bool
 	// The first leader may still act when the second one begins, and the second token is not above
 	// the first.
 	overlaps, repeats bool
@@ -163,6 +174,9 @@ var failovers = []failover{
 	{name: "lost claim, without the era", lost: true, left: without{era: true}, overlaps: true},
 	{name: "lost claim, without the floor", lost: true, left: without{floor: true}, repeats: true},
 	{name: "lost claim, without both", lost: true, left: without{era: true, floor: true}, overlaps: true, repeats: true},
+	{name: "lost claim in a Cluster", lost: true, cluster: true},
+	{name: "lost claim in a Cluster, without the era", lost: true, cluster: true, left: without{era: true}, overlaps: true},
+	{name: "lost claim in a Cluster, without the floor", lost: true, cluster: true, left: without{floor: true}, repeats: true},
 	{name: "two primaries", parted: true, overlaps: true},
 	{name: "two primaries, with WAIT", parted: true, wait: 1},
 }
@@ -179,7 +193,11 @@ func TestFailovers(t *testing.T) {
 			hidden := func() bool { return f.overlaps && overlaps == 0 || f.repeats && repeats == 0 }
 			for ; n < *rounds || hidden() && n < *rounds+4; n++ {
 				t.Run("round", func(t *testing.T) {
-					overlap, repeat := f.play(t)
+					play := f.play
+					if f.cluster {
+						play = f.playCluster
+					}
+					overlap, repeat := play(t)
 					if overlap {
 						overlaps++
 					}
@@ -203,14 +221,7 @@ func (f failover) play(t *testing.T) (overlap, repeat bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	p := newPair(t)
-	on := func(s *redisd.Server) driver.Store {
-		w := f.left
-		w.Store = open(t, s, redisstore.WithWait(f.wait))
-		if !w.era && !w.floor {
-			return w.Store
-		}
-		return w
-	}
+	on := func(s *redisd.Server) driver.Store { return f.left.of(open(t, s, redisstore.WithWait(f.wait))) }
 	released(t, on(p.primary))
 	p.caughtUp(t, "billing")
 	if f.lost {

@@ -23,7 +23,7 @@ import (
 )
 
 // Rigs returns one server, one of Valkey if it is installed, a primary with a replica and
-// Sentinels, and a Cluster.
+// Sentinels, and Clusters with and without replicas.
 func Rigs() []rig.Rig {
 	one := func(name, program string) rig.Rig {
 		return rig.Rig{Name: name, Start: func(t testing.TB, _ bool) rig.Site {
@@ -42,7 +42,11 @@ func Rigs() []rig.Rig {
 		},
 		{
 			Name: "redis-cluster", SoakElections: true, SoakFaults: true, SameClients: true,
-			Start: func(t testing.TB, _ bool) rig.Site { return clustered(t) },
+			Start: func(t testing.TB, _ bool) rig.Site { return clustered(StartCluster(t, false)) },
+		},
+		{
+			Name: "redis-cluster-replicas", Soak: true, SameClients: true, Attention: time.Second,
+			Start: func(t testing.TB, _ bool) rig.Site { return replicated(StartCluster(t, true)) },
 		},
 	}
 }
