@@ -93,6 +93,9 @@ func Open(ctx context.Context, o rueidis.ClientOption, opts ...Option) (*Store, 
 	}
 	s.client = client
 	s.hub = watches.NewHub(func(*watches.Hub) watches.Follow { return s.follow })
+	if !set.cluster {
+		s.seats = make(chan struct{}, o.BlockingPoolSize)
+	}
 	return s, nil
 }
 

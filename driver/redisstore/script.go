@@ -52,7 +52,8 @@ return {era, string.format('%.0f', now), redis.call('EXISTS', KEYS[1]), r[1] or 
 
 	// writeScript takes the channel, the key as elections know it, the expected version and its
 	// era, the new version and value, and the bounds of a credible floor and of a credible clock.
-	// It returns the era, or nothing if the version or the era differ.
+	// It returns the era, or nothing if the version or the era differ. A floor that was edited by
+	// hand counts only if it has digits alone: nan would stay for ever.
 	writeScript = `local needs = {` + writes + `}` + begins + `
 local r = redis.call('HMGET', KEYS[1], 'version', 'floor')
 if redis.call('EXISTS', KEYS[1]) == 0 then
@@ -60,7 +61,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
 elseif r[1] ~= ARGV[3] or era ~= ARGV[4] then
   return {}
 end
-local floor = tonumber(r[2] or '') or 0
+local floor = tonumber(string.match(r[2] or '', '^%d+$') or 0)
 if floor >= tonumber(ARGV[7]) then floor = 0 end
 if now >= tonumber(ARGV[8]) then now = 0 end
 local next = string.format('%.0f', math.max(floor, now) + 1)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -31,6 +32,9 @@ type Store struct {
 	set    settings
 	calls  abandon.Calls
 	hub    *watches.Hub
+	// seats holds a token for each script that is running, and room for one per connection. It is
+	// nil in a Cluster, where each server has connections of its own.
+	seats chan struct{}
 }
 
 // Read returns the state of the cell. The caller may keep the value; if it is longer than
@@ -38,8 +42,9 @@ type Store struct {
 // floor and the server's clock in microseconds. With [WithWait], Read returns a state only if the
 // replicas have it.
 //
-// It returns an error that wraps driver.ErrDenied if rights or valid credentials are missing, the
-// error of CheckKey, and any other error if the state is not known. A replica returns an error.
+// It returns an error that wraps driver.ErrDenied if rights or valid credentials are missing, one
+// that wraps driver.ErrPoolBusy if all connections are in use (in a Cluster, the context's error),
+// the error of CheckKey, and any other error if the state is not known. A replica returns an error.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
 	if err != nil {
@@ -106,16 +111,51 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 // run runs a script once, and with WithWait waits for the replicas.
 func (s *Store) run(ctx context.Context, c call) ([]string, error) {
 	c.args = append(c.args, strconv.Itoa(s.set.wait))
+	var queued atomic.Bool
 	answer, err := abandon.Run(ctx, &s.calls, func() ([]string, error) {
+		leave, err := s.sit(ctx, &queued)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 		if s.set.wait > 0 && c.writes && c.script != rightsScript {
 			return s.replicated(ctx, c)
 		}
 		return texts(s.client.Do(ctx, c.command(s.client.B())))
 	}, abandon.NoUndo)
+	if queued.Load() && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: all %d are in use: %w", driver.ErrPoolBusy, cap(s.seats), err)
+	}
 	if s.set.wait > 0 && Code(err) == "NOREPLICAS" {
 		err = fmt.Errorf("%w: %w", ErrReplicas, err)
 	}
 	return answer, err
+}
+
+// sit waits until fewer scripts run than there are connections, and keeps in queued whether it still
+// waits. Its caller sends nothing if the context ends before.
+func (s *Store) sit(ctx context.Context, queued *atomic.Bool) (leave func(), err error) {
+	if s.seats == nil {
+		return func() {}, nil
+	}
+	leave = func() { <-s.seats }
+	select {
+	case s.seats <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	queued.Store(true)
+	select {
+	case s.seats <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	queued.Store(false)
+	if err := ctx.Err(); err != nil { // run may have read queued
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
 // ErrReplicas reports that fewer replicas than WithWait demands have acknowledged a state in time.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,6 +89,82 @@ func TestEditedValueIsUnproven(t *testing.T) {
 	rig.Must(t, err)
 	if e, err := s.Read(ctx, "k"); err != nil || !e.Unproven {
 		t.Errorf("%+v, %v: want it unproven", e, err)
+	}
+}
+
+// TestFloorEditedByHand: a floor that is no number of microseconds counts for nothing, and the next
+// write mends it. One that a clock may have written counts.
+func TestFloorEditedByHand(t *testing.T) {
+	t.Parallel()
+	ctx := wait.Context(t)
+	server := redisd.Start(t, redisd.Redis)
+	s := open(t, server)
+	v, err := s.CompareAndSwap(ctx, "k", "", []byte("x"))
+	rig.Must(t, err)
+	before, err := s.Read(ctx, "k")
+	rig.Must(t, err)
+	ahead := fmt.Sprint(before.Floor + 1e12)
+	for _, floor := range []string{
+		"nan", "-nan", "inf", "-1", "1.5", "1e300", "0x7fffffffffff", "", "many", "7 7", strings.Repeat("9", 400), "9007199254740992", ahead,
+	} {
+		_, err := server.Do(ctx, "HSET", "tenure:k", "floor", floor)
+		rig.Must(t, err)
+		e, err := s.Read(ctx, "k")
+		low, high := before.Floor, before.Floor+1e12-1 // within 11 days
+		if floor == ahead {
+			low, high = high+1, high+1e9
+		}
+		if err != nil || e.Unproven || e.Floor < low || e.Floor > high {
+			t.Errorf("floor %.30q: got %+v, %v", floor, e, err)
+		}
+		if v, err = s.CompareAndSwap(ctx, "k", v, []byte("x")); err != nil {
+			t.Fatalf("floor %.30q: %v", floor, err)
+		}
+		mended, err := server.Do(ctx, "HGET", "tenure:k", "floor")
+		rig.Must(t, err)
+		if n, err := strconv.ParseUint(mended, 10, 64); err != nil || n <= low || n > high+1 {
+			t.Errorf("floor %.30q: the next write left %q, want from %d to %d", floor, mended, low+1, high)
+		}
+	}
+}
+
+// TestBusyPool: a call that waits for a connection until its context ends says so, and was not sent.
+func TestBusyPool(t *testing.T) {
+	t.Parallel()
+	ctx := wait.Context(t)
+	server := redisd.Start(t, redisd.Redis)
+	redisd.Start(t, redisd.Redis, "replicaof "+strings.ReplaceAll(server.Address(), ":", " ")).Until(t, "replication", "master_link_status:up")
+	for _, replicas := range []int{0, 1} {
+		r, err := relay.New("tcp://" + server.Address())
+		rig.Must(t, err)
+		t.Cleanup(r.Close)
+		_, address, _ := strings.Cut(r.URL(), "//")
+		option := rueidis.ClientOption{InitAddress: []string{address}, BlockingPoolSize: 1, ConnWriteTimeout: time.Hour}
+		s, err := redisstore.Open(ctx, option, redisstore.WithWait(replicas))
+		rig.Must(t, err)
+		t.Cleanup(func() { rig.Must(t, s.Close()) })
+		_, err = s.Read(ctx, "k") // so that there is a connection
+		rig.Must(t, err)
+		r.Hold()
+		held := make(chan error)
+		go func() {
+			_, err := s.Read(ctx, "k")
+			held <- err
+		}()
+		key, tries := "", 0
+		wait.Until(t, "a call in the queue", func() bool { // another one may be faster than the read
+			tries++
+			key = fmt.Sprint("queued", replicas, tries)
+			ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			_, err := s.CompareAndSwap(ctx, key, "", []byte("x"))
+			return errors.Is(err, driver.ErrPoolBusy) && errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "all 1 are in use")
+		})
+		r.Release()
+		rig.Must(t, <-held)
+		if e, err := s.Read(ctx, key); err != nil || !e.Absent() {
+			t.Errorf("after a write that was never sent: %+v, %v", e, err)
+		}
 	}
 }
 
