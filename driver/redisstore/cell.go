@@ -44,7 +44,7 @@ func parseCell(answer []string) (cell, error) {
 	if c.clock, err = strconv.ParseUint(answer[1], 10, 64); err != nil {
 		return cell{}, err
 	}
-	c.floor, _ = strconv.ParseUint(answer[5], 10, 64) // 0 if it is not digits alone, as in writeScript
+	c.floor, _ = strconv.ParseUint(answer[5], 10, 64) // 0 if it is not digits alone
 	if c.exists && (c.version == "" || c.value == "") {
 		return cell{}, errForeign
 	}

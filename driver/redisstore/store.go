@@ -132,8 +132,8 @@ func (s *Store) run(ctx context.Context, c call) ([]string, error) {
 	return answer, err
 }
 
-// sit waits until fewer scripts run than there are connections, and keeps in queued whether it still
-// waits. Its caller sends nothing if the context ends before.
+// sit waits until fewer scripts run than there are connections, and keeps in queued whether it
+// still waits. Its caller sends nothing if the context ends before.
 func (s *Store) sit(ctx context.Context, queued *atomic.Bool) (leave func(), err error) {
 	if s.seats == nil {
 		return func() {}, nil

@@ -92,8 +92,8 @@ func TestEditedValueIsUnproven(t *testing.T) {
 	}
 }
 
-// TestFloorEditedByHand: a floor that is no number of microseconds counts for nothing, and the next
-// write mends it. One that a clock may have written counts.
+// TestFloorEditedByHand: a floor that is no number of microseconds counts for nothing, and the
+// next write mends it. One that a clock may have written counts.
 func TestFloorEditedByHand(t *testing.T) {
 	t.Parallel()
 	ctx := wait.Context(t)
@@ -128,7 +128,8 @@ func TestFloorEditedByHand(t *testing.T) {
 	}
 }
 
-// TestBusyPool: a call that waits for a connection until its context ends says so, and was not sent.
+// TestBusyPool: a call that waits for a connection until its context ends says so, and was not
+// sent.
 func TestBusyPool(t *testing.T) {
 	t.Parallel()
 	ctx := wait.Context(t)
