@@ -153,7 +153,7 @@ func TestBusyPool(t *testing.T) {
 			held <- err
 		}()
 		key, tries := "", 0
-		wait.Until(t, "a call in the queue", func() bool { // another one may be faster than the read
+		wait.Until(t, "a call in the queue", func() bool { // it may be faster than the read
 			tries++
 			key = fmt.Sprint("queued", replicas, tries)
 			ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
