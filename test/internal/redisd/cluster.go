@@ -71,12 +71,19 @@ func (c *Cluster) known(t testing.TB) {
 	}
 }
 
-// Whole waits until all slots are served, and each replica follows its primary.
+// Whole waits until all slots are served, each replica follows its primary, and all servers know.
 func (c *Cluster) Whole(t testing.TB) {
 	t.Helper()
 	for _, one := range c.Servers {
 		wait.Succeeds(t, "the Cluster is whole", func(ctx context.Context) error {
 			state, err := one.Do(ctx, "CLUSTER", "INFO")
+			if err != nil {
+				return err
+			}
+			view, err := one.Do(ctx, "CLUSTER", "NODES")
+			if err == nil && strings.Count(view, "slave ") != c.members-primaries {
+				err = errors.New(view)
+			}
 			if err != nil {
 				return err
 			}
