@@ -45,7 +45,11 @@ var remedies = map[string]string{
 // empty if there is none, as where a right to a key or to a channel is missing.
 func right(err error) string {
 	_, rest, _ := strings.Cut(err.Error(), " permissions to run the '")
-	if command, _, found := strings.Cut(rest, "' command"); found {
+	command, on, found := strings.Cut(rest, "' command")
+	switch {
+	case found && strings.HasPrefix(on, " on "): // an answer of the script
+		return "+" + command + " and ~ or & for its key or channel"
+	case found:
 		return "+" + command
 	}
 	return ""
