@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/internal/bridge"
 )
 
 // Watch observes the election until ctx ends or the loop is left. It does not campaign. It yields
@@ -191,6 +192,15 @@ func (w *groupWatch) status(e *Election) Status {
 		stop()
 	}
 	return s
+}
+
+func init() {
+	bridge.ShownAt = func(election any) (clock.Instant, bool) {
+		m := &election.(*Election).runner
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.machine.ShownAt()
+	}
 }
 
 // observe keeps this process observing the election until the returned function is called.

@@ -130,6 +130,12 @@ func (m *Machine) InView() (Cell, time.Time) {
 	return m.view.cell, wall.Time().Add(-at.FollowerSince(m.view.renewedAt()))
 }
 
+// ShownAt returns a time at or after which the store held the cell in view: when the read of it was
+// sent, or when the push of it came. It returns false if no such time is known.
+func (m *Machine) ShownAt() (clock.Instant, bool) {
+	return m.view.asOf, m.view.source != nowhere && m.view.source != latePush
+}
+
 // Asked returns why the open term was asked to end, or nil.
 func (m *Machine) Asked() error {
 	if m.phase != Leading {
