@@ -17,8 +17,6 @@ import (
 
 var seeds = flag.Uint64("seeds", 2, "number of runs of TestChaos, each with a seed of its own")
 
-var readsFail = faults.Plan{Chances: faults.Chances{faults.HangBefore: 0, faults.LoseRequest: 0}}
-
 // TestChaos starts, ends and cuts off members with different numbers of slots at random, over a
 // faulty store. The promise of the package holds at each moment. When all goes well again, all slots
 // have leaders.

@@ -88,6 +88,7 @@ type member struct {
 	size int
 	*slots.Member
 	line faults.Store
+	deaf *deaf
 	stop context.CancelFunc
 	done chan error
 }
@@ -106,8 +107,9 @@ func (p *pool) joinWith(change func(*slots.Config), size int, ids ...string) {
 		cfg := slots.Config{Election: tenure.Config{ID: id, Lease: lease, FinishWithin: finishWithin}, Slots: size}
 		change(&cfg)
 		m := &member{id: id, pool: p, size: cfg.Slots, line: faults.New(p.store, 1, faults.Plan{}), done: make(chan error, 1)}
+		m.deaf = &deaf{Store: m.line}
 		var err error
-		if m.Member, err = slots.New(m.line, "test", cfg); err != nil {
+		if m.Member, err = slots.New(m.deaf, "test", cfg); err != nil {
 			p.t.Fatal(err)
 		}
 		var ctx context.Context

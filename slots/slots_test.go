@@ -163,17 +163,6 @@ func TestNumberOfSlots(t *testing.T) {
 			p.rest()
 			p.led(4)
 		},
-		"a leader that cannot read a lower slot leaves": func(p *pool) {
-			p.join(4, ids("m", 4)...)
-			p.rest()
-			p.led(4)
-			top := p.leader(4)
-			top.line.SetPlan(readsFail)
-			p.within(lease+finishWithin+time.Second, "slot 4 is left", func() bool { return p.leads()[4] != top.id })
-			if by := p.leads()[1]; by == "" {
-				p.t.Error("slot 1 is free")
-			}
-		},
 	}.play(t)
 }
 
