@@ -8,22 +8,39 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/slots"
 )
 
-// deaf is a store that cannot be read under some keys. Writes work, so a member can renew a slot
-// and know nothing of the others.
+// deaf is a store that cannot be read under some keys, so that a member can renew a slot and know
+// nothing of the others. Under other keys it refuses writes.
 type deaf struct {
 	driver.Store
 
-	mu   sync.Mutex
-	keys []string
+	mu         sync.Mutex
+	keys, mute []string
 }
 
 func (d *deaf) to(keys ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.keys = keys
+}
+
+func (d *deaf) refuse(keys ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mute = keys
+}
+
+func (d *deaf) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
+	d.mu.Lock()
+	refused := slices.Contains(d.mute, key)
+	d.mu.Unlock()
+	if refused {
+		return "", faults.ErrInjected
+	}
+	return d.Store.CompareAndSwap(ctx, key, prev, value)
 }
 
 func (d *deaf) hears(key string) bool {
@@ -70,10 +87,13 @@ func keys(numbers ...int) (all []string) {
 
 // TestViews shows what a member does that cannot see the slots below its own.
 func TestViews(t *testing.T) {
-	const left = lease + finishWithin + time.Second
+	const left = lease + 100*time.Millisecond // the work stops when it is asked to
 	scenes{
 		"a leader that sees a lower slot no longer leaves": func(p *pool) {
-			p.join(4, ids("m", 4)...)
+			for _, id := range ids("m", 4) { // so that they do not renew at the same moments
+				p.join(4, id)
+				time.Sleep(lease/3 + 700*time.Millisecond)
+			}
 			p.rest()
 			p.led(4)
 			top := p.leader(4)
@@ -115,6 +135,18 @@ func TestViews(t *testing.T) {
 			p.member("m").deaf.to(keys(1)...)
 			p.rest()
 			p.led(1)
+		},
+		"the number of a vanished leader stands for one more lease": func(p *pool) {
+			p.join(1, "old")
+			p.rest()
+			p.joinWith(func(c *slots.Config) { c.PerMember = 2 }, 2, "m")
+			p.member("m").deaf.refuse(keys(1)...)
+			p.rest()
+			p.member("old").line.Partition()
+			took := p.within(3*lease, "slot 2 is led", func() bool { return p.leads()[2] == "m" })
+			if least := 2*lease - lease/3; took < least {
+				p.t.Errorf("slot 2 is led %v after the last sign of a member with one slot, less than %v", took, least)
+			}
 		},
 		"bytes that no member can read count as a slot not seen": func(p *pool) {
 			p.join(4, ids("m", 4)...)
