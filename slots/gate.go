@@ -8,9 +8,9 @@ import (
 )
 
 // gate decides whether this member may lead one slot. It implements nomination.Gate: the election
-// of the slot asks it before each of its steps, and so also before it sends a claim. The lower slots
-// decide: the leader of a slot j has a number of slots of at least j, so only the leader of a lower
-// slot can have one that excludes this slot.
+// of the slot asks it before each of its steps, and so also before it sends a claim. The lower
+// slots decide: the leader of a slot j has a number of slots of at least j, so only the leader of a
+// lower slot can have one that excludes this slot.
 type gate struct {
 	clock  clock.Clock
 	within time.Duration // the largest age of a view of a lower slot

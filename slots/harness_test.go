@@ -140,6 +140,13 @@ func (p *pool) begin(h held) {
 	p.check()
 }
 
+// begun returns the terms whose work has not returned.
+func (p *pool) begun() []held {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.terms)
+}
+
 func (p *pool) end(t *tenure.Term) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,8 +208,8 @@ func (p *pool) leads() map[int]string {
 	return all
 }
 
-// led fails the test unless exactly the slots from 1 to size have leaders. Each member leads at most
-// one, or perMember.
+// led fails the test unless exactly the slots from 1 to size have leaders. Each member leads at
+// most one, or perMember.
 func (p *pool) led(size int, perMember ...int) {
 	p.t.Helper()
 	most := max(1, slices.Max(append(perMember, 1)))

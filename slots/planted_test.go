@@ -12,6 +12,9 @@ import (
 
 // TestPlantedBugs leaves out one rule after the other: then a test of this package fails.
 func TestPlantedBugs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each bug needs a build")
+	}
 	for name, bug := range map[string]struct {
 		run string // the tests, of which one must fail
 		overlay.Edit

@@ -115,8 +115,8 @@ func (m *Member) limit() int {
 	return smallest
 }
 
-// engage campaigns for free slots until this member takes part in as many as it may. A campaign that
-// was ended counts until its claim is withdrawn, so this member never wins too many.
+// engage campaigns for free slots until this member takes part in as many as it may. A campaign
+// that was ended counts until its claim is withdrawn, so this member never wins too many.
 func (s *session) engage(now clock.Reading) {
 	for s.engaged < s.m.cfg.PerMember && s.ctx.Err() == nil {
 		one := s.choose(now)

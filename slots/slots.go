@@ -39,7 +39,8 @@ type Member struct {
 
 // New returns a member of the slots of this name. It starts nothing and does not call the store. A
 // *tenure.ConfigError lists the problems of the config. Those that tenure.New also finds in
-// Config.Election are listed when there are no others. If store is nil, the error reports only that.
+// Config.Election are listed when there are no others. If store is nil, the error reports only
+// that.
 func New(store driver.Store, name string, cfg Config) (*Member, error) {
 	if store == nil {
 		return nil, errors.New("slots: the store is nil")
@@ -126,16 +127,16 @@ func (m *Member) ElectionOf(number int) *tenure.Election {
 // tenure.Lead, which runs in a goroutine until its context ends, or another tenure.Handler. With a
 // PerMember above 1, calls for different slots are concurrent.
 //
-// When the work of a slot ends, the table of tenure.Election.Run says how this member goes on. After
-// a hand-over, a lost term or a smaller number of slots it seeks a slot again, the same or another.
-// After ErrDecline it seeks none until Tuning.Backoff has passed. Any other work that ends unasked
-// ends Run, with its result; then the work of other slots is asked to finish. The cause with which
-// work is asked to finish because of a smaller number of slots, or because the lower slots could not
-// be read for a lease, is tenure.ErrIneligible.
+// When the work of a slot ends, the table of tenure.Election.Run says how this member goes on.
+// After a hand-over, a lost term or a smaller number of slots it seeks a slot again, the same or
+// another. After ErrDecline it seeks none until Tuning.Backoff has passed. Any other work that ends
+// unasked ends Run, with its result; then the work of other slots is asked to finish. The cause
+// with which work is asked to finish because of a smaller number of slots, or because the lower
+// slots could not be read for a lease, is tenure.ErrIneligible.
 //
 // Run returns when all work has stopped. It returns nil if ctx has ended and the work reported no
-// other error; an error that wraps tenure.ErrDenied if the store denies reading a slot and has never
-// allowed it; or tenure.ErrRunning if another Run is under way.
+// other error; an error that wraps tenure.ErrDenied if the store denies reading a slot and has
+// never allowed it; or tenure.ErrRunning if another Run is under way.
 func (m *Member) Run(ctx context.Context, handler tenure.Handler) error {
 	if !m.busy.CompareAndSwap(false, true) {
 		return tenure.ErrRunning

@@ -2,6 +2,7 @@ package slots_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,7 +97,7 @@ func TestSlots(t *testing.T) {
 		"an outage that the leases survive moves nothing": func(p *pool) {
 			p.join(5, ids("m", 8)...)
 			p.rest()
-			before := p.terms
+			before := p.begun()
 			for range 10 {
 				for _, m := range p.members {
 					m.line.Partition()
@@ -188,12 +189,12 @@ func TestEndOfWork(t *testing.T) {
 			}
 		},
 		"a member that declines waits": func(p *pool) {
-			began := 0
-			p.work = func(context.Context, *tenure.Term) error { began++; return tenure.ErrDecline }
+			var began atomic.Int32
+			p.work = func(context.Context, *tenure.Term) error { began.Add(1); return tenure.ErrDecline }
 			p.join(3, "m")
 			time.Sleep(20 * lease)
-			if began < 2 || began > 8 {
-				p.t.Errorf("%d terms in 20 leases", began)
+			if n := began.Load(); n < 2 || n > 8 {
+				p.t.Errorf("%d terms in 20 leases", n)
 			}
 		},
 	}.play(t)
