@@ -14,16 +14,17 @@
 //
 // # Slots
 //
-// Each slot is an election, such as "crawl/slots/1", with a record, a lease and tokens of its own. A
-// slot has at most one leader, on the conditions of docs/guarantees.md. So members that all have the
-// same N have at most N leaders at any moment. Tokens of different slots are not comparable: a
+// Each slot is an election, such as "crawl/slots/1", with a record, a lease and tokens of its own.
+// A slot has at most one leader, on the conditions of docs/guarantees.md. So members that all have
+// the same N have at most N leaders at any moment. Tokens of different slots are not comparable: a
 // resource keeps the highest one of each slot.
 //
 // A member follows all slots, and campaigns for a free one as long as it leads fewer than
 // Config.PerMember. It never campaigns for more at a time than it may still lead, because two
 // claims could both succeed. If another member gets the slot, it goes on to the next free one. Each
 // member prefers the free slots in an order of its own, by a hash of its ID, so that members that
-// start together rarely claim the same slot. All slots are equal: the lowest one is not taken first.
+// start together rarely claim the same slot. All slots are equal: the lowest one is not taken
+// first.
 //
 // # Members with different N
 //

@@ -177,7 +177,8 @@ error.
 
 The command finds TENURE_ELECTION, TENURE_ID and TENURE_TOKEN in its environment. The token is
 higher in every later term. So a resource that refuses writes with a lower token than it has seen is
-safe even from a command that was frozen and resumes.
+safe even from a command that was frozen and resumes. With --slots, TENURE_SLOT is the number of the
+slot, and tokens are those of the slot.
 
 When the lease is lost, the command's process group gets SIGTERM, and then SIGKILL, early enough to
 be dead before another candidate can be elected. A guard, a second process, ensures this even if

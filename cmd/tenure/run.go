@@ -27,6 +27,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/peer"
+	"github.com/tenure-go/tenure/slots"
 )
 
 func newRun() *cobra.Command {
@@ -169,13 +170,37 @@ func (r *runFlags) campaign(w *wrap.Wrapper, patient *patience, log *slog.Logger
 	defer p.leave()
 	p.config.Metrics = m.set
 	p.hear(patient.hear)
-	e, err := tenure.New(p.store, r.election, p.config)
+	c, elections, err := r.candidate(p)
 	if err != nil {
 		return 0, cli.Flags{}.InFlags(err)
 	}
-	patient.election.Store(e)
-	m.joined(e)
-	return w.Run(e)
+	patient.election.Store(elections[0])
+	m.joined(elections)
+	return w.Run(c)
+}
+
+// candidate returns the candidate, and the elections in which it takes part.
+func (r *runFlags) candidate(p *participation) (wrap.Candidate, []*tenure.Election, error) {
+	if r.slots == 0 {
+		e, err := tenure.New(p.store, r.election, p.config)
+		return e, []*tenure.Election{e}, err
+	}
+	m, err := slots.New(p.store, r.election, slots.Config{Election: p.config, Slots: r.slots})
+	if err != nil {
+		return nil, nil, err
+	}
+	all := make([]*tenure.Election, r.slots)
+	for i := range all {
+		all[i] = m.ElectionOf(i + 1)
+	}
+	return slotCandidate{m}, all, nil
+}
+
+// slotCandidate leads one of the slots at a time.
+type slotCandidate struct{ *slots.Member }
+
+func (c slotCandidate) Run(ctx context.Context, lead tenure.Lead) error {
+	return c.Member.Run(ctx, lead)
 }
 
 // hear passes the signals that this process receives to the wrapper, until the returned function is
@@ -357,7 +382,7 @@ type runFlags struct {
 
 	lease, renew, stopWithin, finishWithin time.Duration
 	splay, wait                            time.Duration
-	priority                               int
+	priority, slots                        int
 	once, inspect, contain, noWait         bool
 
 	restart, format, loudness string
@@ -380,6 +405,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&r.election, "election", "", "name of the election, the key in the store")
 	f.StringVar(&r.id, "id", "", "name of this candidate, for people, not empty (default host name, process id and five random characters)")
 	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher priority than the leader's, healthy for two leases, asks the leader to hand over")
+	f.IntVar(&r.slots, "slots", 0, "1 to 256: at most so many candidates run the command at a time; the elections are NAME/slots/1 and so on")
 	cli.Group(f, cli.GroupElection)
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
 	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
@@ -451,6 +477,12 @@ func (r *runFlags) checkWords(from cli.Sources) error {
 	}
 	if r.wait < 0 || r.wait > 0 && r.noWait {
 		return fmt.Errorf("%s is %v; it must not be negative, nor given with --no-wait", from.Named("wait"), r.wait)
+	}
+	if r.slots != 0 && (r.noWait || r.priority != 0) {
+		return fmt.Errorf("%s is %d; it must not be given with --no-wait or --priority", from.Named("slots"), r.slots)
+	}
+	if r.slots < 0 || r.slots > 256 {
+		return fmt.Errorf("%s is %d; it must be from 1 to 256, or 0 for one election", from.Named("slots"), r.slots)
 	}
 	if r.format != "text" && r.format != "json" {
 		return fmt.Errorf("%s is %q; it must be text or json", from.Named("log-format"), r.format)

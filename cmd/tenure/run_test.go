@@ -150,6 +150,32 @@ func TestRunGivesUp(t *testing.T) {
 	}
 }
 
+// TestRunSlots: two of three candidates run the command, in different slots. When one has ended, the
+// third gets its slot.
+func TestRunSlots(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	start := func(id string) *wrapped {
+		return h.wrap([]string{"--slots", "2", "--id", id}, "sh", "-c", `echo "$TENURE_ELECTION $TENURE_SLOT"; exec sleep 100`).Start()
+	}
+	says := func(w *wrapped) (slot int) {
+		for _, n := range []int{1, 2} {
+			if w.Out.String() == fmt.Sprintf("%s %d\n", slots.Election(h.election, n), n) {
+				slot = n
+			}
+		}
+		return slot
+	}
+	all := []*wrapped{start("node-1"), start("node-2")}
+	wait.For(t, "two candidates with a slot each", func() bool { return says(all[0])+says(all[1]) == 3 })
+	third := start("node-3")
+	third.Logs("candidate")
+	free := says(all[0])
+	all[0].Signal(syscall.SIGTERM)
+	all[0].Ends(143)
+	wait.For(t, "the third candidate", func() bool { return says(third) == free })
+}
+
 func TestRunOnceEndsWhenItHandsOver(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

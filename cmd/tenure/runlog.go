@@ -113,8 +113,8 @@ type measures struct {
 	set    *metrics.Set
 	server *web.Server
 	// absent represents the election in the metrics until the store is reached.
-	absent   *metrics.Member
-	election atomic.Pointer[tenure.Election]
+	absent *metrics.Member
+	joint  atomic.Pointer[[]*tenure.Election]
 }
 
 // measure begins to serve metrics, if --metrics is given. Until the store is reached, they show
@@ -144,10 +144,10 @@ func (r *runFlags) measure(log *slog.Logger) (*measures, error) {
 	return m, nil
 }
 
-// elections returns the election, or none until the store is reached.
+// elections returns the elections, or none until the store is reached.
 func (m *measures) elections() []*tenure.Election {
-	if e := m.election.Load(); e != nil {
-		return []*tenure.Election{e}
+	if all := m.joint.Load(); all != nil {
+		return *all
 	}
 	return nil
 }
@@ -157,9 +157,15 @@ var errNotReached = errors.New("the store is not reached yet")
 // healthz answers 200 if this process could take over, or else 503 with the reason. It does not
 // depend on leading.
 func (m *measures) healthz(w http.ResponseWriter, _ *http.Request) {
-	err := errNotReached
-	if e := m.election.Load(); e != nil {
-		err = e.Status().Health()
+	all := m.elections()
+	var err error
+	if len(all) == 0 {
+		err = errNotReached
+	}
+	for _, e := range all {
+		if err = e.Status().Health(); err != nil {
+			break
+		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err != nil {
@@ -170,9 +176,9 @@ func (m *measures) healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// joined replaces absent by the election, which is in the Set now.
-func (m *measures) joined(e *tenure.Election) {
-	m.election.Store(e)
+// joined replaces absent by the elections, which are in the Set now.
+func (m *measures) joined(all []*tenure.Election) {
+	m.joint.Store(&all)
 	if m.set != nil {
 		m.set.Remove(m.absent)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"github.com/tenure-go/tenure/slots"
 	"github.com/tenure-go/tenure/timing"
 	"golang.org/x/sys/unix"
 )
@@ -103,8 +104,12 @@ func (r *commandRun) command() guard.Command {
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.Contains(told, name) || slices.Contains(r.w.Unset, name)
 	})
-	return guard.NewCommand(r.w.Path, r.w.Args, append(environment,
-		"TENURE_ELECTION="+r.term.Election(), "TENURE_ID="+r.w.election.ID(), "TENURE_TOKEN="+token(r.term)))
+	environment = append(environment,
+		"TENURE_ELECTION="+r.term.Election(), "TENURE_ID="+r.w.election.ID(), "TENURE_TOKEN="+token(r.term))
+	if n := slots.Number(r.term); n > 0 {
+		environment = append(environment, "TENURE_SLOT="+strconv.Itoa(n))
+	}
+	return guard.NewCommand(r.w.Path, r.w.Args, environment)
 }
 
 // ask asks the command to finish. If the lease is lost, it only logs that: then the guard asks the
@@ -178,7 +183,7 @@ func (r *commandRun) finished(g *guard.Guard) {
 }
 
 // told are the variables that are set for the command.
-var told = []string{"TENURE_ELECTION", "TENURE_ID", "TENURE_TOKEN"}
+var told = []string{"TENURE_ELECTION", "TENURE_ID", "TENURE_TOKEN", "TENURE_SLOT"}
 
 func token(t *tenure.Term) string { return strconv.FormatUint(t.Token(), 10) }
 

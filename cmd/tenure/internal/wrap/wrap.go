@@ -50,10 +50,16 @@ type Options struct {
 	Quit func(code int)
 }
 
+// Candidate is a tenure.Election, or takes part in several elections and leads one at a time.
+type Candidate interface {
+	ID() string
+	Run(ctx context.Context, lead tenure.Lead) error
+}
+
 // Wrapper is a candidate that runs a command while it leads.
 type Wrapper struct {
 	Options
-	election *tenure.Election
+	election Candidate
 
 	ctx   context.Context // the campaign
 	leave context.CancelFunc
@@ -88,7 +94,7 @@ func New(o Options) (*Wrapper, error) {
 
 // Run takes part in the election until the command has ended by itself, or a signal was received
 // and the command has ended. It returns the exit code, and with CodeFailed the reason.
-func (w *Wrapper) Run(e *tenure.Election) (code int, err error) {
+func (w *Wrapper) Run(e Candidate) (code int, err error) {
 	w.election = e
 	defer guard.KeepSmall(startUp)()
 	err = e.Run(w.ctx, w.lead)
