@@ -23,7 +23,11 @@ var seeds = flag.Uint64("seeds", 2, "number of runs of TestChaos, each with a se
 //
 //	go test ./slots -run TestChaos -seeds 200
 func TestChaos(t *testing.T) {
-	for seed := range *seeds {
+	n := *seeds
+	if testing.Short() {
+		n = 1
+	}
+	for seed := range n {
 		scenes{fmt.Sprint("seed ", seed): func(p *pool) { chaos(p, seed) }}.play(t)
 	}
 }

@@ -31,9 +31,12 @@ func (c counted) CompareAndSwap(ctx context.Context, key string, prev driver.Ver
 
 func (c counted) Abilities() driver.Abilities { return driver.AbilitiesOf(c.Store) }
 
-// TestCost compares the requests of members at rest with docs/slots.md. Only the leaders write, once
-// in each Renew.
+// TestCost compares the requests of members at rest with docs/slots.md. Only the leaders write,
+// once in each Renew.
 func TestCost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the figures do not depend on how the test is built")
+	}
 	const l = 15 * time.Second // the default
 	for _, c := range []struct {
 		members, slots int
@@ -50,10 +53,10 @@ func TestCost(t *testing.T) {
 					var reads, writes atomic.Int64
 					p := newPool(t, counted{open(), &reads, &writes})
 					p.joinWith(func(cfg *slots.Config) { cfg.Election = tenure.Config{ID: cfg.Election.ID} }, c.slots, ids("m", c.members)...)
-					time.Sleep(20 * l)
+					time.Sleep(10 * l)
 					reads.Store(0)
 					writes.Store(0)
-					const minutes = 10
+					const minutes = 5
 					time.Sleep(minutes * time.Minute)
 					perMinute, renewals := float64(reads.Load())/minutes, float64(writes.Load())/minutes
 					t.Logf("%.1f reads and %.1f writes per minute", perMinute, renewals)
