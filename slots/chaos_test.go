@@ -18,8 +18,8 @@ import (
 var seeds = flag.Uint64("seeds", 2, "number of runs of TestChaos, each with a seed of its own")
 
 // TestChaos starts, ends and cuts off members with different numbers of slots at random, over a
-// faulty store. The promise of the package holds at each moment. When all goes well again, all slots
-// have leaders.
+// faulty store. The promise of the package holds at each moment. When all goes well again, all
+// slots have leaders.
 //
 //	go test ./slots -run TestChaos -seeds 200
 func TestChaos(t *testing.T) {

@@ -2,6 +2,7 @@ package slots_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -184,7 +185,7 @@ func TestEndOfWork(t *testing.T) {
 			p.join(2, "m")
 			err := <-p.member("m").done
 			p.member("m").done <- nil
-			if err != context.DeadlineExceeded {
+			if !errors.Is(err, context.DeadlineExceeded) {
 				p.t.Errorf("%v", err)
 			}
 		},

@@ -8,6 +8,7 @@ import "github.com/tenure-go/tenure/clock"
 var Renewed func(term any) <-chan struct{}
 
 // ShownAt returns a time at or after which the store held the record that Status shows: when the
-// read of it was sent, or when the push of it came. It returns false if none is known, as before the
-// first read, or after a pause in which a push may have waited. The election is a *tenure.Election.
+// read of it was sent, or when the push of it came. It returns false if none is known, as before
+// the first read, or after a pause in which a push may have waited. The election is a
+// *tenure.Election.
 var ShownAt func(election any) (clock.Instant, bool)
