@@ -1,0 +1,129 @@
+// Package calendar computes the instants that a cron expression names in a time zone. The result
+// depends on the expression, the zone and the given instant alone, so every member of an election
+// computes the same instants.
+//
+// The cron library only answers for a calendar without daylight saving (UTC). This package maps its
+// answers to the zone, because the rules for a local time that does not exist, or exists twice,
+// decide the identity of ticks:
+//
+//   - If the hours are listed, as in "30 2 * * *", each local time is one tick. A local time that
+//     the clocks skip becomes the instant at which they skip it. Of a local time that occurs twice,
+//     the first occurrence counts. So a daily job runs once on each day.
+//   - If the hour field begins with an asterisk, as in "*/15 * * * *", the schedule is a period.
+//     Every occurrence of a matching local time is a tick, and a skipped time is none. So a job that
+//     runs every 15 minutes runs every 15 minutes on each day.
+package calendar
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	cron "github.com/netresearch/go-cron"
+)
+
+// Calendar is a cron expression in a time zone. It is safe for concurrent use.
+type Calendar struct {
+	spec   string
+	zone   *time.Location
+	local  cron.Schedule
+	period bool
+}
+
+var parser = cron.NewParser(
+	cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom)
+
+// Parse reads an expression of five fields (minute, hour, day of month, month, day of week) or a
+// name such as "@daily". If both days are restricted, a day that matches either one counts, as in
+// other crons. A text with seconds, a zone or "@every" is an error.
+func Parse(spec string, zone *time.Location) (*Calendar, error) {
+	spec = strings.Join(strings.Fields(spec), " ")
+	switch {
+	case zone == nil || zone == time.Local:
+		return nil, errors.New("the time zone must have a name that is the same on all machines")
+	case strings.Contains(spec, "="):
+		return nil, fmt.Errorf("schedule %q: the zone is a setting of its own", spec)
+	case strings.HasPrefix(spec, "@every"):
+		return nil, fmt.Errorf("schedule %q: no instants follow from an interval; "+
+			"use fields, such as */5 * * * *", spec)
+	}
+	local, err := parser.Parse(spec)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %q: %w", spec, err)
+	}
+	c := &Calendar{spec, zone, local, isPeriod(spec)}
+	if c.Next(time.Unix(0, 0)).IsZero() {
+		return nil, fmt.Errorf("schedule %q: it names no instant", spec)
+	}
+	return c, nil
+}
+
+func isPeriod(spec string) bool {
+	fields := strings.Fields(spec)
+	return spec == "@hourly" || len(fields) == 5 && strings.HasPrefix(fields[1], "*")
+}
+
+// String returns the expression and the zone. Two calendars of the same text have the same
+// instants.
+func (c *Calendar) String() string { return c.spec + " " + c.zone.String() }
+
+// Next returns the first instant after the given one, or the zero time if none follows within the
+// years that the cron library searches.
+func (c *Calendar) Next(after time.Time) time.Time {
+	if c.period {
+		return c.nextOccurrence(after)
+	}
+	for l := c.local.Next(c.wall(after)); !l.IsZero(); l = c.local.Next(l) {
+		if t := c.first(l); t.After(after) { // not so in the second pass of an hour
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// nextOccurrence returns the first instant after the given one at which the local time matches. It
+// goes from one change of the zone's offset to the next.
+func (c *Calendar) nextOccurrence(after time.Time) time.Time {
+	for {
+		wall := c.wall(after)
+		l := c.local.Next(wall)
+		if l.IsZero() {
+			return l
+		}
+		t := after.Add(l.Sub(wall)).UTC()
+		_, end := after.In(c.zone).ZoneBounds()
+		if end.IsZero() || t.Before(end) {
+			return t
+		}
+		if wall = c.wall(end); c.local.Next(wall.Add(-time.Nanosecond)).Equal(wall) {
+			return end.UTC()
+		}
+		after = end
+	}
+}
+
+// wall returns what the clocks of the zone show at an instant, as a time in UTC.
+func (c *Calendar) wall(t time.Time) time.Time {
+	_, offset := t.In(c.zone).Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// first returns the first instant at which the clocks of the zone show l or later.
+func (c *Calendar) first(l time.Time) time.Time {
+	t := time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), 0, c.zone)
+	start, end := t.ZoneBounds()
+	switch wall := c.wall(t); {
+	case wall.After(l): // skipped, and t is past the change
+		return start.UTC()
+	case wall.Before(l): // skipped, and t is before the change
+		return end.UTC()
+	case start.IsZero():
+		return t.UTC()
+	}
+	_, before := start.Add(-1).In(c.zone).Zone()
+	if earlier := l.Add(-time.Duration(before) * time.Second); earlier.Before(start) {
+		return earlier // it occurs twice
+	}
+	return t.UTC()
+}
