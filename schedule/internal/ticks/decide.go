@@ -208,11 +208,11 @@ func (d *decision) runsAgain(t *Tick) bool {
 
 // startDue records the next tick to run as started, and the ticks before it as missed.
 func (d *decision) startDue() {
-	if d.f.Asked || d.Running() {
-		return // J3, J8
+	if d.f.Asked || d.f.Remaining < d.policy.Needs || d.Running() {
+		return // J3, J2, J8
 	}
 	for _, t := range d.s.Ticks {
-		if t.State == Started {
+		if t.State == Started && !t.Planned.After(d.f.Now) {
 			d.start(Tick{Planned: t.Planned, Attempt: t.Attempt + 1})
 			return
 		}
@@ -257,37 +257,41 @@ type missedTick struct {
 
 // classify divides due ticks into those that run, in order, and those that are missed (J7, J8).
 func (d *decision) classify(due []time.Time) (runs []time.Time, missed []missedTick) {
-	last := -1
-	for i, t := range due {
-		if !d.within(t) && !d.expected(t) {
-			last = i
+	var lastLate, last time.Time // of those that come one at a time
+	for _, t := range due {
+		if d.late(t) {
+			lastLate = t
+		} else if !d.within(t) {
+			last, lastLate = t, time.Time{} // the newer one runs
 		}
 	}
-	for i, t := range due {
-		overlaps := d.within(t)
-		late := !overlaps && !d.expected(t)
+	for _, t := range due {
+		late, runsNow := d.late(t), false
 		switch {
-		case d.f.Now.Sub(t) > d.policy.Window,
-			overlaps && !d.policy.Queue,
-			late && d.policy.CatchUp == CatchUpNone,
-			late && d.policy.CatchUp == CatchUpLast && i != last:
-			missed = append(missed, missedTick{t, overlaps})
+		case d.f.Now.Sub(t) > d.policy.Window:
+		case late:
+			runsNow = d.policy.CatchUp == CatchUpAll || d.policy.CatchUp == CatchUpLast && t.Equal(lastLate)
 		default:
+			runsNow = d.policy.Queue || t.Equal(last)
+		}
+		if runsNow {
 			runs = append(runs, t)
+		} else {
+			missed = append(missed, missedTick{t, !late})
 		}
 	}
 	return runs, missed
 }
 
-// expected reports whether this leader waited for the tick.
-func (d *decision) expected(planned time.Time) bool {
-	return !planned.Before(d.watching) && d.f.Now.Sub(planned) <= onTime
-}
+// late reports whether no leader of this term waited for the tick.
+func (d *decision) late(planned time.Time) bool { return planned.Before(d.watching) }
 
-// within reports whether the tick came due during a run.
+// within reports whether the tick came due before the end of a run for an earlier one. It looks at
+// the runs of this term: one write records the end of a run and the ticks within it, so a later
+// term finds none.
 func (d *decision) within(planned time.Time) bool {
 	return slices.ContainsFunc(d.s.Ticks, func(t Tick) bool {
-		return t.State != Started && t.State != Lost && planned.After(t.Began) && !planned.After(t.Ended)
+		return t.Lead == d.term.Lead && t.State != Started && planned.After(t.Planned) && !planned.After(t.Ended)
 	})
 }
 

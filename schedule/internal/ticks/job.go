@@ -14,9 +14,13 @@ var (
 	ErrNotLeading = errors.New("the term is over")
 )
 
-// onTime is how late the leader that waits for a tick may notice it. A tick that is later was not
-// waited for: the machine slept, or its clock was set.
-const onTime = time.Minute
+// LookEvery is how often the caller of Wake calls it, at least. If maxSilence passes between two
+// calls, by the wall clock, the machine slept or its clock was set: no leader waited for the ticks
+// in between.
+const (
+	LookEvery  = 30 * time.Second
+	maxSilence = 2 * LookEvery
+)
 
 // farAhead is how far a state may be ahead of a member's clock before a job that must not miss its
 // ticks lowers State.Over (J6). It is more than the longest lease, which J5 adds.
@@ -64,9 +68,9 @@ type Term struct {
 
 // Facts are what holds when a read is answered.
 type Facts struct {
+	// Now is the wall clock.
 	Now time.Time
-	// Lost: the term is over. Asked: the leader was asked to finish.
-	Lost, Asked bool
+	Live
 	// Lease is the longest lease that may have been in use.
 	Lease time.Duration
 	// Disturbed is when the election last noticed that the store's history changed, by the wall
@@ -74,8 +78,9 @@ type Facts struct {
 	Disturbed time.Time
 }
 
-// Live are the conditions under which a confirmed tick starts.
+// Live is the state of the term.
 type Live struct {
+	// Lost: the term is over. Asked: the leader was asked to finish.
 	Lost, Asked bool
 	// Remaining is how much of the lease remains.
 	Remaining time.Duration
@@ -86,8 +91,8 @@ type Job struct {
 	policy Policy
 	seen   sighting
 	term   Term
-	// watching is since when this leader waits for ticks.
-	watching time.Time
+	// watching is since when this leader waits for ticks, and looked the last time it did.
+	watching, looked time.Time
 	// wrote: a write of this term was confirmed, so that only this term's writes may follow it.
 	wrote bool
 	// pending are this term's writes whose outcomes are unknown, by their nonces.
@@ -138,7 +143,7 @@ func New(p Policy) *Job { return &Job{policy: p} }
 
 // Begin begins a term. Runs of earlier terms of this process have ended.
 func (j *Job) Begin(now time.Time, t Term) {
-	j.term, j.watching, j.wrote = t, now, false
+	j.term, j.watching, j.looked, j.wrote = t, now, now, false
 	j.pending, j.confirmed, j.next = map[string]step{}, nil, now
 	if j.run != nil && !j.run.ended {
 		j.run = nil
@@ -148,8 +153,15 @@ func (j *Job) Begin(now time.Time, t Term) {
 // Running reports whether a run goes on.
 func (j *Job) Running() bool { return j.run != nil && !j.run.ended }
 
-// Wake returns when to read again, by the wall clock; zero if nothing is left to do.
-func (j *Job) Wake() time.Time { return j.next }
+// Wake returns when to read again, by the wall clock; zero if that is not known, as during a run.
+// Call it at least every LookEvery.
+func (j *Job) Wake(now time.Time) time.Time {
+	if now.Sub(j.looked).Abs() > maxSilence {
+		j.watching = now
+	}
+	j.looked = now
+	return j.next
+}
 
 // Result is what follows from an outcome.
 type Result struct {
@@ -199,6 +211,11 @@ func (j *Job) nextAfter(asOf time.Time, s *State) time.Time {
 	for !next.IsZero() && s.find(next) != nil {
 		next = j.policy.Next(next)
 	}
+	for _, t := range s.Ticks { // one that a fast clock started too early runs again when it is due
+		if t.State == Started && t.Planned.After(asOf) && (next.IsZero() || t.Planned.Before(next)) {
+			next = t.Planned
+		}
+	}
 	return next
 }
 
@@ -207,12 +224,18 @@ func (j *Job) nextAfter(asOf time.Time, s *State) time.Time {
 func (j *Job) Start(now time.Time, l Live) (t Tick, ok bool) {
 	c := j.confirmed
 	j.confirmed, j.next = nil, now
-	if c == nil || l.Lost || l.Asked || l.Remaining < max(j.policy.Needs, 1) {
+	switch {
+	case c == nil, l.Lost, l.Asked, l.Remaining < j.policy.Needs:
+		return Tick{}, false
+	case c.Planned.After(now): // the clock was set back
 		return Tick{}, false
 	}
 	j.run, j.next = &run{tick: *c}, time.Time{}
 	return *c, true
 }
+
+// Abandon notes that the run has ended because its term was over: J4 decides about the tick.
+func (j *Job) Abandon() { j.run = nil }
 
 // End notes the end of the run. Code and text go into the state.
 func (j *Job) End(now time.Time, failed bool, code int, text string) {

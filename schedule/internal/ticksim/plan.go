@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tenure-go/tenure/schedule/internal/calendar"
+	"github.com/tenure-go/tenure/schedule/internal/ticks"
+)
+
+// plan is what one seed plays: the schedule, its policy, and the faults.
+type plan struct {
+	spec, zone  string
+	start       time.Time
+	length      time.Duration
+	cal         *calendar.Calendar
+	atLeastOnce bool
+	catchUp     ticks.CatchUp
+	queue       bool
+	window      time.Duration
+	needs       time.Duration
+	lease       time.Duration
+	run         time.Duration // mean duration of a run
+
+	// The faults.
+	apart     time.Duration // the largest error of a wall clock
+	steps     bool          // wall clocks change within that bound
+	fast      bool          // one wall clock is an hour fast
+	crashes   bool
+	pauses    bool
+	handOvers bool
+	sleeps    bool // all members are away for a while
+	lossy     bool // requests and answers are lost, late and repeated
+	stale     bool // reads may show an earlier state
+	damage    damage
+	eras      bool // the store has eras
+	unproven  bool // the store marks restored states
+	falls     bool // tokens fall when the store is damaged
+	replan    bool // the schedule changes
+}
+
+// damage is what happens to the store.
+type damage uint8
+
+const (
+	unharmed  damage = iota
+	recreated        // it is empty, and its versions recur
+	restored         // an older state is put back
+	deleted          // the key of the job is removed
+)
+
+// changes are the days of 2026 at which the clocks of each zone change.
+var changes = map[string][]string{
+	"Europe/Berlin":       {"2026-03-29", "2026-10-25"},
+	"America/New_York":    {"2026-03-08", "2026-11-01"},
+	"Australia/Lord_Howe": {"2026-04-05", "2026-10-04"},
+}
+
+var zones = []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"}
+
+func newPlan(r *rand.Rand) *plan {
+	chance := func(p float64) bool { return r.Float64() < p }
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	p := &plan{
+		spec: pick("*/5 * * * *", "*/15 * * * *", "*/10 1-4 * * *", "0 * * * *", "30 1,2,3 * * *", "* * * * *"),
+		zone: pick(zones...), length: 36 * time.Hour, lease: time.Duration(5+r.IntN(40)) * time.Second,
+		atLeastOnce: chance(0.5), catchUp: ticks.CatchUp(r.IntN(3)), queue: chance(0.5),
+		window: time.Hour, run: []time.Duration{time.Second, 40 * time.Second, 4 * time.Minute}[r.IntN(3)],
+		apart: 10 * time.Second, steps: chance(0.3), fast: chance(0.12), crashes: chance(0.6), pauses: chance(0.5),
+		handOvers: chance(0.5), sleeps: chance(0.3), lossy: chance(0.6), stale: chance(0.3), replan: chance(0.15),
+		eras: chance(0.5), unproven: chance(0.4), falls: chance(0.5),
+	}
+	if chance(0.5) && !p.fast { // the promise about damage needs sound clocks (J6)
+		p.damage = damage(1 + r.IntN(3))
+	}
+	if chance(0.3) {
+		p.needs = p.lease / 3
+	}
+	if p.fast && p.spec == "* * * * *" {
+		p.spec = "*/5 * * * *"
+	}
+	day, err := time.Parse(time.DateOnly, changes[p.zone][r.IntN(2)])
+	if err != nil {
+		panic(err)
+	}
+	p.start = day.Add(-time.Duration(12+r.IntN(12)) * time.Hour)
+	p.setSpec(p.spec)
+	return p
+}
+
+func (p *plan) setSpec(spec string) {
+	zone, err := time.LoadLocation(p.zone)
+	if err != nil {
+		panic(err)
+	}
+	if p.cal, err = calendar.Parse(spec, zone); err != nil {
+		panic(err)
+	}
+	p.spec = spec
+}
+
+func (p *plan) String() string { return fmt.Sprintf("%+v", *p) }
