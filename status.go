@@ -61,6 +61,11 @@ type Status struct {
 	// LastContact is when this process last read the record, wrote it or received it as a push, by
 	// its wall clock.
 	LastContact time.Time
+	// HistoryChanged is when this process last saw a sign that the store's history had changed, by
+	// its wall clock: the store was recreated, an older state was put back, the record vanished, or
+	// later writes may be missing. Work that the leader recorded in the same store may be lost. It
+	// is zero if there was no such sign.
+	HistoryChanged time.Time
 	// Failures is the number of store calls that failed in a row. Trouble is the error of the last
 	// one, or nil if all of them were conflicts.
 	Failures int
@@ -116,7 +121,7 @@ func (m *runner) status() (Status, statusDigest) {
 	s := Status{
 		Election: m.key, State: m.state(), Known: known, Term: m.leadsIn(),
 		Failures: m.machine.Failures(), Trouble: m.trouble, Pushed: m.machine.Pushed(), Confirmed: m.machine.Confirmed(), Eligible: m.machine.Eligible(),
-		Priority: m.settings.machine.Priority,
+		Priority: m.settings.machine.Priority, HistoryChanged: m.machine.HistoryChanged().Time(),
 		WriteErr: m.wrap("write", m.rights.missing()),
 	}
 	if m.refused {

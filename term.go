@@ -133,6 +133,16 @@ func (t *Term) Remaining() time.Duration {
 
 func init() {
 	bridge.Renewed = func(term any) <-chan struct{} { return term.(*Term).renewed() }
+	bridge.FactsOf = func(term any) bridge.Facts { return term.(*Term).runner.facts() }
+}
+
+func (m *runner) facts() bridge.Facts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return bridge.Facts{
+		ID: m.id, Clock: m.clock, Attempt: m.machine.Attempt(), Lease: m.machine.LongestLease(),
+		HistoryChanged: m.machine.HistoryChanged().Time(),
+	}
 }
 
 // renewed is timing.Renewed.

@@ -2,7 +2,11 @@
 // export. Package tenure sets the functions when it is initialized.
 package bridge
 
-import "github.com/tenure-go/tenure/clock"
+import (
+	"time"
+
+	"github.com/tenure-go/tenure/clock"
+)
 
 // Renewed is described at timing.Renewed. The term is a *tenure.Term.
 var Renewed func(term any) <-chan struct{}
@@ -12,3 +16,19 @@ var Renewed func(term any) <-chan struct{}
 // the first read, or after a pause in which a push may have waited. The election is a
 // *tenure.Election.
 var ShownAt func(election any) (clock.Instant, bool)
+
+// Facts are what package schedule needs to know of the election of a term.
+type Facts struct {
+	// ID is that of the candidate.
+	ID    string
+	Clock clock.Clock
+	// Attempt is the time that one store operation may take.
+	Attempt time.Duration
+	// Lease is the longest lease that this member knows of.
+	Lease time.Duration
+	// HistoryChanged is Status.HistoryChanged.
+	HistoryChanged time.Time
+}
+
+// FactsOf returns the facts of a term, which is a *tenure.Term and not nil.
+var FactsOf func(term any) Facts

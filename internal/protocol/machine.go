@@ -84,6 +84,8 @@ type Machine struct {
 	// leavingSince is when the leader was asked to leave, or when the release began.
 	leavingSince clock.Instant
 
+	historyChanged Moment // see HistoryChanged
+
 	leader      Leader       // as last reported
 	transitions []Transition // that Next has not returned yet
 }

@@ -115,6 +115,9 @@ func (m *Machine) observe(now clock.Reading, c Cell, s sight) {
 	older := m.view.older(&c)
 	emptied := m.view.held() && (c.Kind == Absent || c.vacant())
 	fresh := m.view.learn(now, c, s, m.incarnation)
+	if fresh && (m.view.change == remade || m.view.trust == unproven || older || emptied) {
+		m.historyChanged = MomentOf(now.Wall)
+	}
 	if fresh && m.view.change == remade {
 		m.voidPending(now)
 		m.tell(Transition{What: Alarm, Cause: ErrRemade})

@@ -183,6 +183,13 @@ func (m *Machine) LeaseLeft(now clock.Reading, term uint64) time.Duration {
 	return max(m.remaining(now), 0)
 }
 
+// HistoryChanged returns when this member last saw a sign that the history of the store had changed:
+// a recreated store, an older or unproven state, or a record that vanished. Zero: never.
+func (m *Machine) HistoryChanged() Moment { return m.historyChanged }
+
+// LongestLease returns the longest lease that this member knows of.
+func (m *Machine) LongestLease() time.Duration { return max(m.cfg.Lease, m.view.longLease) }
+
 // Cause returns why the last term ended, or why this member was refused, whichever was later.
 func (m *Machine) Cause() error { return m.cause }
 

@@ -208,8 +208,15 @@ func (d *decision) runsAgain(t *Tick) bool {
 
 // startDue records the next tick to run as started, and the ticks before it as missed.
 func (d *decision) startDue() {
-	if d.f.Asked || d.f.Remaining < d.policy.Needs || d.Running() {
-		return // J3, J2, J8
+	if d.f.Asked && len(d.pending) > 0 {
+		d.changed = true // no earlier write can follow this one, and be taken for a lost run
+	}
+	if d.f.Asked || d.Running() {
+		return // J3, J8
+	}
+	if d.f.Remaining < d.policy.Needs { // J2: a renewal may be on its way
+		d.step.wait = true
+		return
 	}
 	for _, t := range d.s.Ticks {
 		if t.State == Started && !t.Planned.After(d.f.Now) {

@@ -67,7 +67,7 @@ func (s *stage) settle(err error) Result {
 
 // pass reads and writes until nothing follows at once. It returns whether a tick is confirmed.
 func (s *stage) pass() bool {
-	for {
+	for range 5 {
 		value, err := s.decide()
 		if err == nil {
 			s.write(value)
@@ -76,6 +76,8 @@ func (s *stage) pass() bool {
 			return r.Start
 		}
 	}
+	s.t.Fatal("it reads again and again")
+	return false
 }
 
 // at sets the time, wakes the job as often as its caller does, and passes if it is due. It starts a
@@ -224,6 +226,28 @@ func TestStartIsTakenBack(t *testing.T) {
 		s.lead(8, "l8")
 		s.expect("03:00:05", "03:00:00 attempt 1")
 	}
+}
+
+// TestTooLittleTime: no tick starts, nor is recorded, while too little of the lease is left (J2).
+func TestTooLittleTime(t *testing.T) {
+	s := leading(t, func(p *Policy) { p.Needs = 5 * time.Second })
+	s.now = at("03:00:00")
+	if !s.pass() {
+		t.Fatal("no tick is confirmed")
+	}
+	s.live.Remaining = 4 * time.Second
+	if _, ok := s.job.Start(s.now, s.live); ok {
+		t.Fatal("it starts")
+	}
+	if s.job.Settled() {
+		t.Error("the record of the start may stay")
+	}
+	s.expect("03:00:01", "")
+	if !s.job.Settled() || s.state().find(at("03:00:00")) != nil {
+		t.Errorf("the start is not taken back: %s", s.cell.Value)
+	}
+	s.live.Remaining = testLease
+	s.expect("03:00:03", "03:00:00 attempt 1")
 }
 
 // TestLostRun shows J4: what the next leader does with a run whose end is not recorded.

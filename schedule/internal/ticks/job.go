@@ -99,6 +99,8 @@ type Job struct {
 	pending map[string]step
 	// run is the run of this process whose end the store does not show yet.
 	run *run
+	// refused: the store shows a start that did not happen.
+	refused bool
 	// confirmed is the tick that the store shows as started, until Start.
 	confirmed *Tick
 	// next is when to read again: the next planned instant that is not decided. Zero: never.
@@ -133,8 +135,10 @@ type step struct {
 	asOf time.Time
 	// start is the tick that the state shows as started, and ended that it shows the end of the
 	// run.
-	start  *Tick
-	ended  bool
+	start *Tick
+	ended bool
+	// wait: there was not enough of the lease for a start.
+	wait   bool
 	events []Event
 }
 
@@ -144,7 +148,7 @@ func New(p Policy) *Job { return &Job{policy: p} }
 // Begin begins a term. Runs of earlier terms of this process have ended.
 func (j *Job) Begin(now time.Time, t Term) {
 	j.term, j.watching, j.looked, j.wrote = t, now, now, false
-	j.pending, j.confirmed, j.next = map[string]step{}, nil, now
+	j.pending, j.confirmed, j.refused, j.next = map[string]step{}, nil, false, now
 	if j.run != nil && !j.run.ended {
 		j.run = nil
 	}
@@ -152,6 +156,11 @@ func (j *Job) Begin(now time.Time, t Term) {
 
 // Running reports whether a run goes on.
 func (j *Job) Running() bool { return j.run != nil && !j.run.ended }
+
+// Settled reports whether the store shows all that this term did, so that it may end.
+func (j *Job) Settled() bool {
+	return j.run == nil && j.confirmed == nil && !j.refused && len(j.pending) == 0
+}
 
 // Wake returns when to read again, by the wall clock; zero if that is not known, as during a run.
 // Call it at least every LookEvery.
@@ -196,6 +205,10 @@ func (j *Job) Settle(now time.Time, err error) Result {
 	}
 	j.confirmed = s.start
 	j.next = j.nextAfter(s.asOf, &s.state)
+	if s.wait {
+		j.next = s.asOf.Add(time.Second)
+	}
+	j.refused = false
 	return Result{Start: s.start != nil, Again: s.state.Draft, Events: s.events}
 }
 
@@ -225,7 +238,10 @@ func (j *Job) Start(now time.Time, l Live) (t Tick, ok bool) {
 	c := j.confirmed
 	j.confirmed, j.next = nil, now
 	switch {
-	case c == nil, l.Lost, l.Asked, l.Remaining < j.policy.Needs:
+	case c == nil:
+		return Tick{}, false
+	case l.Lost, l.Asked, l.Remaining < j.policy.Needs:
+		j.refused = true
 		return Tick{}, false
 	case c.Planned.After(now): // the clock was set back
 		return Tick{}, false

@@ -1,0 +1,73 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/schedule/internal/ticks"
+)
+
+// ErrNoState is returned by Read if the store has no state of the job.
+var ErrNoState = errors.New("schedule: the job has no state in the store")
+
+// Status is the state of a job as the store shows it. Times are by the wall clocks of the leaders.
+type Status struct {
+	// Plan is the schedule and its zone.
+	Plan string
+	// Updated is when the leader ID last wrote it, in the term Token.
+	Updated time.Time
+	ID      string
+	Token   uint64
+	// Ticks are the last ticks that started, at most 16, in the order of their planned instants.
+	Ticks []TickStatus
+	// Late and Overlap count the ticks that never started since the job was first seen: no leader
+	// waited for them, or they came due during a run. LastMissed is the planned instant of the
+	// last one.
+	Late, Overlap int
+	LastMissed    time.Time
+}
+
+// TickStatus is what became of one tick.
+type TickStatus struct {
+	Planned time.Time
+	// State is started, finished, failed or lost.
+	State        string
+	ID           string
+	Token        uint64
+	Attempt      int
+	Began, Ended time.Time
+	// Code and Error are of a run that failed. Error is the beginning of the text, at most 120 bytes.
+	Code  int
+	Error string
+}
+
+// Read returns the status of a job. It needs no part in the election. It returns ErrNoState, or the
+// error of the store, or one that says that the key holds other bytes.
+func Read(ctx context.Context, store driver.Store, election, job string) (Status, error) {
+	k := key(election, job)
+	e, err := store.Read(ctx, k)
+	if err != nil {
+		return Status{}, fmt.Errorf("schedule: read key %q: %w", k, err)
+	}
+	if e.Absent() {
+		return Status{}, ErrNoState
+	}
+	s, err := ticks.Decode(e.Value)
+	if err != nil {
+		return Status{}, fmt.Errorf("schedule: key %q: %w", k, err)
+	}
+	st := Status{
+		Plan: s.Plan, Updated: s.At, ID: s.ID, Token: s.Token,
+		Late: s.Missed.Late, Overlap: s.Missed.Overlap, LastMissed: s.Missed.Last,
+	}
+	for _, t := range s.Ticks {
+		st.Ticks = append(st.Ticks, TickStatus{
+			Planned: t.Planned, State: string(t.State), ID: t.ID, Token: t.Token, Attempt: t.Attempt,
+			Began: t.Began, Ended: t.Ended, Code: t.Code, Error: t.Error,
+		})
+	}
+	return st, nil
+}
