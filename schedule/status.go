@@ -39,7 +39,7 @@ type TickStatus struct {
 	Token        uint64
 	Attempt      int
 	Began, Ended time.Time
-	// Code and Error are of a run that failed. Error is the beginning of the text, at most 120 bytes.
+	// Code and Error are of a run that failed. Error has at most 120 bytes of the text.
 	Code  int
 	Error string
 }

@@ -183,8 +183,8 @@ func (m *Machine) LeaseLeft(now clock.Reading, term uint64) time.Duration {
 	return max(m.remaining(now), 0)
 }
 
-// HistoryChanged returns when this member last saw a sign that the history of the store had changed:
-// a recreated store, an older or unproven state, or a record that vanished. Zero: never.
+// HistoryChanged returns when this member last saw a sign that the store's history had changed: a
+// recreated store, an older or unproven state, or a record that vanished. Zero: never.
 func (m *Machine) HistoryChanged() Moment { return m.historyChanged }
 
 // LongestLease returns the longest lease that this member knows of.

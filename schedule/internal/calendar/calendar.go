@@ -10,8 +10,8 @@
 //     the clocks skip becomes the instant at which they skip it. Of a local time that occurs twice,
 //     the first occurrence counts. So a daily job runs once on each day.
 //   - If the hour field begins with an asterisk, as in "*/15 * * * *", the schedule is a period.
-//     Every occurrence of a matching local time is a tick, and a skipped time is none. So a job that
-//     runs every 15 minutes runs every 15 minutes on each day.
+//     Every occurrence of a matching local time is a tick, and a skipped time is none. So a job
+//     that runs every 15 minutes runs every 15 minutes on each day.
 package calendar
 
 import (

@@ -165,7 +165,8 @@ func (d *decision) recordRun() {
 	own := d.run.tick
 	t := d.s.find(own.Planned)
 	switch {
-	case t != nil && (t.Lead != own.Lead || t.State != Started): // it is recorded, or was taken over
+	case t != nil && (t.Lead != own.Lead || t.State != Started):
+		// it is recorded, or was taken over
 	case t == nil && !d.run.ended, d.run.ended:
 		d.s.put(own)
 		d.changed = true

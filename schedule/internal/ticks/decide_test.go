@@ -137,7 +137,7 @@ func TestFirstUse(t *testing.T) {
 	s := newStage(t, nil)
 	s.now = at("01:59:30")
 	s.lead(7, "l7")
-	s.expect("01:59:30", "") // another leader may have run ticks until one lease later, by its clock
+	s.expect("01:59:30", "") // another leader may have run ticks until one lease later
 	s.expect("02:00:00", "")
 	s.expect("03:00:00", "03:00:00 attempt 1")
 	if len(s.events) != 1 || s.events[0].Kind != EventHistory {
@@ -277,7 +277,8 @@ func TestLostRun(t *testing.T) {
 	}
 }
 
-// TestTokensMayFall: after a restore another term can have the token of the one that started a tick.
+// TestTokensMayFall: after a restore another term can have the token of the term that started a
+// tick.
 func TestTokensMayFall(t *testing.T) {
 	s := leading(t, nil)
 	s.expect("03:00:00", "03:00:00 attempt 1")

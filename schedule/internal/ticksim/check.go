@@ -7,7 +7,8 @@ import (
 	"github.com/tenure-go/tenure/schedule/internal/ticks"
 )
 
-// check is the witness: it keeps a journal of the first acts of each tick, and judges by that alone.
+// check is the witness: it keeps a journal of the first acts of each tick, and judges by that. The
+// record only excuses ticks that a rule skips.
 type check struct {
 	w     *world
 	fault error
@@ -78,7 +79,7 @@ func (c *check) wrote(s *ticks.State) {
 	}
 }
 
-// margin is how long after a moment leaders skip ticks because of it (J5), with both clocks' errors.
+// margin is how long after a moment leaders skip ticks because of it (J5), with the clocks' errors.
 func (c *check) margin() time.Duration { return c.w.plan.lease + 4*c.w.plan.apart + time.Second }
 
 func (c *check) damaged(d damage) {

@@ -105,7 +105,8 @@ func (w *world) sleep() {
 	w.trouble(d)
 }
 
-// damage harms the store. The present leader notices within its lease, and nobody else leads before.
+// damage harms the store. The present leader notices within its lease, and no other member leads
+// before.
 func (w *world) damage() {
 	d := w.plan.damage
 	w.tracef("the store is damaged: %d", d)
