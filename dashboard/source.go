@@ -20,6 +20,7 @@ type source struct {
 	hub     *hub
 	history *history
 	reports *reports
+	jobs    records.Jobs // which are no elections
 
 	mu        sync.Mutex
 	store     driver.Store  // nil: not reached yet
@@ -151,6 +152,7 @@ func (s *source) list(ctx context.Context) {
 		offer(s.troubles, failure{time.Now(), err})
 		s.report(trouble{"the elections cannot be listed", err.Error()})
 	default:
+		names = s.jobs.LeaveOut(bounded, s.store, names)
 		s.add(names)
 		s.leave(names, time.Now())
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/members"
+	"github.com/tenure-go/tenure/internal/records"
 )
 
 const aboutList = `Lists all elections of a store, each with its leader. It takes part in no election and writes nothing.
@@ -124,7 +125,8 @@ func (l *listFlags) names(ctx context.Context, store driver.Store) ([]string, er
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, fault.New(hint, "%v cannot list its elections", l.place)
 	case err == nil:
-		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, l.prefix) }), nil
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, l.prefix) })
+		return new(records.Jobs).LeaveOut(bounded, store, names), nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -38,6 +38,7 @@ func TestListShowsEachElection(t *testing.T) {
 	if r := h.lists("--prefix", "bill"); r.Code != 0 || strings.Contains(r.Out, "nightly") {
 		t.Errorf("exit code %d\n%s", r.Code, r.Out)
 	}
+	h.putAs("nightly/jobs/report", `{"format":"tenure-ticks/1","seq":3}`) // no election
 	h.putAs("foreign", "node-1 \x1b[31m")
 	r := h.lists("--wait", "0")
 	r.Must(t, 1, `^foreign +not known +- +- +foreign `, `^billing +node-1 `, `^error: the leader cannot be determined for 1 of 4 elections: foreign$`, `^hint: tenure status`)

@@ -1,0 +1,25 @@
+package records_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/records"
+)
+
+// TestJobsAreLeftOut: a key is left out by its value, not by its name.
+func TestJobsAreLeftOut(t *testing.T) {
+	store := memory.New()
+	store.Put("nightly", []byte(`{"leader_id":"a"}`))
+	store.Put("nightly/jobs/report", []byte(`{"format":"tenure-ticks/1","seq":3}`))
+	store.Put("other/jobs/election", []byte(`{"leader_id":"a"}`))
+	var jobs records.Jobs
+	keys := []string{"nightly", "nightly/jobs/report", "other/jobs/election", "other/jobs/none"}
+	want := []string{"nightly", "other/jobs/election", "other/jobs/none"}
+	for range 2 {
+		if got := jobs.LeaveOut(t.Context(), store, keys); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}
