@@ -31,7 +31,7 @@ type Calendar struct {
 	period bool
 }
 
-var parser = cron.NewParser(
+var parser = cron.MustNewParser(
 	cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom)
 
 // Parse reads an expression of five fields (minute, hour, day of month, month, day of week) or a

@@ -199,14 +199,14 @@ func (w *world) call(n *node, request func() error, done func(error)) {
 	w.after(attempt, func() { answer(errTimeout) })
 	there, back := w.between(time.Millisecond, 60*time.Millisecond), w.between(time.Millisecond, 60*time.Millisecond)
 	if w.plan.lossy {
-		switch {
-		case w.chance(0.02):
+		switch p := w.rand.Float64(); {
+		case p < 0.02:
 			return // the request is lost
-		case w.chance(0.03): // the request is late
+		case p < 0.05: // the request is late
 			there = w.between(0, w.plan.lease)
-		case w.chance(0.03): // the answer is lost
+		case p < 0.08: // the answer is lost
 			back = time.Hour * 1000
-		case w.chance(0.03): // the request is repeated
+		case p < 0.11: // the request is repeated
 			w.after(there+w.between(0, w.plan.lease/2), func() { _ = request() })
 		}
 	}
