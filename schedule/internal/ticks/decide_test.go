@@ -250,6 +250,29 @@ func TestTooLittleTime(t *testing.T) {
 	s.expect("03:00:03", "03:00:00 attempt 1")
 }
 
+// TestAskedStartsNothing shows J3: a leader that is asked to finish after the record was confirmed.
+func TestAskedStartsNothing(t *testing.T) {
+	s := leading(t, nil)
+	s.now = at("03:00:00")
+	if !s.pass() {
+		t.Fatal("no tick is confirmed")
+	}
+	s.live.Asked = true
+	if _, ok := s.job.Start(s.now, s.live); ok {
+		t.Error("it starts")
+	}
+}
+
+// TestOneRunAtATime shows J8: a pass during a run, for whatever reason.
+func TestOneRunAtATime(t *testing.T) {
+	s := leading(t, nil)
+	s.expect("03:00:00", "03:00:00 attempt 1")
+	s.now = at("04:00:00")
+	if s.pass() {
+		t.Error("another tick is confirmed during the run")
+	}
+}
+
 // TestLostRun shows J4: what the next leader does with a run whose end is not recorded.
 func TestLostRun(t *testing.T) {
 	for _, c := range []struct {
