@@ -30,7 +30,7 @@ type Status struct {
 	LastMissed    time.Time
 }
 
-// TickStatus is what became of one tick.
+// TickStatus is the state of one tick.
 type TickStatus struct {
 	Planned time.Time
 	// State is started, finished, failed or lost.

@@ -55,7 +55,7 @@ type pool struct {
 	terms   []held // whose work has not returned
 }
 
-// held is a term and what the judge has to know of it.
+// held is a term as the judge knows it.
 type held struct {
 	by     string
 	slot   int

@@ -59,7 +59,7 @@ func (s *session) wait(limit time.Duration) {
 	}
 }
 
-// review does what is due, and returns how long to wait for more.
+// review does all that is due, and returns how long to wait for more.
 func (s *session) review() time.Duration {
 	m := s.m
 	now := m.now()

@@ -103,7 +103,7 @@ func (c *Calendar) nextOccurrence(after time.Time) time.Time {
 	}
 }
 
-// wall returns what the clocks of the zone show at an instant, as a time in UTC.
+// wall returns the local time that the clocks of the zone show at an instant, as a time in UTC.
 func (c *Calendar) wall(t time.Time) time.Time {
 	_, offset := t.In(c.zone).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)

@@ -66,7 +66,7 @@ func (d *decision) encode() ([]byte, error) {
 func (d *decision) tell(e Event) { d.step.events = append(d.step.events, e) }
 
 // confirms reports whether the read shows that a tick of this term was recorded as started, by a
-// write whose outcome was unknown (J2).
+// write of unknown outcome (J2).
 func (d *decision) confirms() bool {
 	w, ours := d.pending[d.s.Nonce]
 	if !ours || d.changed {

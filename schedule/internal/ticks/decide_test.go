@@ -158,7 +158,7 @@ func TestOnlyLeadersWrite(t *testing.T) {
 	}
 }
 
-// TestUnknownOutcome: a record whose outcome is unknown starts nothing until a read shows it.
+// TestUnknownOutcome: a record of unknown outcome starts nothing until a read shows it.
 func TestUnknownOutcome(t *testing.T) {
 	s := leading(t, nil)
 	s.now = at("03:00:00")
@@ -263,7 +263,7 @@ func TestAskedStartsNothing(t *testing.T) {
 	}
 }
 
-// TestOneRunAtATime shows J8: a pass during a run, for whatever reason.
+// TestOneRunAtATime shows J8: a pass during a run starts nothing.
 func TestOneRunAtATime(t *testing.T) {
 	s := leading(t, nil)
 	s.expect("03:00:00", "03:00:00 attempt 1")

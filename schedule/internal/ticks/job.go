@@ -36,7 +36,7 @@ const (
 	CatchUpAll
 )
 
-// Policy is what does not change while the program runs.
+// Policy holds the settings. They do not change while the program runs.
 type Policy struct {
 	// Plan is the text of the schedule and its zone. Next returns the first planned instant after
 	// the given one, or zero.
@@ -66,7 +66,7 @@ type Term struct {
 	ID, Lead string
 }
 
-// Facts are what holds when a read is answered.
+// Facts hold when a read is answered.
 type Facts struct {
 	// Now is the wall clock.
 	Now time.Time
@@ -95,7 +95,7 @@ type Job struct {
 	watching, looked time.Time
 	// wrote: a write of this term was confirmed, so that only this term's writes may follow it.
 	wrote bool
-	// pending are this term's writes whose outcomes are unknown, by their nonces.
+	// pending are this term's writes of unknown outcome, by their nonces.
 	pending map[string]step
 	// run is the run of this process whose end the store does not show yet.
 	run *run
@@ -127,7 +127,7 @@ type run struct {
 	ended bool
 }
 
-// step is what follows if the write of Decide is confirmed.
+// step follows if the write of Decide is confirmed.
 type step struct {
 	state State
 	era   uint64
@@ -172,7 +172,7 @@ func (j *Job) Wake(now time.Time) time.Time {
 	return j.next
 }
 
-// Result is what follows from an outcome.
+// Result follows from an outcome.
 type Result struct {
 	// Start: call Start, since the store shows a tick of this term as started.
 	Start bool

@@ -27,7 +27,7 @@ type check struct {
 	excused  time.Time       // ticks planned until then may run twice: no member could notice
 }
 
-// entry is what became of one tick.
+// entry is the fate of one tick.
 type entry struct {
 	planned  time.Time
 	starts   int

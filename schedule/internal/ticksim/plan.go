@@ -9,7 +9,7 @@ import (
 	"github.com/tenure-go/tenure/schedule/internal/ticks"
 )
 
-// plan is what one seed plays: the schedule, its policy, and the faults.
+// plan holds the play of one seed: the schedule, its policy, and the faults.
 type plan struct {
 	spec, zone  string
 	start       time.Time
@@ -40,7 +40,7 @@ type plan struct {
 	replan    bool // the schedule changes
 }
 
-// damage is what happens to the store.
+// damage happens to the store.
 type damage uint8
 
 const (

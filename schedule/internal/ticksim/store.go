@@ -69,7 +69,7 @@ func (s *store) harm(d damage) {
 			return
 		}
 		back := s.past[s.w.rand.IntN(len(s.past))]
-		for range 3 { // rather a recent one
+		for range 3 { // prefer a recent one
 			if o := s.past[s.w.rand.IntN(len(s.past))]; o.at.After(back.at) {
 				back = o
 			}
