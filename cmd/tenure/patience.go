@@ -17,15 +17,14 @@ import (
 // patience gives up a campaign that takes too long, as long as the command has not begun.
 type patience struct {
 	wait time.Duration // 0: no limit
-	none bool          // give up as soon as a read does not let this candidate claim
+	none bool          // give up as soon as a read fails or does not let this candidate claim
 
 	wrapper  *wrap.Wrapper
 	election atomic.Pointer[tenure.Election] // nil until the store has answered
 
 	mu      sync.Mutex
 	elected bool
-	waiting error // the cause of the last EventWaiting
-	reason  error // why it gave up, or nil
+	waiting tenure.Event // the last EventWaiting
 }
 
 // begin counts the time from now on. Call stop when the campaign is over.
@@ -33,7 +32,7 @@ func (p *patience) begin() (stop func()) {
 	if p.wait == 0 {
 		return func() {}
 	}
-	t := time.AfterFunc(p.wait, func() { p.giveUp(p.unelected()) })
+	t := time.AfterFunc(p.wait, func() { p.wrapper.GiveUp(p.unelected()) })
 	return func() { t.Stop() }
 }
 
@@ -44,55 +43,44 @@ func (p *patience) hear(e tenure.Event) {
 	case tenure.EventElected:
 		p.elected = true
 	case tenure.EventWaiting:
-		p.waiting = e.Cause
+		p.waiting = e
 	}
-	refused := e.Kind == tenure.EventWaiting || e.Kind == tenure.EventLeader && e.Leader.Exists()
-	refused = refused && p.none && !p.elected
+	stays := !p.none || p.elected
 	p.mu.Unlock()
 	switch {
-	case !refused:
-	case e.Leader.Exists():
-		p.giveUp(led(e.Leader))
-	default:
-		p.giveUp(waits(e.Cause))
+	case stays:
+	case e.Kind == tenure.EventWaiting:
+		p.wrapper.GiveUp(waits(e))
+	case e.Kind == tenure.EventLeader && e.Leader.Exists():
+		p.wrapper.GiveUp(led(e.Leader))
+	case e.Kind == tenure.EventTrouble:
+		// Trouble with a push alone delays no claim, and is not in the status.
+		if why := p.election.Load().Status().Trouble; why != nil {
+			p.wrapper.GiveUp(coded(wrap.CodeFailed, fmt.Errorf("the command was not run: %w", why)))
+		}
 	}
-}
-
-// giveUp ends the campaign, unless the command has begun.
-func (p *patience) giveUp(reason error) {
-	if !p.wrapper.GiveUp() {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reason = reason
-}
-
-// gaveUp returns why the campaign was given up, or nil.
-func (p *patience) gaveUp() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.reason
 }
 
 // unelected returns why this candidate has not led within the time.
 func (p *patience) unelected() error {
-	e := p.election.Load()
-	if e == nil {
-		return coded(wrap.CodeFailed, fmt.Errorf("the store has not answered within %v", p.wait))
-	}
 	p.mu.Lock()
 	waiting := p.waiting
 	p.mu.Unlock()
-	switch s := e.Status(); {
+	var s tenure.Status
+	if e := p.election.Load(); e != nil {
+		s = e.Status()
+	}
+	switch {
 	case s.Leader.Exists():
 		return led(s.Leader)
-	case s.Known && waiting != nil:
+	case s.Known && waiting.Cause != nil:
 		return waits(waiting)
 	case s.Known:
 		return coded(wrap.CodeNotElected, fmt.Errorf("not elected within %v: the command was not run", p.wait))
-	default:
+	case s.Trouble != nil:
 		return coded(wrap.CodeFailed, fmt.Errorf("the store has not answered within %v: %w", p.wait, s.Trouble))
+	default: // nor failed
+		return coded(wrap.CodeFailed, fmt.Errorf("the store has not answered within %v", p.wait))
 	}
 }
 
@@ -100,8 +88,13 @@ func led(by tenure.Leader) error {
 	return coded(wrap.CodeNotElected, fmt.Errorf("%s leads, in term %d: the command was not run", output.Plain(by.ID), by.Term))
 }
 
-func waits(why error) error {
-	f := fault.New("give this time with --wait, longer than the lease", "the command was not run: %w", why)
+// waits says what this candidate waits for. More time helps only if the wait ends by itself.
+func waits(e tenure.Event) error {
+	hint := ""
+	if !e.Until.IsZero() {
+		hint = "give this time with --wait, longer than the lease"
+	}
+	f := fault.New(hint, "the command was not run: %w", e.Cause)
 	f.Code = wrap.CodeNotElected
 	return f
 }

@@ -125,7 +125,7 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	code, err = r.campaign(w, p, log)
 	stop()
 	w.Linger() // campaign has closed the store
-	switch reason := p.gaveUp(); {
+	switch reason := w.GivenUp(); {
 	case reason != nil:
 		return reason
 	case w.Context().Err() != nil && code == 0: // asked to end before there was a command

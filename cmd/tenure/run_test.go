@@ -5,10 +5,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -176,6 +180,45 @@ func TestRunSlots(t *testing.T) {
 	third, free := start("node-3"), slot(first)
 	first.Signal(syscall.SIGTERM)
 	wait.Until(t, "the third one has the free slot", func() bool { return slot(third) == free })
+}
+
+// TestRunGivesUpWithoutAnswer: a store that answers only the first read ends the campaign, too. The
+// exit code tells it from a store where another candidate leads.
+func TestRunGivesUpWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	unavailable := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+	stalled := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	for why, c := range map[string]struct {
+		then http.HandlerFunc
+		flag string
+		says string
+	}{
+		"no wait":         {unavailable, "--no-wait", "the command was not run: "},
+		"in time":         {unavailable, "--wait=2s", "has not answered within 2s"},
+		"no answer ever":  {stalled, "--wait=2s", "has not answered within 2s"},
+		"no wait for one": {stalled, "--no-wait", "the command was not run: "},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			var read atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if read.Swap(true) {
+					c.then(w, r)
+					return
+				}
+				w.WriteHeader(http.StatusNotFound)
+				fmt.Fprint(w, "<Error><Code>NoSuchKey</Code></Error>")
+			}))
+			t.Cleanup(server.Close)
+			store := "s3://bucket?region=r&endpoint=" + server.URL
+			w := tenureRuns(t, "run", "--store", store, "--election", "billing", "--lease", "15s", c.flag, "--", "echo", "ran")
+			w.Cmd.Env = append(w.Cmd.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
+			w.Start().Ends(125)
+			if says := w.Errs.String(); w.Out.String() != "" || !strings.Contains(says, c.says) || strings.Contains(says, "%!") {
+				t.Errorf("it says\n%s\nwithout %q, or the command ran", says, c.says)
+			}
+		})
+	}
 }
 
 func TestRunOnceEndsWhenItHandsOver(t *testing.T) {

@@ -70,7 +70,7 @@ type Wrapper struct {
 	signal   syscall.Signal // the signal that asked this process to end, or 0
 	signaled time.Time      // when it came
 	led      bool           // the command has begun, or is about to
-	givenUp  bool           // it will not begin
+	givenUp  error          // why it will not begin, or nil
 	code     int
 	linger   time.Time // Linger waits until then; zero: it does not wait
 
@@ -116,24 +116,30 @@ func (w *Wrapper) Close() { w.present().Close() }
 // Context ends when a signal has asked this process to end, or the command has ended.
 func (w *Wrapper) Context() context.Context { return w.ctx }
 
-// GiveUp ends the campaign, unless it was asked to end or the command has begun. It reports whether
-// it did: then the command never begins, and a claim that wins all the same is released.
-func (w *Wrapper) GiveUp() bool {
+// GiveUp ends the campaign for this reason, unless it was asked to end or the command has begun.
+// Then the command never begins, and a claim that wins all the same is released.
+func (w *Wrapper) GiveUp(reason error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.led || w.signal != 0 || w.givenUp {
-		return false
+	if w.led || w.signal != 0 || w.givenUp != nil {
+		return
 	}
-	w.givenUp = true
+	w.givenUp = reason // first: the end of the campaign makes the caller of Run ask for it
 	w.leave()
-	return true
+}
+
+// GivenUp returns the reason of the GiveUp that ended the campaign, or nil.
+func (w *Wrapper) GivenUp() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.givenUp
 }
 
 // begin reports whether the command may begin.
 func (w *Wrapper) begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.led = !w.givenUp
+	w.led = w.givenUp == nil
 	return w.led
 }
 

@@ -228,12 +228,23 @@ func TestProblemOfEachTermIsLoggedLessOften(t *testing.T) {
 
 // TestGiveUp: a campaign is given up, or its command begins, and never both.
 func TestGiveUp(t *testing.T) {
-	given := &Wrapper{leave: func() {}}
-	if !given.GiveUp() || given.GiveUp() || given.begin() {
-		t.Error("the command begins in a campaign that was given up")
+	reason := errors.New("another candidate leads")
+	given := &Wrapper{}
+	given.leave = func() {
+		if given.givenUp == nil {
+			t.Error("the campaign ends before its reason is known: run would exit with 0")
+		}
+	}
+	given.GiveUp(reason)
+	given.GiveUp(errors.New("too late"))
+	if !errors.Is(given.GivenUp(), reason) || given.begin() {
+		t.Error("the command begins in a campaign that was given up, or the first reason is lost")
 	}
 	begun := &Wrapper{leave: func() { t.Error("the campaign ends") }}
-	if !begun.begin() || begun.GiveUp() {
+	if !begun.begin() {
+		t.Error("the command does not begin")
+	}
+	if begun.GiveUp(reason); begun.GivenUp() != nil {
 		t.Error("a campaign is given up whose command has begun")
 	}
 }
