@@ -221,7 +221,7 @@ func (l *leading) work(j *job, t ticks.Tick) {
 	if ctx.Err() == nil {
 		r.err = j.Run(ctx, Tick{Job: j.Name, Planned: t.Planned, Attempt: t.Attempt, Token: t.Token})
 	}
-	if ctx.Err() != nil { // J10: also if it says that it went well
+	if ctx.Err() != nil { // also if it says that it went well
 		r.err = errors.Join(context.Cause(ctx), r.err)
 	}
 }

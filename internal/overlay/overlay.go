@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -40,6 +41,33 @@ func Write(top, dir string, edits []Edit) (list string, err error) {
 		changed[path] = strings.Replace(text, e.Old, e.New, 1)
 	}
 	return write(dir, changed)
+}
+
+// Tool returns a go command that sees the changed files. It runs in the directory of the module.
+type Tool func(command string, args ...string) *exec.Cmd
+
+// Plant calls do with a go command that sees the edits, and with a directory that it removes at the
+// end. The edited files are below top, a directory of the present module, with slashes.
+func Plant(top string, edits []Edit, do func(run Tool, dir string) error) error {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return err
+	}
+	module := filepath.Dir(strings.TrimSpace(string(out)))
+	dir, err := os.MkdirTemp("", "tenure-bug-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	list, err := Write(filepath.Join(module, filepath.FromSlash(top)), dir, edits)
+	if err != nil {
+		return err
+	}
+	return do(func(command string, args ...string) *exec.Cmd {
+		cmd := exec.Command("go", append([]string{command, "-overlay", list}, args...)...)
+		cmd.Dir = module
+		return cmd
+	}, dir)
 }
 
 func write(dir string, changed map[string]string) (list string, err error) {

@@ -57,55 +57,24 @@ func findBug(name string) (bug, error) {
 	return bug{}, fmt.Errorf("there is no bug %q; -bugs lists them", name)
 }
 
-// root returns the directory of the module.
-func root() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Dir(strings.TrimSpace(string(out))), nil
-}
-
-// plant writes the changed files into dir, and the list of them for go build.
-func (b *bug) plant(top, dir string) (list string, err error) {
+// planted calls do with a go command that sees the bug in the source.
+func (b *bug) planted(do func(run overlay.Tool, dir string) error) error {
 	var edits []overlay.Edit
 	for _, e := range b.Edit {
 		edits = append(edits, overlay.Edit(e))
 	}
-	if list, err = overlay.Write(filepath.Join(top, "internal"), dir, edits); err != nil {
-		return "", fmt.Errorf("bug %s: %w", b.Name, err)
+	if err := overlay.Plant("internal", edits, do); err != nil {
+		return fmt.Errorf("bug %s: %w", b.Name, err)
 	}
-	return list, nil
-}
-
-// planted calls do while the bug is planted: tool runs a go command with it in the directory of the
-// module and returns its output, and binary is the path of a file for its result.
-func (b *bug) planted(do func(tool func(command string, args ...string) ([]byte, error), binary string) error) error {
-	top, err := root()
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "tenure-bug-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	list, err := b.plant(top, dir)
-	if err != nil {
-		return err
-	}
-	return do(func(command string, args ...string) ([]byte, error) {
-		cmd := exec.Command("go", append([]string{command, "-overlay", list}, args...)...)
-		cmd.Dir = top
-		return cmd.CombinedOutput()
-	}, filepath.Join(dir, "sim"))
+	return nil
 }
 
 // built calls do with the path of this program with the bug in it.
 func (b *bug) built(do func(binary string) error) error {
-	return b.planted(func(tool func(string, ...string) ([]byte, error), binary string) error {
-		if out, err := tool("build", "-ldflags=-s -w", "-o", binary, "./internal/sim"); err != nil {
-			return fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
+	return b.planted(func(run overlay.Tool, dir string) error {
+		binary := filepath.Join(dir, "sim")
+		if out, err := run("build", "-ldflags=-s -w", "-o", binary, "./internal/sim").CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
 		}
 		return do(binary)
 	})
@@ -135,9 +104,9 @@ func (b *bug) hunt(seeds uint64, all bool) (v verdict, err error) {
 // fails runs the deterministic test with the bug. It returns whether the test notices, and what the
 // test prints.
 func (b *bug) fails() (v verdict, out []byte, err error) {
-	err = b.planted(func(tool func(string, ...string) ([]byte, error), _ string) (err error) {
+	err = b.planted(func(run overlay.Tool, _ string) (err error) {
 		pattern := "^" + strings.ReplaceAll(b.Test, "/", "$/^") + "$"
-		out, err = tool("test", "-count=1", "-run", pattern, "./"+cmp.Or(b.In, "internal/protocol"))
+		out, err = run("test", "-count=1", "-run", pattern, "./"+cmp.Or(b.In, "internal/protocol")).CombinedOutput()
 		switch {
 		case err == nil:
 		case !strings.Contains(string(out), "--- FAIL"):

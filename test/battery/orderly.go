@@ -32,7 +32,7 @@ func (s *stage) stopLeaderUnheard() {
 
 // stopAndCheck asks a tenure that leads to stop, and waits until it has ended.
 func (s *stage) stopAndCheck(c *candidate) (at int64) {
-	guard := must(c.guard())
+	guard := c.awaitGuard()
 	at = s.note("%s: is asked to stop", c.id())
 	check(c.Stop())
 	s.ends(c, guard, s.row.code)
@@ -150,7 +150,7 @@ func (s *stage) exits() {
 func (s *stage) killCommand() {
 	s.settle()
 	c, old := s.leader()
-	guard := must(c.guard())
+	guard := c.awaitGuard()
 	at := s.note("%s: its command is killed", c.id())
 	check(crew.Kill(old.root))
 	s.ends(c, guard, codeKilled)

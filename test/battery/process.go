@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tenure-go/tenure/internal/crew"
 	"github.com/tenure-go/tenure/test/internal/machine"
@@ -142,6 +143,19 @@ func (c *candidate) guard() (int, error) {
 }
 
 var errNoGuard = errors.New("there is no guard")
+
+// awaitGuard waits for a guard: on a busy machine the last one may have died with the lease.
+func (c *candidate) awaitGuard() int {
+	for {
+		pid, err := c.guard()
+		if err == nil {
+			return pid
+		}
+		if !errors.Is(err, errNoGuard) || !sleep(c.stage.b.ctx, 10*time.Millisecond) {
+			check(err)
+		}
+	}
+}
 
 // command returns the process that a guard of the candidate has started, or 0 if none runs.
 func (c *candidate) command() (int, error) {

@@ -292,7 +292,7 @@ func (s *stage) weigh(before, after usage, window time.Duration) {
 func (s *stage) follower() (u usage) {
 	c := s.candidates[len(s.candidates)-1]
 	check(u.add(c.PID()))
-	check(u.add(must(c.guard())))
+	check(u.add(c.awaitGuard()))
 	return u
 }
 

@@ -25,40 +25,20 @@ type bug struct {
 	Test string
 }
 
-// module returns the directory of this module.
-func module() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
-	return filepath.Dir(strings.TrimSpace(string(out))), err
-}
-
-// planted calls do with a function that runs the go command with the bug in the source.
-func (b *bug) planted(do func(tool func(args ...string) *exec.Cmd, dir string) error) error {
-	top, err := module()
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "tenure-bug-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	list, err := overlay.Write(filepath.Join(top, "internal/ticks"), dir, b.Edit)
-	if err != nil {
+// planted calls do with a go command that sees the bug in the source.
+func (b *bug) planted(do func(run overlay.Tool, dir string) error) error {
+	if err := overlay.Plant("internal/ticks", b.Edit, do); err != nil {
 		return fmt.Errorf("bug %s: %w", b.Name, err)
 	}
-	return do(func(args ...string) *exec.Cmd {
-		cmd := exec.Command("go", append([]string{args[0], "-overlay", list}, args[1:]...)...)
-		cmd.Dir = top
-		return cmd
-	}, dir)
+	return nil
 }
 
 // built calls do with the path of this program with the bug in it.
 func (b *bug) built(do func(binary string) error) error {
-	return b.planted(func(tool func(...string) *exec.Cmd, dir string) error {
+	return b.planted(func(run overlay.Tool, dir string) error {
 		binary := filepath.Join(dir, "ticksim")
-		if out, err := tool("build", "-o", binary, "./internal/ticksim").CombinedOutput(); err != nil {
-			return fmt.Errorf("bug %s: %w\n%s", b.Name, err, out)
+		if out, err := run("build", "-o", binary, "./internal/ticksim").CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
 		}
 		return do(binary)
 	})
@@ -67,10 +47,10 @@ func (b *bug) built(do func(binary string) error) error {
 // find returns how the bug shows: a seed and its fault, or the test that fails.
 func (b *bug) find() (where string, err error) {
 	if b.Test != "" {
-		err = b.planted(func(tool func(...string) *exec.Cmd, _ string) error {
-			out, err := tool("test", "-count=1", "-run", "^"+b.Test+"$", "./internal/ticks").CombinedOutput()
+		err = b.planted(func(run overlay.Tool, _ string) error {
+			out, err := run("test", "-count=1", "-run", "^"+b.Test+"$", "./internal/ticks").CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "--- FAIL") {
-				return fmt.Errorf("bug %s: %s passes with it, or does not build\n%s", b.Name, b.Test, out)
+				return fmt.Errorf("%s passes with it, or does not build\n%s", b.Test, out)
 			}
 			return nil
 		})

@@ -113,7 +113,8 @@ const startUp = 5 * time.Second
 // Close ends the guard.
 func (w *Wrapper) Close() { w.present().Close() }
 
-// Context ends when a signal has asked this process to end, or the command has ended.
+// Context ends when a signal has asked this process to end, the command has ended, or GiveUp ended
+// the campaign.
 func (w *Wrapper) Context() context.Context { return w.ctx }
 
 // GiveUp ends the campaign for this reason, unless it was asked to end or the command has begun.
