@@ -16,13 +16,13 @@ func TestPlantedBugs(t *testing.T) {
 		t.Skip("each bug needs a build")
 	}
 	for name, bug := range map[string]struct {
-		run string // the tests, of which one must fail
+		run string // one of these tests must fail
 		overlay.Edit
 	}{
 		"a smaller number in a lower slot does not count": {"TestNumberOfSlots|TestViews", overlay.Edit{
 			File: "session.go", Old: "seen && one.number <= smallest", New: "seen",
 		}},
-		"a view is good for ever": {"TestViews", overlay.Edit{
+		"a view never ages": {"TestViews", overlay.Edit{
 			File: "gate.go", Old: "g.within - g.clock.Now().LeaderSince(g.viewed)", New: "g.within",
 		}},
 		"a slot that was never seen counts as free": {"TestViews", overlay.Edit{

@@ -53,7 +53,7 @@ return {era, string.format('%.0f', now), redis.call('EXISTS', KEYS[1]), r[1] or 
 	// writeScript takes the channel, the key as elections know it, the expected version and its
 	// era, the new version and value, and the bounds of a credible floor and of a credible clock.
 	// It returns the era, or nothing if the version or the era differ. A floor that was edited by
-	// hand counts only if it has digits alone: nan would stay for ever.
+	// hand counts only if it consists of digits: the floor "nan" would never change.
 	writeScript = `local needs = {` + writes + `}` + begins + `
 local r = redis.call('HMGET', KEYS[1], 'version', 'floor')
 if redis.call('EXISTS', KEYS[1]) == 0 then

@@ -345,7 +345,7 @@ func TestHubOfLateFeeds(t *testing.T) {
 	}
 }
 
-// TestHubOrder: if the feed opens while a watch is told that it is not open, the watch also learns
+// TestHubOrder: if the feed opens while a watch gets an entry with Lost, the watch also learns
 // that it is.
 func TestHubOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fakeFeed, hub *watches.Hub) {

@@ -3,6 +3,7 @@
 package etcd
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/etcdd"
 	"github.com/tenure-go/tenure/test/internal/rig"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // TestInspect: settings that stop elections, or make them unsafe, are found.
@@ -41,4 +43,21 @@ func TestInspect(t *testing.T) {
 	requires(inspect(own, "127.0.0.1:9"), driver.Warning, "does not answer")
 	p.Full(t)
 	requires(inspect(own), driver.Unsafe, "NOSPACE")
+}
+
+// TestCorruptAlarm: a cluster with this alarm answers reads and refuses writes.
+func TestCorruptAlarm(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	ctx := wait.Context(t)
+	v, err := p.store.CompareAndSwap(ctx, key, "", []byte("first"))
+	rig.Must(t, err)
+	p.Alarm(t, pb.AlarmType_CORRUPT)
+	_, err = p.store.CompareAndSwap(ctx, key, v, []byte("second"))
+	if err == nil || errors.Is(err, driver.ErrConflict) || !strings.Contains(err.Error(), "corrupt cluster") {
+		t.Errorf("the write: %v", err)
+	}
+	if e, err := p.store.Read(ctx, key); err != nil || string(e.Value) != "first" {
+		t.Errorf("the read: %q, %v", e.Value, err)
+	}
 }

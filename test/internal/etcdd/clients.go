@@ -56,7 +56,10 @@ func (s *Site) Mistakes(t testing.TB) []rig.Client {
 }
 
 // Full raises the alarm NOSPACE for the length of a test.
-func (s *Site) Full(t testing.TB) {
+func (s *Site) Full(t testing.TB) { s.Alarm(t, pb.AlarmType_NOSPACE) }
+
+// Alarm raises an alarm for the length of a test.
+func (s *Site) Alarm(t testing.TB, kind pb.AlarmType) {
 	alarm := func(action pb.AlarmRequest_AlarmAction) {
 		wait.Succeeds(t, action.String()+" the alarm", func(ctx context.Context) error {
 			operator := Operator(t, s.Cluster)
@@ -65,7 +68,7 @@ func (s *Site) Full(t testing.TB) {
 				return err
 			}
 			_, err = pb.NewMaintenanceClient(operator.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{
-				Action: action, MemberID: status.Header.MemberId, Alarm: pb.AlarmType_NOSPACE,
+				Action: action, MemberID: status.Header.MemberId, Alarm: kind,
 			})
 			return err
 		})

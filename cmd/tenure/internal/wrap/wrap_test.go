@@ -229,8 +229,8 @@ func TestProblemOfEachTermIsLoggedLessOften(t *testing.T) {
 	})
 }
 
-// TestGiveUpReleasesAClaimInFlight: the claim is applied, and its answer does not come. Then another
-// candidate must not wait for the lease (L16).
+// TestGiveUpReleasesAClaimInFlight: the claim is applied, and its answer does not come. Then no
+// other candidate must wait for the lease (L16).
 func TestGiveUpReleasesAClaimInFlight(t *testing.T) {
 	alone(t, func(s *stage) {
 		first := s.rival(long)
