@@ -14,12 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
-	"github.com/tenure-go/tenure/driver/faults"
-	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { guardtest.Main(m, guard.Main) }
@@ -225,30 +222,6 @@ func TestProblemOfEachTermIsLoggedLessOften(t *testing.T) {
 		w.complain(log, "command not started", "cause", errors.New("permission denied"))
 		if !strings.Contains(out.String(), "permission denied") {
 			t.Error("another cause is not logged")
-		}
-	})
-}
-
-// TestGiveUpReleasesAClaimInFlight: the claim is applied, and its answer does not come. Then no
-// other candidate must wait for the lease (L16).
-func TestGiveUpReleasesAClaimInFlight(t *testing.T) {
-	alone(t, func(s *stage) {
-		first := s.rival(long)
-		first.await(leads)
-		p := s.wrapper(tenure.Config{Lease: long}, s.worker(guardtest.Worker{}))
-		p.await(func(st tenure.Status) bool { return st.Leader.ID == "rival" })
-		p.store.Next(faults.Write, faults.HangAfter)
-		p.store.Next(faults.Push, faults.None, faults.Drop) // the release, and the claim
-		first.leave()
-		wait.Until(t, "the claim is applied", func() bool {
-			e, err := s.store.Read(s.Context(), "e")
-			return err == nil && strings.Contains(string(e.Value), `"leaderID":"a"`)
-		})
-		p.wrapper.GiveUp(errors.New("no time"))
-		p.ends(0)
-		s.rival(long).await(leads)
-		if n, is := s.journal.Find("a", "begin"); is {
-			t.Errorf("the command has begun: %+v", n)
 		}
 	})
 }
