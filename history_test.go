@@ -1,6 +1,7 @@
 package tenure_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,17 +12,20 @@ import (
 // the leader recorded beside the election depends on it.
 func TestHistoryChanged(t *testing.T) {
 	all := scenes{}
-	for what, change := range map[string]func(s *scene, first []byte, mark *driver.Entry){
-		"":                           func(*scene, []byte, *driver.Entry) {},
-		"the store was recreated":    func(_ *scene, _ []byte, mark *driver.Entry) { mark.Era = 2 },
-		"later writes may be missed": func(_ *scene, _ []byte, mark *driver.Entry) { mark.Unproven = true },
-		"an older state is put back": func(s *scene, first []byte, _ *driver.Entry) { s.store.Put(key, first) },
-		"the record is gone":         func(s *scene, _ []byte, _ *driver.Entry) { s.store.Delete(key) },
+	usual, recreated := driver.Entry{Era: 1}, driver.Entry{Era: 2}
+	unproven := driver.Entry{Era: 1, Unproven: true}
+	for what, change := range map[string]func(s *scene, first []byte) driver.Entry{
+		"":                           func(*scene, []byte) driver.Entry { return usual },
+		"the store was recreated":    func(*scene, []byte) driver.Entry { return recreated },
+		"later writes may be missed": func(*scene, []byte) driver.Entry { return unproven },
+		"an older state is put back": func(s *scene, b []byte) driver.Entry { s.store.Put(key, b); return usual },
+		"the record is gone":         func(s *scene, _ []byte) driver.Entry { s.store.Delete(key); return usual },
 	} {
 		all["changed: "+what] = func(s *scene) {
-			mark := driver.Entry{Era: 1}
+			var mark atomic.Pointer[driver.Entry]
+			mark.Store(&usual)
 			follower := s.over(&hooked{Store: s.store, read: func(e *driver.Entry) {
-				e.Era, e.Unproven = mark.Era, mark.Unproven
+				e.Era, e.Unproven = mark.Load().Era, mark.Load().Unproven
 			}}).new("b")
 			a, _ := s.elect("a")
 			defer follower.observe()()
@@ -36,7 +40,8 @@ func TestHistoryChanged(t *testing.T) {
 				s.Errorf("changed at %v, and nothing was", got)
 			}
 			at := time.Now()
-			change(s, first, &mark)
+			after := change(s, first)
+			mark.Store(&after)
 			time.Sleep(2 * lease)
 			got := follower.Status().HistoryChanged
 			if want := what != ""; want == got.IsZero() || want && got.Before(at) {
