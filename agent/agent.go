@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/clock"
+	"github.com/tenure-go/tenure/driver"
+)
+
+// Config holds the settings of an agent. The zero value of each field is its default.
+type Config struct {
+	// Election has the settings of each candidate. A campaign may state its own ID, Address,
+	// Metadata, Priority, Lease, StopWithin and FinishWithin.
+	Election tenure.Config
+	// MaxCampaigns bounds the campaigns at one time: by default 2,000.
+	MaxCampaigns int
+}
+
+// Agent takes part in elections for the clients of Handler.
+type Agent struct {
+	store driver.Store
+	cfg   Config
+	clock clock.Clock
+
+	mu        sync.Mutex
+	closed    bool
+	campaigns map[string]*campaign // by their names
+	running   sync.WaitGroup       // of the campaigns
+}
+
+// New returns an agent without campaigns. It does not call the store. A *tenure.ConfigError lists
+// the problems of the config.
+func New(store driver.Store, cfg Config) (*Agent, error) {
+	if cfg.MaxCampaigns == 0 {
+		cfg.MaxCampaigns = 2000
+	}
+	if cfg.Election.Clock == nil {
+		cfg.Election.Clock = clock.Default()
+	}
+	if _, err := tenure.New(store, "check", cfg.Election); err != nil {
+		return nil, err
+	}
+	return &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, campaigns: map[string]*campaign{}}, nil
+}
+
+// Handler serves the interface to clients of the same machine. Let nobody else reach it: their
+// clocks differ.
+func (a *Agent) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/elections/{election}/campaign", a.serveCampaign)
+	const one = "/v1/elections/{election}/campaigns/{campaign}"
+	mux.HandleFunc("POST "+one+"/heartbeat", a.of(serveHeartbeat))
+	mux.HandleFunc("GET "+one+"/may-act", a.of(serveMayAct))
+	mux.HandleFunc("POST "+one+"/finished", a.of(serveFinished))
+	mux.HandleFunc("POST "+one+"/hand-over", a.of(serveHandOver))
+	mux.HandleFunc("PUT "+one+"/eligible", a.of(serveEligible))
+	mux.HandleFunc("DELETE "+one, a.of(serveLeave))
+	mux.HandleFunc("GET /leader/{election}", a.serveLeader)
+	mux.HandleFunc("GET /follower/{election}", a.serveFollower)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, &problem{Status: http.StatusNotFound, Title: "There is no such path", Detail: r.URL.Path})
+	})
+	return mux
+}
+
+// Close asks the clients that lead to finish, ends all campaigns, and returns when they have ended
+// or ctx has.
+func (a *Agent) Close(ctx context.Context) {
+	a.mu.Lock()
+	a.closed = true
+	for _, c := range a.campaigns {
+		c.cancel()
+	}
+	a.mu.Unlock()
+	all := make(chan struct{})
+	go func() {
+		a.running.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-ctx.Done():
+	}
+}
+
+var (
+	errClosed = errors.New("the agent is shutting down")
+	errFull   = errors.New("the agent has as many campaigns as it may have")
+	errTaken  = errors.New("a campaign of this election and this id is under way")
+)
+
+// add takes a campaign up.
+func (a *Agent) add(c *campaign) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		return errClosed
+	case len(a.campaigns) >= a.cfg.MaxCampaigns:
+		return errFull
+	}
+	for _, other := range a.campaigns {
+		if other.election.Name() == c.election.Name() && other.election.ID() == c.election.ID() {
+			return errTaken
+		}
+	}
+	a.campaigns[c.name] = c
+	a.running.Add(1)
+	return nil
+}
+
+// remove forgets a campaign that is over, so that its client can begin another one.
+func (a *Agent) remove(c *campaign) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.campaigns, c.name)
+}
+
+// find returns a campaign, or nil.
+func (a *Agent) find(election, name string) *campaign {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.campaigns[name]; c != nil && c.election.Name() == election {
+		return c
+	}
+	return nil
+}
+
+// of returns the campaigns of an election.
+func (a *Agent) campaignsOf(election string) (found []*campaign) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.campaigns {
+		if c.election.Name() == election {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// leads reports whether a client of this agent leads an election, with so much time left.
+func (a *Agent) leads(election string, needs time.Duration) (state, bool) {
+	for _, c := range a.campaignsOf(election) {
+		if s := c.state(); s.mayAct(needs) {
+			return s, true
+		}
+	}
+	return state{}, false
+}

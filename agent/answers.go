@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// problem is an error for a client, as RFC 9457 defines it.
+type problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Remedy says what to do, and Errors lists the fields at fault.
+	Remedy string   `json:"remedy,omitempty"`
+	Errors []string `json:"errors,omitempty"`
+}
+
+func refuse(w http.ResponseWriter, p *problem) { write(w, p.Status, "application/problem+json", p) }
+
+func answer(w http.ResponseWriter, value any) { write(w, http.StatusOK, "application/json", value) }
+
+func write(w http.ResponseWriter, status int, kind string, value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // it cannot happen: values have only texts and numbers
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+// mostBody is the limit of a request's body, in bytes.
+const mostBody = 16 << 10
+
+// read decodes the body of a request, which must be one JSON object without unknown fields. An
+// empty body is an empty object.
+func read(w http.ResponseWriter, r *http.Request, value any) bool {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody))
+	d.DisallowUnknownFields()
+	err := d.Decode(value)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("there is more after the object")
+		}
+	}
+	if err == nil || err == io.EOF {
+		return true
+	}
+	status := http.StatusBadRequest
+	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+		status = http.StatusRequestEntityTooLarge
+	}
+	refuse(w, &problem{Status: status, Title: "The body cannot be read", Detail: err.Error(),
+		Remedy: "send one JSON object with the fields of the interface"})
+	return false
+}
+
+// millis is a duration in whole milliseconds, rounded down.
+type millis int64
+
+func millisOf(d time.Duration) millis { return millis(max(0, d).Milliseconds()) }
+
+func (m millis) duration() time.Duration { return time.Duration(m) * time.Millisecond }
+
+// standing is what the answers about a campaign have in common.
+type standing struct {
+	// Number is that of the last heartbeat that counted.
+	Number uint64 `json:"number"`
+	// Token is that of the open term, or 0 if the client does not lead.
+	Token uint64 `json:"token,omitempty"`
+	// RemainingMillis is how long the client may act, counted from before it sent the question.
+	RemainingMillis millis `json:"remainingMillis"`
+	// Finish: the client is asked to begin nothing more, to finish, and to report that.
+	Finish bool `json:"finish,omitempty"`
+}
+
+func (s state) standing() standing {
+	return standing{Number: s.number, Token: s.token, RemainingMillis: millisOf(s.remaining), Finish: s.finish}
+}
+
+// overProblem tells the client that its campaign is over.
+func overProblem(why error) *problem {
+	return &problem{Status: http.StatusGone, Title: "The campaign is over", Detail: why.Error(),
+		Remedy: "stop the work, and begin another campaign"}
+}
+
+func configProblem(err error) *problem {
+	p := &problem{Status: http.StatusUnprocessableEntity, Title: "The election cannot be held so", Detail: err.Error()}
+	if c := (*tenure.ConfigError)(nil); errors.As(err, &c) {
+		for i := range c.Fields {
+			p.Errors = append(p.Errors, c.Fields[i].Error())
+		}
+	}
+	return p
+}
+
+// busyProblem is for a campaign that cannot begin now.
+func busyProblem(err error) *problem {
+	p := &problem{Status: http.StatusServiceUnavailable, Title: "The campaign cannot begin", Detail: err.Error()}
+	if errors.Is(err, errTaken) {
+		p.Status, p.Remedy = http.StatusConflict, "give each client an id of its own, or leave the id out"
+	}
+	return p
+}
