@@ -269,3 +269,30 @@ func TestMayActNeeds(t *testing.T) {
 		}
 	})
 }
+
+// TestRequestsAfterTheEnd (A2, A3): a request that found its campaign just before that was over has
+// no effect on the lease.
+func TestRequestsAfterTheEnd(t *testing.T) {
+	for name, ask := range map[string]func(c *campaign, token uint64){
+		"finished":  func(c *campaign, token uint64) { _ = c.finished(token) },
+		"leave":     func(c *campaign, _ uint64) { c.leave() },
+		"heartbeat": func(c *campaign, _ uint64) { _, _ = c.heartbeat(1000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *scene) {
+				a := s.campaign("")
+				elected := a.waits("elected")
+				found := s.agent.campaignsOf("e")[0]
+				time.Sleep(interval)
+				ask(found, elected.Token)
+				time.Sleep(time.Second)
+				if r := s.record(); r.Released || found.state().mayAct(0) {
+					t.Errorf("the record is %+v, the state %+v", r, found.state())
+				}
+				if w := found.grant(found.told.term); w != nil {
+					t.Error("it is granted a term")
+				}
+			})
+		})
+	}
+}
