@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type Agent struct {
 	store driver.Store
 	cfg   Config
 	clock clock.Clock
+	log   *slog.Logger
 
 	mu        sync.Mutex
 	closed    bool
@@ -42,17 +44,21 @@ func New(store driver.Store, cfg Config) (*Agent, error) {
 	if cfg.Election.Clock == nil {
 		cfg.Election.Clock = clock.Default()
 	}
+	log := cfg.Election.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	if _, err := tenure.New(store, "check", cfg.Election); err != nil {
 		return nil, err
 	}
-	return &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, campaigns: map[string]*campaign{}}, nil
+	return &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, log: log, campaigns: map[string]*campaign{}}, nil
 }
 
-// Handler serves the interface to clients of the same machine. Let nobody else reach it: their
-// clocks differ.
+// Handler serves the interface. Campaigns are refused to clients that connect from another machine,
+// since those have another clock. The caller keeps out whom it does not trust.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/elections/{election}/campaign", a.serveCampaign)
+	mux.HandleFunc("POST /v1/elections/{election}/campaign", local(a.serveCampaign))
 	const one = "/v1/elections/{election}/campaigns/{campaign}"
 	mux.HandleFunc("POST "+one+"/heartbeat", a.of(serveHeartbeat))
 	mux.HandleFunc("GET "+one+"/may-act", a.of(serveMayAct))

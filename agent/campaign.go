@@ -117,8 +117,11 @@ func (c *campaign) endLocked(why error) {
 	c.gone = why
 	c.stop()
 	close(c.over)
-	c.cancel()
+	if c.told == nil { // otherwise lead ends Run without a release
+		c.cancel()
+	}
 	c.agent.remove(c)
+	c.agent.log.Info("the campaign is over", "election", c.election.Name(), "id", c.election.ID(), "cause", why)
 }
 
 // grant returns the work of a term that the client will be told of, or nil if it never is.

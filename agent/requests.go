@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -54,6 +55,19 @@ func (q *campaignRequest) interval(lease time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf("heartbeatMillis: %v is not from %v to %v", d, leastHeartbeat, mostHeartbeat)
 	}
 	return d, nil
+}
+
+// local lets only clients of this machine through: over loopback, or a socket of the file system.
+func local(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		at, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err == nil && !at.Addr().Unmap().IsLoopback() {
+			refuse(w, &problem{Status: http.StatusForbidden, Title: "The campaign comes from another machine", Detail: r.RemoteAddr,
+				Remedy: "run an agent on the machine of the client, or in its pod"})
+			return
+		}
+		h(w, r)
+	}
 }
 
 func (a *Agent) serveCampaign(w http.ResponseWriter, r *http.Request) {

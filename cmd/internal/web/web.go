@@ -29,7 +29,9 @@ import (
 type Flags struct {
 	Name, Address string
 	// Connections is how many clients are served at once: 128 by default.
-	Connections              int
+	Connections int
+	// Unix lets the first flag name a socket in the file system, as unix:PATH.
+	Unix                     bool
 	listen, cert, key, token string
 }
 
@@ -39,7 +41,11 @@ func (w *Flags) flagToken() string { return w.Name + "-token-file" }
 
 // Define adds the flags to those of a command. The word what in the help names the served pages.
 func (w *Flags) Define(f *pflag.FlagSet, what string) {
-	f.StringVar(&w.listen, w.Name, w.Address, "[HOST:]PORT to serve "+what+" at; without a host on loopback alone; port 0: a free one")
+	address := "[HOST:]PORT"
+	if w.Unix {
+		address = "unix:PATH, for processes of this user alone, or " + address
+	}
+	f.StringVar(&w.listen, w.Name, w.Address, address+" to serve "+what+" at; without a host on loopback alone; port 0: a free one")
 	f.StringVar(&w.cert, w.flagCert(), "", "file with the certificate of this server, in PEM; with --"+w.flagKey()+" the server speaks TLS, and reads both files again for each connection")
 	f.StringVar(&w.key, w.flagKey(), "", "file with the key of --"+w.flagCert())
 	f.StringVar(&w.token, w.flagToken(), "", "file with a token that requests must show, as \"Authorization: Bearer TOKEN\" or as a password; it is read again for each request")
@@ -51,7 +57,7 @@ func (w *Flags) Settings(named func(flag string) string) (*Settings, error) {
 	if w.listen == "" {
 		return nil, w.alone(named)
 	}
-	address, err := parse(w.listen)
+	address, err := w.parse(w.listen)
 	if err != nil {
 		return nil, wrong("give a port such as 9464, or a host and a port such as 0.0.0.0:9464", "%s %s: %w", named(w.Name), fault.Quote(w.listen), err)
 	}
@@ -86,7 +92,13 @@ func (w *Flags) alone(named func(string) string) error {
 }
 
 // parse adds the loopback address to a port without a host.
-func parse(value string) (string, error) {
+func (w *Flags) parse(value string) (string, error) {
+	if path, ok := unixPath(value); ok && w.Unix {
+		if path == "" {
+			return "", errors.New("names no path")
+		}
+		return value, nil
+	}
 	host, port := "127.0.0.1", value
 	if strings.Contains(value, ":") {
 		var err error
@@ -136,15 +148,18 @@ type Server struct {
 
 // Open listens, and serves until Close. Failures of single connections are logged for debugging.
 func (s *Settings) Open(h http.Handler, log *slog.Logger) (*Server, error) {
-	l, err := net.Listen("tcp", s.address)
+	l, err := s.listen()
 	if err != nil {
-		return nil, fault.New("choose an address of this machine and a port that no other process has", "%s %s: %w", s.name, s.address, err)
+		return nil, err
 	}
-	at, _ := l.Addr().(*net.TCPAddr)
-	w := &Server{URL: s.scheme() + "://" + l.Addr().String(), Loopback: at != nil && at.IP.IsLoopback(), done: make(chan struct{})}
+	at, isTCP := l.Addr().(*net.TCPAddr)
+	w := &Server{URL: s.scheme() + "://" + l.Addr().String(), Loopback: !isTCP || at.IP.IsLoopback(), done: make(chan struct{})}
+	if !isTCP {
+		w.URL = s.address
+	}
 	live := s.live(log)
 	w.http = http.Server{
-		Handler: s.guarded(h, live, w.Loopback), ReadTimeout: headerWithin, ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin,
+		Handler: s.guarded(h, live, isTCP && w.Loopback), ReadTimeout: headerWithin, ReadHeaderTimeout: headerWithin, WriteTimeout: answerWithin,
 		IdleTimeout: idleFor, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	l = netutil.LimitListener(l, s.connections)
@@ -158,6 +173,21 @@ func (s *Settings) Open(h http.Handler, log *slog.Logger) (*Server, error) {
 		}
 	}()
 	return w, nil
+}
+
+func (s *Settings) listen() (net.Listener, error) {
+	if path, ok := unixPath(s.address); ok {
+		l, err := listenUnix(path)
+		if err != nil {
+			return nil, fault.New("choose a path in a directory that exists and that this user may write", "%s %s: %w", s.name, s.address, err)
+		}
+		return l, nil
+	}
+	l, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return nil, fault.New("choose an address of this machine and a port that no other process has", "%s %s: %w", s.name, s.address, err)
+	}
+	return l, nil
 }
 
 func (w *Server) serve(l net.Listener) error {

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/agent"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/web"
+)
+
+const aboutAgent = `Takes part in elections for programs on this machine, or in this pod, that are written in any
+language. They speak HTTP with it: docs/agent.md describes the interface.
+
+A program begins a campaign and sends heartbeats from the loop that does its work. When a heartbeat
+is missing, the agent renews the lease no more and does not release it: it runs out. An agent cannot
+stop a program that acts without asking. Use tenure run where that is needed.
+
+With unix:PATH only processes of the same user, and of root, can connect. An address on loopback is
+open to all users of the machine: give --listen-token-file. On other addresses, campaigns are
+refused, since a program on another machine has another clock; load balancers may ask
+/leader/ELECTION and /follower/ELECTION.
+
+When agent receives SIGTERM or SIGINT, it asks the programs that lead to finish, and waits for them
+for --finish-within.
+
+The object of --json has time, event ("serving") and url.`
+
+const examplesAgent = `  tenure agent --store nats://host:4222/ELECTIONS --listen unix:/run/tenure/agent.sock
+  tenure agent --store nats://host:4222/ELECTIONS --listen 8421 --listen-token-file token`
+
+// agentFlags are the flags of agent.
+type agentFlags struct {
+	where                           cli.StoreFlags
+	web                             web.Flags
+	lease, stopWithin, finishWithin time.Duration
+	campaigns                       int
+	json                            bool
+
+	place stores.Place
+	at    *web.Settings
+}
+
+func newAgent() *cobra.Command {
+	var a agentFlags
+	c := command("agent --store URL [flags]", "Elect for programs in any language, over HTTP", aboutAgent, examplesAgent, a.run)
+	f := c.Flags()
+	a.where = cli.StoreFlags{Creates: true}
+	a.where.Define(f)
+	a.web = web.Flags{Name: "listen", Address: "unix:/run/tenure/agent.sock", Unix: true}
+	a.web.Define(f, "the interface")
+	cli.Group(f, "Interface")
+	f.IntVar(&a.campaigns, "max-campaigns", 2000, "how many campaigns may go on at a time")
+	cli.Group(f, "Interface")
+	f.DurationVar(&a.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over, unless a campaign has its own")
+	f.DurationVar(&a.stopWithin, "stop-within", 0, "part of the lease that a program needs to stop when the lease is lost, unless a campaign has its own")
+	f.DurationVar(&a.finishWithin, "finish-within", 10*time.Second, "how long a program may take to finish when it is asked to, unless a campaign has its own")
+	cli.Group(f, cli.GroupLease)
+	f.BoolVar(&a.json, "json", false, "the line with the address, and the log, as JSON objects")
+	cli.Group(f, cli.GroupOutput)
+	return c
+}
+
+func (a *agentFlags) resolve(c *cobra.Command) error {
+	f := c.Flags()
+	from, err := cli.Fill(f, os.Getenv, nil)
+	if err != nil {
+		return err
+	}
+	if a.place, err = a.where.Place(f, from, os.Getenv); err != nil {
+		return err
+	}
+	if a.campaigns < 1 || a.campaigns > 100_000 {
+		return fault.OfValue(fmt.Errorf("%s is %d; it must be from 1 to 100000", from.Named("max-campaigns"), a.campaigns))
+	}
+	a.web.Connections = 2*a.campaigns + 100 // a stream and a request for each
+	if a.at, err = a.web.Settings(from.Named); err == nil && a.at == nil {
+		return fault.OfUsage(errors.New(from.Named("listen") + " is empty"))
+	}
+	return err
+}
+
+// agentCheck is a name for the first read of the store: any key will do.
+const agentCheck = "agent"
+
+func (a *agentFlags) run(c *cobra.Command) error {
+	if err := a.resolve(c); err != nil {
+		return err
+	}
+	log := cli.NewLogger(c.ErrOrStderr(), slog.LevelInfo, a.json)
+	s, err := a.where.Connect(c.Context(), a.place, agentCheck, stores.Options{Client: "tenure agent", Lease: a.lease, Logger: log},
+		func(err error) { log.Warn("the store cannot be reached yet", "cause", err) })
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	all, err := agent.New(s.Driver, agent.Config{MaxCampaigns: a.campaigns, Election: tenure.Config{
+		Lease: a.lease, StopWithin: a.stopWithin, FinishWithin: a.finishWithin, Logger: log,
+	}})
+	if err != nil {
+		return cli.Flags{}.InFlags(err)
+	}
+	server, err := a.at.Open(a.pages(all), log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	a.say(c, server.URL)
+	<-c.Context().Done()
+	ctx, cancel := context.WithTimeout(context.Background(), a.finishWithin+2*time.Second) // 2 s for the release
+	defer cancel()
+	all.Close(ctx)
+	return nil
+}
+
+// pages adds what tells a supervisor that the process is there.
+func (a *agentFlags) pages(all *agent.Agent) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.Handle("/", all.Handler())
+	return mux
+}
+
+// say prints the address.
+func (a *agentFlags) say(c *cobra.Command, url string) {
+	if !a.json {
+		fmt.Fprintf(c.OutOrStdout(), "The agent is at %s\nCtrl-C ends it.\n", url)
+		return
+	}
+	output.JSON(c.OutOrStdout(), struct {
+		Time  time.Time `json:"time"`
+		Event string    `json:"event"`
+		URL   string    `json:"url"`
+	}{time.Now().UTC(), "serving", url})
+}
