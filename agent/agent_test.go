@@ -39,8 +39,8 @@ func TestClientLeads(t *testing.T) {
 	})
 }
 
-// TestMissedHeartbeat (A1, A2, A3): when a heartbeat is missing, the client may not act at once, the
-// lease is neither renewed nor released, and the campaign does not revive.
+// TestMissedHeartbeat (A1, A2, A3): when a heartbeat is missing, the client must not act. The lease
+// is neither renewed nor released, and the campaign does not revive.
 func TestMissedHeartbeat(t *testing.T) {
 	for name, end := range map[string]func(*client, told){
 		"it hangs": func(c *client, _ told) { time.Sleep(interval) },

@@ -117,7 +117,8 @@ func (a *agentFlags) run(c *cobra.Command) error {
 	defer func() { _ = server.Close() }()
 	a.say(c, server.URL)
 	<-c.Context().Done()
-	ctx, cancel := context.WithTimeout(context.Background(), a.finishWithin+2*time.Second) // 2 s for the release
+	const release = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), a.finishWithin+release)
 	defer cancel()
 	all.Close(ctx)
 	return nil
