@@ -2,7 +2,6 @@ package web
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -40,12 +39,12 @@ func removeStale(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is there already, and is no socket", path)
+		return errors.New("this file is there already, and is no socket")
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		_ = c.Close()
-		return fmt.Errorf("%s: another process serves it", path)
+		return errors.New("another process serves it")
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return err

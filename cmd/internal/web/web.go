@@ -59,7 +59,7 @@ func (w *Flags) Settings(named func(flag string) string) (*Settings, error) {
 	}
 	address, err := w.parse(w.listen)
 	if err != nil {
-		return nil, wrong("give a port such as 9464, or a host and a port such as 0.0.0.0:9464", "%s %s: %w", named(w.Name), fault.Quote(w.listen), err)
+		return nil, wrong(w.examples(), "%s %s: %w", named(w.Name), fault.Quote(w.listen), err)
 	}
 	s := &Settings{
 		name: named(w.Name), address: address, connections: cmp.Or(w.Connections, usualConnections),
@@ -89,6 +89,14 @@ func (w *Flags) alone(named func(string) string) error {
 		}
 	}
 	return nil
+}
+
+func (w *Flags) examples() string {
+	text := "give a port such as 9464, or a host and a port such as 0.0.0.0:9464"
+	if w.Unix {
+		text += ", or a socket such as unix:/run/tenure/agent.sock"
+	}
+	return text
 }
 
 // parse adds the loopback address to a port without a host.

@@ -1,0 +1,24 @@
+"""Acts while it leads, and writes each act into a journal: the time before it asked whether it may
+act, and the token. As "cached" it asks once in each term, which is a mistake."""
+
+import sys
+import time
+
+client, socket, name, journal, mode = sys.argv[1:]
+sys.path.insert(0, client)
+from tenure import Agent  # noqa: E402
+
+settings = {"id": name, "leaseMillis": 2000, "heartbeatMillis": 600}
+with Agent("unix:" + socket).campaign("billing", **settings) as campaign, open(journal, "a", buffering=1) as acts:
+    print("up", flush=True)
+    for term in campaign.terms():
+        print("leads", term.token, flush=True)
+        asked = False
+        while True:
+            before = time.monotonic()
+            if not (mode == "cached" and asked) and not term.may_act():
+                break
+            asked = True
+            acts.write(f"{before} {term.token}\n")
+            time.sleep(0.005)
+        print("ended", term.token, flush=True)
