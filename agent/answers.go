@@ -45,11 +45,11 @@ func read(w http.ResponseWriter, r *http.Request, value any) bool {
 	d.DisallowUnknownFields()
 	err := d.Decode(value)
 	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("there is more after the object")
 		}
 	}
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		return true
 	}
 	status := http.StatusBadRequest

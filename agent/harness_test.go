@@ -128,15 +128,12 @@ func (s *scene) campaign(fields string) *client {
 	if err != nil {
 		s.Fatal(err)
 	}
-	answer, err := s.http.Do(request)
+	answer, err := s.http.Do(request) //nolint:bodyclose // read closes it
 	if err != nil || answer.StatusCode != http.StatusOK {
 		s.Fatalf("campaign: %+v, %v", answer, err)
 	}
 	c := &client{scene: s, events: make(chan told, 1000), hangUp: cancel}
-	go func() {
-		defer answer.Body.Close()
-		c.read(answer.Body)
-	}()
+	go c.read(answer.Body)
 	first := <-c.events
 	if first.name != "campaign" || first.HeartbeatMillis != millisOf(interval) {
 		s.Fatalf("it begins with %+v", first)
@@ -145,8 +142,9 @@ func (s *scene) campaign(fields string) *client {
 	return c
 }
 
-func (c *client) read(stream io.Reader) {
+func (c *client) read(stream io.ReadCloser) {
 	defer close(c.events)
+	defer stream.Close()
 	var e told
 	for lines := bufio.NewScanner(stream); lines.Scan(); {
 		switch kind, rest, _ := bytes.Cut(lines.Bytes(), []byte(": ")); string(kind) {
