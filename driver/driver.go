@@ -219,7 +219,8 @@ type Bounded interface {
 	// unless a longer lease than the result would do harm, for example because records expire.
 	MaxLease() time.Duration
 	// CheckKey returns an error that names the fault if the store cannot hold a cell under this
-	// key.
+	// key. If the store cannot hold two keys at the same time, the one that was not written first
+	// reads as a foreign value with a Notice, and no write replaces that.
 	CheckKey(key string) error
 }
 

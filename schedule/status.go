@@ -55,7 +55,7 @@ func Read(ctx context.Context, store driver.Store, election, job string) (Status
 	if e.Absent() {
 		return Status{}, ErrNoState
 	}
-	s, err := ticks.Decode(e.Value)
+	s, err := ticks.Read(e)
 	if err != nil {
 		return Status{}, fmt.Errorf("schedule: key %q: %w", k, err)
 	}

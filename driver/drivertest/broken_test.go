@@ -318,6 +318,7 @@ func brokenValues() []breakage {
 			return before + "_"
 		})},
 		{"keys have no case", []string{"keys are distinct"}, alias(strings.ToLower)},
+		{"a notice about a shared cell is all", []string{"keys are distinct"}, noticesAlias},
 	}
 }
 
@@ -332,6 +333,19 @@ func sharesValues(s *store) {
 		e, err := s.Store.Read(ctx, key)
 		if value, ok := kept.Load(e.Version); ok {
 			e.Value = value.([]byte)
+		}
+		return e, err
+	}
+}
+
+// noticesAlias says that another key may have the cell, and shows its value all the same.
+func noticesAlias(s *store) {
+	alias(strings.ToLower)(s)
+	read := s.read
+	s.read = func(ctx context.Context, key string) (driver.Entry, error) {
+		e, err := read(ctx, key)
+		if !e.Absent() {
+			e.Notice = errors.New("it may be another's")
 		}
 		return e, err
 	}

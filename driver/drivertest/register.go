@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/test/kit"
 )
 
 func swapCases() []testCase {
@@ -271,18 +273,37 @@ func (t *trial) accepts(key string) bool {
 }
 
 func keysApart(t *trial) {
-	versions := map[string]driver.Version{}
 	base := t.key("key")
-	for _, key := range append(similarKeys(base), base) {
+	for key, v := range t.createEach(append(similarKeys(base), base)) {
+		t.requireValue(key, v, []byte(key))
+	}
+}
+
+// createEach writes each key into its cell, unless the store cannot hold the key, or not beside an
+// earlier one. It returns the versions. A key that is not held beside another must read as a value
+// that is neither its own nor the other's, and cannot be written.
+func (t *trial) createEach(keys []string) map[string]driver.Version {
+	t.Helper()
+	versions := map[string]driver.Version{}
+	for _, key := range keys {
 		if !t.accepts(key) {
 			t.Logf("not held: %q", key)
 			continue
 		}
-		versions[key] = t.create(key, []byte(key))
+		e := t.read(key)
+		if e.Absent() || e.Notice == nil {
+			versions[key] = t.requireSwap(key, e.Version, []byte(key))
+			continue
+		}
+		t.Logf("not held beside another: %q: %v", key, e.Notice)
+		if _, shared := versions[string(e.Value)]; shared || json.Valid(e.Value) {
+			t.Errorf("%q shows %s, which may be the record of another key", key, kit.Brief(e.Value))
+		}
+		if v, err := t.swap(key, e.Version, []byte(key)); err == nil {
+			t.Errorf("swap of %q, whose cell holds another key: applied as version %q", key, v)
+		}
 	}
-	for key, v := range versions {
-		t.requireValue(key, v, []byte(key))
-	}
+	return versions
 }
 
 // keysRefused writes to refused keys. Such a write may fail, but must not change another cell.

@@ -185,11 +185,7 @@ func watchIsolated(t *trial) {
 	key := t.key("watch")
 	h := t.watch(key)
 	defer h.stop()
-	for _, other := range similarKeys(key) {
-		if t.accepts(other) {
-			t.create(other, []byte(other))
-		}
-	}
+	t.createEach(similarKeys(key))
 	t.awaitPushOf(h, t.create(key, []byte(key)))
 	for _, e := range firstOf(h.all()) {
 		if !e.Absent() && string(e.Value) != key {

@@ -10,8 +10,8 @@
 //
 // # What it relies on
 //
-// A cell is the Lease of the same name in one namespace. A read is a GET without a resourceVersion,
-// which the API server answers from etcd and not from a cache. A compare-and-swap is a PUT with the
+// A cell is a Lease in one namespace, whose name is that of the key: see Name. A read is a GET
+// without a resourceVersion, which the API server answers from etcd and not from a cache. A compare-and-swap is a PUT with the
 // uid and the resourceVersion of the Lease, which the server refuses unless the Lease still has
 // both. From an absence it is a POST, which the server refuses if there is a Lease. The store sends
 // each write once, and keeps package http from sending it again. The only exception is an answer of

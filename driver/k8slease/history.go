@@ -32,22 +32,22 @@ type history struct {
 // baseline says what was known before a request was sent.
 type baseline struct{ generation, seen, revision uint64 }
 
-// before is called before a request for a key, or for all keys if it is empty.
-func (h *history) before(key string) baseline {
+// before is called before a request for the Lease of a name, or for all Leases if it is empty.
+func (h *history) before(name string) baseline {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := baseline{generation: h.generation, seen: h.seen}
-	if l := h.known[key]; l != nil {
+	if l := h.known[name]; l != nil {
 		s.revision = l.revision
 	}
 	return s
 }
 
-// last returns the state of a key if it is this version.
-func (h *history) last(key string, v driver.Version) *lease {
+// last returns the state of a Lease if it is this version.
+func (h *history) last(name string, v driver.Version) *lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l := h.known[key]; l != nil && l.version() == v {
+	if l := h.known[name]; l != nil && l.version() == v {
 		return l
 	}
 	return nil
@@ -111,14 +111,14 @@ func (h *history) pushed(generation uint64, l *lease) (driver.Entry, bool) {
 	return h.entry(l), true
 }
 
-// absent returns the entry of a key without a Lease, at a revision. An absence belongs to the era
-// of the Lease that was deleted, as far as this process knows it. The first Lease of a key begins
-// no other era.
-func (h *history) absent(key string, revision uint64) driver.Entry {
+// absent returns the entry of a Lease that is absent at a revision. An absence belongs to the era of
+// the Lease that was deleted, as far as this process knows it. The first Lease of a name begins no
+// other era.
+func (h *history) absent(name string, revision uint64) driver.Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := driver.Entry{Floor: h.floor(revision), Ceiling: ceiling}
-	switch l := h.known[key]; {
+	switch l := h.known[name]; {
 	case l != nil:
 		e.Era = era(l.uid, h.generation)
 	case h.generation > 0:

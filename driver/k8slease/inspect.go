@@ -14,7 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/abandon"
 )
 
-// Keys returns the sorted names of the Leases in the namespace, also of other electors, but not of
+// Keys returns the sorted keys of the Leases in the namespace, also of other electors, but not of
 // those that were never held.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	all, err := s.all(ctx)
@@ -23,8 +23,8 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 	}
 	keys := []string{}
 	for _, l := range all {
-		if len(l.value()) > 0 && s.CheckKey(l.name) == nil {
-			keys = append(keys, l.name)
+		if key := l.key(); len(l.value()) > 0 && s.CheckKey(key) == nil {
+			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
@@ -102,8 +102,8 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 func (s *Store) checkRights(ctx context.Context, key string) error {
 	dry := url.Values{"dryRun": {"All"}}
 	var ignored json.RawMessage
-	none := &lease{name: key, uid: noUID, revision: 1}
-	update := s.client.call(ctx, http.MethodPut, s.client.path(key, dry), none, &ignored)
+	none := &lease{name: Name(key), uid: noUID, revision: 1}
+	update := s.client.call(ctx, http.MethodPut, s.client.path(none.name, dry), none, &ignored)
 	create := s.client.call(ctx, http.MethodPost, s.client.path("", dry), &lease{name: "-"}, &ignored)
 	for _, err := range []error{update, create} {
 		var refused *StatusError

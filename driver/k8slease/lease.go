@@ -107,13 +107,16 @@ func (l *lease) value() []byte {
 	return l.spec.foreign(value)
 }
 
-// with returns the Lease in which value replaces the present one.
-func (l *lease) with(value []byte, now time.Time) *lease {
+// with returns the Lease in which the value of a key replaces the present one.
+func (l *lease) with(key string, value []byte, now time.Time) *lease {
 	next := &lease{name: l.name, uid: l.uid, revision: l.revision, metadata: l.metadata, annotations: maps.Clone(l.annotations)}
 	if next.annotations == nil {
 		next.annotations = map[string]string{}
 	}
 	next.spec = l.spec.after(l.value(), value, now)
+	if key != l.name {
+		next.annotations[keyAnnotation] = key
+	}
 	next.annotations[recordAnnotation] = encodeValue(value)
 	next.annotations[hashAnnotation] = next.spec.hash(value)
 	return next
@@ -288,5 +291,5 @@ func clip(name string) string {
 
 // same reports whether the server keeps a Lease as it was written.
 func (l *lease) same(as *lease) bool {
-	return bytes.Equal(l.value(), as.value()) && l.spec.hash(nil) == as.spec.hash(nil)
+	return bytes.Equal(l.value(), as.value()) && l.spec.hash(nil) == as.spec.hash(nil) && l.owner() == as.owner()
 }

@@ -50,7 +50,7 @@ func TestValuesSurvive(t *testing.T) {
 		"a record": text(t, held), "not UTF-8": {0xff, 0, 1}, "like an encoded value": []byte("base64:x"),
 		"control characters": []byte("\x00\x01\n\u2028<&>"), "large": []byte(strings.Repeat("x", driver.MaxValue)),
 	} {
-		l := stored(t, (&lease{name: "a"}).with(value, now))
+		l := stored(t, (&lease{name: "a"}).with("a", value, now))
 		if got := l.value(); string(got) != string(value) {
 			t.Errorf("%s: %q became %q", name, value, got)
 		}
@@ -86,7 +86,7 @@ func TestSpec(t *testing.T) {
 		{"another leader", text(t, other), "node-2_beef", 2, 2, other.LastUpdated, other.LastUpdated},
 		{"bytes that are no record", []byte("x"), "unreadable_", 3600, 2, now, time.Time{}},
 	} {
-		l = stored(t, l.with(step.value, now))
+		l = stored(t, l.with("a", step.value, now))
 		want := spec{
 			Holder: step.holder, Seconds: step.seconds, Transitions: step.transitions, Renewed: micro(step.renewed), Acquired: micro(step.acquired),
 		}
@@ -100,7 +100,7 @@ func TestSpec(t *testing.T) {
 func TestForeign(t *testing.T) {
 	released := held
 	released.Released = true
-	ours := func(r record) *lease { return stored(t, (&lease{name: "a"}).with(text(t, r), now)) }
+	ours := func(r record) *lease { return stored(t, (&lease{name: "a"}).with("a", text(t, r), now)) }
 	change := func(l *lease, do func(*spec)) *lease { do(&l.spec); return l }
 	bare := func(s spec) *lease { return &lease{name: "a", uid: "u", revision: 9, spec: s} }
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func TestForeignRenewal(t *testing.T) {
 
 // TestEditedRecord: a record that is not as it was written with this spec does not count.
 func TestEditedRecord(t *testing.T) {
-	l := stored(t, (&lease{name: "a"}).with(text(t, held), now))
+	l := stored(t, (&lease{name: "a"}).with("a", text(t, held), now))
 	l.annotations[recordAnnotation] = strings.Replace(l.annotations[recordAnnotation], `"term":7`, `"term":70000`, 1)
 	if r, _ := parse(l.value()); r.Term != 0 || !isForeign(l.value()) {
 		t.Errorf("the edited record counts: %+v", r)
@@ -173,7 +173,7 @@ func TestMetadataSurvives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := json.Marshal(l.with(text(t, held), now))
+	body, err := json.Marshal(l.with("a", text(t, held), now))
 	for _, want := range []string{`"labels":{"app":"x"}`, `"kind":"Pod"`, `"of":"others"`, `"uid":"u"`, `"resourceVersion":"5"`} {
 		if err != nil || !strings.Contains(string(body), want) {
 			t.Errorf("%s is not in %s, %v", want, body, err)
@@ -262,12 +262,48 @@ func TestFloor(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	for key, ok := range map[string]bool{
-		"billing": true, "a.b-c.d0": true, strings.Repeat("a", 253): true,
-		"": false, "Billing": false, "a/b": false, "-a": false, "a-": false, "a..b": false, "a_b": false, "a.-b": false,
+		"billing": true, "a.b-c.d0": true, strings.Repeat("a", 253): true, "crawl/slots/1": true, "a.b/jobs/c": true,
+		"": false, "Billing": false, "/a": false, "a/": false, "a//b": false, "a/.b": false, "a/-b": false, "-a": false, "a-": false, "a..b": false, "a_b": false, "a.-b": false,
 		strings.Repeat("a", 254): false,
 	} {
 		if err := new(Store).CheckKey(key); (err == nil) != ok {
 			t.Errorf("key %q: %v", key, err)
 		}
+	}
+}
+
+// TestOwner: a Lease holds the key in its annotation, or that of its name, and no other.
+func TestOwner(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		annotated      string // "-": no annotation
+		watched        string
+		holds, refuses string
+	}{
+		{what: "a plain key", annotated: "-", watched: "a.jobs.b", holds: "a.jobs.b", refuses: "a/jobs/b"},
+		{what: "a key with slashes", annotated: "a/jobs/b", watched: "a/jobs/b", holds: "a/jobs/b", refuses: "a.jobs.b"},
+		{what: "other slashes", annotated: "a/jobs.b", watched: "a/jobs.b", holds: "a/jobs.b", refuses: "a/jobs/b"},
+		{what: "an annotation that does not fit", annotated: "billing", watched: "a.jobs.b", refuses: "a.jobs.b"},
+		{what: "an empty one", annotated: "", watched: "a.jobs.b", refuses: "a.jobs.b"},
+	} {
+		l := &lease{name: "a.jobs.b", annotations: map[string]string{keyAnnotation: c.annotated}}
+		if c.annotated == "-" {
+			l.annotations = nil
+		}
+		if l.key() != c.watched || l.refuses(c.refuses) == nil || c.holds != "" && l.refuses(c.holds) != nil {
+			t.Errorf("%s: it is pushed to %s, refuses %s: %v, and %s: %v", c.what, l.key(), c.refuses, l.refuses(c.refuses), c.holds, l.refuses(c.holds))
+		}
+	}
+}
+
+// TestLostKey: a Lease that lacks its key after a write is not as it was written.
+func TestLostKey(t *testing.T) {
+	to := stored(t, (&lease{name: "a.jobs.b"}).with("a/jobs/b", text(t, held), now))
+	if to.owner() != "a/jobs/b" || !to.same(to) {
+		t.Errorf("the Lease holds %s", to.owner())
+	}
+	without := stored(t, (&lease{name: "a.jobs.b"}).with("a.jobs.b", text(t, held), now))
+	if without.same(to) {
+		t.Error("a webhook that removes the key is not noticed")
 	}
 }

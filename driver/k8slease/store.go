@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -76,38 +75,43 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 }
 
 func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
-	before, l := s.history.before(key), new(lease)
-	err := s.client.call(ctx, http.MethodGet, s.client.path(key, nil), nil, l)
+	name, l := Name(key), new(lease)
+	before := s.history.before(name)
+	err := s.client.call(ctx, http.MethodGet, s.client.path(name, nil), nil, l)
 	switch {
 	case missing(err):
 		return s.readAbsent(ctx, key)
 	case err != nil:
 		return driver.Entry{}, err
 	}
-	return s.take(before, l)
+	return s.take(before, key, l)
 }
 
 // readAbsent asks for the list of this Lease alone, because it shows the revision of the whole
 // store, which is the floor.
 func (s *Store) readAbsent(ctx context.Context, key string) (driver.Entry, error) {
-	before := s.history.before(key)
-	all, err := s.list(ctx, before, url.Values{"fieldSelector": {"metadata.name=" + key}})
+	name := Name(key)
+	before := s.history.before(name)
+	all, err := s.list(ctx, before, url.Values{"fieldSelector": {"metadata.name=" + name}})
 	switch {
 	case err != nil:
 		return driver.Entry{}, err
 	case len(all.items) > 0:
-		return s.take(before, all.items[0])
+		return s.take(before, key, all.items[0])
 	}
-	return s.history.absent(key, all.revision), nil
+	return s.history.absent(name, all.revision), nil
 }
 
-// take returns what a read has shown.
-func (s *Store) take(before baseline, l *lease) (driver.Entry, error) {
+// take returns what a read of a key has shown.
+func (s *Store) take(before baseline, key string, l *lease) (driver.Entry, error) {
 	e, restored, err := s.history.read(before, l)
 	if restored {
 		s.renew()
 	}
-	return e, err
+	if err != nil {
+		return driver.Entry{}, err
+	}
+	return l.as(key, e), nil
 }
 
 // listed are Leases at a revision of the store.
@@ -164,18 +168,21 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	if isForeign(value) {
 		return "", errForeign
 	}
-	from, method, name := &lease{name: key}, http.MethodPost, ""
+	from, method, name := &lease{name: Name(key)}, http.MethodPost, ""
 	if prev != "" {
 		var err error
 		if from, err = s.present(ctx, key, prev); err != nil {
 			return "", err
 		}
+		if err = from.refuses(key); err != nil {
+			return "", err
+		}
 		if from.uid == "" { // without it the server would take a write from any version
 			return "", errors.New("the Lease has no uid, as it has in Kubernetes")
 		}
-		method, name = http.MethodPut, key
+		method, name = http.MethodPut, from.name
 	}
-	before, to, got := s.history.before(key), from.with(value, time.Now()), new(lease)
+	before, to, got := s.history.before(from.name), from.with(key, value, time.Now()), new(lease)
 	err := s.client.call(ctx, method, s.client.path(name, nil), to, got)
 	switch {
 	case prev != "" && missing(err):
@@ -195,11 +202,12 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 // present returns the Lease in a version. It reads the Lease if this process has not seen that
 // version last.
 func (s *Store) present(ctx context.Context, key string, v driver.Version) (*lease, error) {
-	if l := s.history.last(key, v); l != nil {
+	name := Name(key)
+	if l := s.history.last(name, v); l != nil {
 		return l, nil
 	}
 	l := new(lease)
-	err := s.client.call(ctx, http.MethodGet, s.client.path(key, nil), nil, l)
+	err := s.client.call(ctx, http.MethodGet, s.client.path(name, nil), nil, l)
 	switch {
 	case missing(err):
 		return nil, fmt.Errorf("%w: %w", driver.ErrConflict, err)
@@ -247,7 +255,7 @@ func run[T any](ctx context.Context, s *Store, key string, call func() (T, error
 
 // place formats a key for a message.
 func (s *Store) place(key string) string {
-	return fmt.Sprintf("Lease %.260q in namespace %s", key, s.client.namespace)
+	return fmt.Sprintf("Lease %.260q in namespace %s", Name(key), s.client.namespace)
 }
 
 // MinLease returns 1 s: a Lease has whole seconds.
@@ -255,21 +263,3 @@ func (s *Store) MinLease() time.Duration { return time.Second }
 
 // MaxLease returns 1 h, as for any store without a limit of its own.
 func (s *Store) MaxLease() time.Duration { return driver.MaxLease }
-
-// maxKey is the longest name of a Lease.
-const maxKey = 253
-
-var leaseName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-
-// CheckKey returns an error unless the key can be the name of a Lease: 1 to 253 lower-case letters,
-// digits, hyphens and dots, with a letter or digit at both ends and beside each dot.
-func (s *Store) CheckKey(key string) error {
-	switch {
-	case len(key) > maxKey:
-		return fmt.Errorf("key %.40q...: %d bytes, of at most %d", key, len(key), maxKey)
-	case !leaseName.MatchString(key):
-		return fmt.Errorf("key %q: the name of a Lease has lower-case letters, digits, - and . alone, with a letter or digit "+
-			"at both ends and beside each dot", key)
-	}
-	return nil
-}

@@ -65,25 +65,23 @@ func (s *Store) open(ctx context.Context) (*stream, error) {
 
 // pushAll pushes the states of all keys that are watched.
 func (s *Store) pushAll(all listed) {
-	absent := map[string]bool{}
-	for _, key := range s.hub.Keys() {
-		absent[key] = true
-	}
+	present := map[string]*lease{}
 	for _, l := range all.items {
-		if absent[l.name] {
-			delete(absent, l.name)
-			s.push(all.generation, l)
-		}
+		present[l.name] = l
 	}
-	for key := range absent {
-		s.hub.Deliver(key, s.history.absent(key, all.revision))
+	for _, key := range s.hub.Keys() {
+		if l := present[Name(key)]; l != nil {
+			s.push(all.generation, key, l)
+		} else {
+			s.hub.Deliver(key, s.history.absent(Name(key), all.revision))
+		}
 	}
 }
 
-// push pushes a state, if its history is the present one.
-func (s *Store) push(generation uint64, l *lease) {
+// push pushes a state to the watches of a key, if its history is the present one.
+func (s *Store) push(generation uint64, key string, l *lease) {
 	if e, ok := s.history.pushed(generation, l); ok {
-		s.hub.Deliver(l.name, e)
+		s.hub.Deliver(key, l.as(key, e))
 	}
 }
 
@@ -94,7 +92,9 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// pushChanges pushes the changes of a stream until it ends.
+// pushChanges pushes the changes of a stream until it ends. A change goes to the watches of the key
+// that the Lease holds. An election of another key that would have this Lease learns of it when it
+// reads.
 func (s *Store) pushChanges(w *stream) error {
 	for {
 		var e event
@@ -111,12 +111,12 @@ func (s *Store) pushChanges(w *stream) error {
 		if !s.history.progressed(w.start.generation, l.revision) {
 			return errRestored
 		}
-		switch {
-		case e.Type == "BOOKMARK" || !s.hub.Watched(l.name):
+		switch key := l.key(); {
+		case e.Type == "BOOKMARK" || !s.hub.Watched(key):
 		case e.Type == "DELETED":
-			s.hub.Deliver(l.name, s.history.absent(l.name, l.revision))
+			s.hub.Deliver(key, s.history.absent(l.name, l.revision))
 		default:
-			s.push(w.start.generation, l)
+			s.push(w.start.generation, key, l)
 		}
 	}
 }

@@ -31,6 +31,9 @@ func Decode(e driver.Entry) Cell {
 		if errors.As(err, &foreign) {
 			c.Problem = foreign.Reason
 		}
+		if e.Notice != nil { // the store knows more
+			c.Problem = e.Notice
+		}
 	}
 	return c
 }

@@ -160,13 +160,38 @@ type fleet struct {
 	late trouble
 }
 
-// config returns the configuration of a client with connections of its own.
-func (f *fleet) config() *rest.Config {
+// on returns the configuration of a client with connections of its own.
+func on(network *pipenet.Network) *rest.Config {
 	return &rest.Config{
 		Host: "http://" + address, QPS: -1,
 		Dial: func(ctx context.Context, _, at string) (net.Conn, error) {
-			return f.network.DialContext(ctx, "tcp", at)
+			return network.DialContext(ctx, "tcp", at)
 		},
+	}
+}
+
+// serve serves an API server on a network until stop is called.
+func serve(t testing.TB, network *pipenet.Network) (api *k8sfake.Server, stop func()) {
+	t.Helper()
+	api, err := k8sfake.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := network.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &http.Server{Handler: api, BaseContext: func(net.Listener) context.Context { return ctx }}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	return api, func() {
+		cancel()
+		_ = server.Close()
+		<-served
 	}
 }
 
@@ -214,7 +239,7 @@ func lockOn(leases *coordination.CoordinationV1Client, namespace, id string) *re
 }
 
 func (f *fleet) startNew(i int) {
-	store, err := k8slease.New(f.config(), namespace)
+	store, err := k8slease.New(on(f.network), namespace)
 	if err != nil {
 		panic(err)
 	}
@@ -288,28 +313,12 @@ var migrations = flag.Int("migrations", 6, "how `many` fleets TestRollingMigrati
 func migrate(t *testing.T, seed uint64, f *fleet) (r migration.Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		api, err := k8sfake.Open("")
-		if err != nil {
-			t.Fatal(err)
-		}
 		f.network = new(pipenet.Network)
-		listener, err := f.network.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		server := &http.Server{Handler: api, BaseContext: func(net.Listener) context.Context { return ctx }}
-		served := make(chan struct{})
-		go func() {
-			defer close(served)
-			_ = server.Serve(listener)
-		}()
+		_, stop := serve(t, f.network)
 		f.Fleet = migration.New(seed, look, judge)
 		f.Migrate(40*time.Second, 2*time.Minute, f.startOld, f.startNew, f.happen)
 		r = f.Close()
-		cancel()
-		_ = server.Close()
-		<-served
+		stop()
 	})
 	return r
 }

@@ -27,7 +27,7 @@ func (j *Job) Decide(e driver.Entry, f Facts) ([]byte, error) {
 	}
 	d := decision{Job: j, f: f, e: e}
 	if !e.Absent() {
-		s, err := Decode(e.Value)
+		s, err := Read(e)
 		if err != nil {
 			return nil, err
 		}

@@ -106,6 +106,15 @@ func Decode(value []byte) (State, error) {
 	return w.State, nil
 }
 
+// Read is Decode for an entry. If the store says more about foreign bytes, so does the error.
+func Read(e driver.Entry) (State, error) {
+	s, err := Decode(e.Value)
+	if err != nil && e.Notice != nil {
+		err = fmt.Errorf("%w: %w", ErrForeign, e.Notice)
+	}
+	return s, err
+}
+
 // Is reports whether a value has the format of a State.
 func Is(value []byte) bool {
 	_, err := Decode(value)

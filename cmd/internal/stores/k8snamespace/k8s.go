@@ -131,9 +131,10 @@ func (p *Place) Open(_ context.Context, o kind.Options) (*kind.Opened, error) {
 
 // Commands are those of kubectl.
 func (p *Place) Commands(key string) kind.Commands {
+	name := k8slease.Name(key)
 	return kind.Commands{
-		Look:   fmt.Sprintf("kubectl%s get lease %s -o yaml", p.flags(), key),
-		Delete: fmt.Sprintf("kubectl%s delete lease %s", p.flags(), key),
+		Look:   fmt.Sprintf("kubectl%s get lease %s -o yaml", p.flags(), name),
+		Delete: fmt.Sprintf("kubectl%s delete lease %s", p.flags(), name),
 	}
 }
 

@@ -110,3 +110,13 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+func TestCommands(t *testing.T) {
+	got := (&Place{Namespace: "prod"}).Commands("crawl/slots/1")
+	want := kind.Commands{
+		Look: "kubectl --namespace prod get lease crawl.slots.1 -o yaml", Delete: "kubectl --namespace prod delete lease crawl.slots.1",
+	}
+	if got != want {
+		t.Errorf("got %+v", got)
+	}
+}
