@@ -232,6 +232,47 @@ func plugIn() *api.ExecConfig {
 	}
 }
 
+// TestRestoreWhileWatchBegins: a read shows another history after the list and before the watch. The
+// watch begins again, although nothing happens in it, and pushes the state of that history.
+func TestRestoreWhileWatchBegins(t *testing.T) {
+	var s *Store
+	var revision atomic.Uint64
+	revision.Store(100)
+	s, _ = serving(t, func(_ int64, w http.ResponseWriter, r *http.Request) {
+		now := revision.Load()
+		item := fmt.Sprintf(`{"metadata":{"name":"a","uid":"u","resourceVersion":"%d"},"spec":{}}`, now)
+		switch {
+		case r.URL.Query().Get("watch") == "true":
+			if revision.CompareAndSwap(100, 50) {
+				if e, err := s.Read(r.Context(), "a"); err != nil || e.Version != "50@u" {
+					t.Errorf("the read shows %s, %v", e.Version, err)
+				}
+			}
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "/leases"):
+			_, _ = fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, now, item)
+		default:
+			_, _ = fmt.Fprint(w, item)
+		}
+	})
+	if _, err := s.Read(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	pushes := make(chan driver.Entry, 100)
+	stop, err := s.Watch(t.Context(), "a", func(e driver.Entry) { pushes <- e })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for e := range pushes {
+		if e.Version == "50@u" {
+			return
+		}
+	}
+}
+
 // TestChangedByWebhook: a Lease that is not as it was written is no success.
 func TestChangedByWebhook(t *testing.T) {
 	s, _ := serving(t, func(_ int64, w http.ResponseWriter, _ *http.Request) {

@@ -114,9 +114,14 @@ func (h *history) pushed(generation uint64, l *lease) (driver.Entry, bool) {
 // absent returns the entry of a Lease that is absent at a revision. An absence belongs to the era of
 // the Lease that was deleted, as far as this process knows it. The first Lease of a name begins no
 // other era.
-func (h *history) absent(name string, revision uint64) driver.Entry {
+//
+// It returns errRestored unless the absence was seen in the present history.
+func (h *history) absent(generation uint64, name string, revision uint64) (driver.Entry, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if generation != h.generation {
+		return driver.Entry{}, errRestored
+	}
 	e := driver.Entry{Floor: h.floor(revision), Ceiling: ceiling}
 	switch l := h.known[name]; {
 	case l != nil:
@@ -124,7 +129,7 @@ func (h *history) absent(name string, revision uint64) driver.Entry {
 	case h.generation > 0:
 		e.Era = era("", h.generation)
 	}
-	return e
+	return e, nil
 }
 
 // progressed takes a revision that a watch has shown, and reports whether it is of this history.

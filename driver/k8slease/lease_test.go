@@ -214,6 +214,9 @@ func TestHistory(t *testing.T) {
 	if _, ok := h.pushed(0, at(126)); ok {
 		t.Error("a push of the former history counts")
 	}
+	if _, err := h.absent(0, "a", 126); err == nil {
+		t.Error("an absence of the former history counts")
+	}
 	if _, restored, _ := h.counted(h.before(""), 118); !restored {
 		t.Error("a list below a known state began no other history")
 	}

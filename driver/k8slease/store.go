@@ -99,7 +99,7 @@ func (s *Store) readAbsent(ctx context.Context, key string) (driver.Entry, error
 	case len(all.items) > 0:
 		return s.take(before, key, all.items[0])
 	}
-	return s.history.absent(name, all.revision), nil
+	return s.history.absent(all.generation, name, all.revision)
 }
 
 // take returns what a read of a key has shown.

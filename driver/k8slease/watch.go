@@ -25,6 +25,9 @@ func (s *Store) follow(ctx context.Context, opened func(missed bool)) error {
 	s.following.Store(&cancel)
 	defer s.following.CompareAndSwap(&cancel, nil)
 	opened(false)
+	if !s.history.progressed(w.start.generation, w.start.revision) {
+		return errRestored // renew may have come before this watch could be ended
+	}
 	s.pushAll(w.start)
 	return s.pushChanges(w)
 }
@@ -73,7 +76,7 @@ func (s *Store) pushAll(all listed) {
 		if l := present[Name(key)]; l != nil {
 			s.push(all.generation, key, l)
 		} else {
-			s.hub.Deliver(key, s.history.absent(Name(key), all.revision))
+			s.pushAbsence(all.generation, key, all.revision)
 		}
 	}
 }
@@ -82,6 +85,13 @@ func (s *Store) pushAll(all listed) {
 func (s *Store) push(generation uint64, key string, l *lease) {
 	if e, ok := s.history.pushed(generation, l); ok {
 		s.hub.Deliver(key, l.as(key, e))
+	}
+}
+
+// pushAbsence pushes that a key has no Lease at a revision, if its history is the present one.
+func (s *Store) pushAbsence(generation uint64, key string, revision uint64) {
+	if e, err := s.history.absent(generation, Name(key), revision); err == nil {
+		s.hub.Deliver(key, e)
 	}
 }
 
@@ -114,7 +124,7 @@ func (s *Store) pushChanges(w *stream) error {
 		switch key := l.key(); {
 		case e.Type == "BOOKMARK" || !s.hub.Watched(key):
 		case e.Type == "DELETED":
-			s.hub.Deliver(key, s.history.absent(l.name, l.revision))
+			s.pushAbsence(w.start.generation, key, l.revision)
 		default:
 			s.push(w.start.generation, key, l)
 		}
