@@ -7,6 +7,7 @@ import (
 	randv2 "math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,18 +26,23 @@ import (
 // built finds the server that Install builds.
 func built(ctx context.Context) (string, error) { return program(ctx, "etcd") }
 
-// Rigs returns one server, a cluster of three, and one server of Debian's old release.
+// Rigs returns one server, a cluster of three, one server of Debian's old release, and a cluster of
+// three whose members are cut off from each other.
 func Rigs() []rig.Rig {
 	on := func(name string, n int, find func(context.Context) (string, error)) rig.Rig {
 		return rig.Rig{Name: name, Start: func(t testing.TB, _ bool) rig.Site {
 			return NewSite(t, n, find)
 		}}
 	}
-	all := []rig.Rig{on("etcd", 1, built), on("etcd3", 3, built), on("etcd-debian", 1, debian)}
+	parted := rig.Rig{Name: "etcd3-parted", Soak: true, Start: func(t testing.TB, _ bool) rig.Site {
+		c, err := startPartible(wait.Context(t), built, t.TempDir())
+		return partedSite{newSite(t, c, err)}
+	}}
+	all := []rig.Rig{on("etcd", 1, built), on("etcd3", 3, built), on("etcd-debian", 1, debian), parted}
 	all[0].Kind, all[1].Kind = kind(1), kind(3)
-	all[1].SameClients, all[2].SameClients = true, true
+	all[1].SameClients, all[2].SameClients, all[3].SameClients = true, true, true
 	all[1].SoakElections, all[2].SoakElections, all[2].SoakFaults = true, true, true
-	all[1].Attention = 500 * time.Millisecond
+	all[1].Attention, all[3].Attention = 500*time.Millisecond, 500*time.Millisecond
 	return all
 }
 
@@ -52,9 +58,14 @@ type Site struct {
 func NewSite(t testing.TB, n int, find func(context.Context) (string, error)) *Site {
 	t.Helper()
 	c, err := Start(wait.Context(t), find, n, t.TempDir())
+	return newSite(t, c, err)
+}
+
+func newSite(t testing.TB, c *Cluster, err error) *Site {
+	t.Helper()
 	rig.Must(t, err)
 	t.Cleanup(c.End)
-	return &Site{Cluster: c, Prefix: "/" + rand.Text()[:12] + "/", restores: n == 1 && !isDebian(c)}
+	return &Site{Cluster: c, Prefix: "/" + rand.Text()[:12] + "/", restores: len(c.Servers) == 1 && !isDebian(c)}
 }
 
 // One is NewSite for one member of the present release.
@@ -90,13 +101,21 @@ func Operator(t testing.TB, c *Cluster) *clientv3.Client {
 // relays of its own.
 func (s *Site) Open(t testing.TB, n int) (driver.Store, rig.Way) {
 	t.Helper()
+	var servers []*Server
+	for i := range s.Servers {
+		if one := s.Servers[(n+i)%len(s.Servers)]; one != s.down {
+			servers = append(servers, one)
+		}
+	}
+	return s.openAt(t, servers...)
+}
+
+// openAt opens a store over relays to some of the members.
+func (s *Site) openAt(t testing.TB, servers ...*Server) (driver.Store, rig.Way) {
+	t.Helper()
 	way := relay.Set{}
 	var via []string
-	for i := range s.Servers {
-		one := s.Servers[(n+i)%len(s.Servers)]
-		if one == s.down {
-			continue
-		}
+	for _, one := range servers {
 		r, err := relay.New(one.URL())
 		rig.Must(t, err)
 		t.Cleanup(r.Close)
@@ -205,7 +224,7 @@ func (s *Site) inCluster(whom string, of rig.Fault) rig.Fault {
 		Fall: func(t testing.TB, _ *randv2.Rand) func() {
 			one := s.leader(t)
 			if whom == "follower" {
-				one = s.other(one)
+				one = s.others(one)[0]
 			}
 			rig.Must(t, falls[0](one))
 			s.down = one
@@ -238,11 +257,7 @@ func (s *Site) leader(t testing.TB) (leader *Server) {
 	return leader
 }
 
-func (s *Site) other(than *Server) *Server {
-	for _, one := range s.Servers {
-		if one != than {
-			return one
-		}
-	}
-	return nil
+// others returns all members but one.
+func (s *Site) others(than *Server) []*Server {
+	return slices.DeleteFunc(slices.Clone(s.Servers), func(one *Server) bool { return one == than })
 }

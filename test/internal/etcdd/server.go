@@ -29,6 +29,7 @@ type Server struct {
 	client, peer int // ports
 	dir          string
 	cluster      *Cluster
+	proxy        string // the URL at which the others reach it; empty: they reach it directly
 }
 
 // Cluster is one server, or three that replicate. Its methods may be called concurrently, except
@@ -40,6 +41,8 @@ type Cluster struct {
 	extra []string
 	// among are the members of an existing cluster that these servers join.
 	among []*Server
+	// network is between the members; nil: they reach each other directly.
+	network *network
 }
 
 // Token is the token of a new cluster.
@@ -47,11 +50,19 @@ const Token = "tenure"
 
 // Start starts a cluster of n members on a directory, with more arguments for each.
 func Start(ctx context.Context, find func(context.Context) (string, error), n int, dir string, extra ...string) (*Cluster, error) {
+	return start(ctx, &Cluster{token: Token, extra: extra}, find, n, dir)
+}
+
+// startPartible is Start for three members whose ways to each other can be cut.
+func startPartible(ctx context.Context, find func(context.Context) (string, error), dir string) (*Cluster, error) {
+	return start(ctx, &Cluster{token: Token, network: newNetwork()}, find, 3, dir)
+}
+
+func start(ctx context.Context, c *Cluster, find func(context.Context) (string, error), n int, dir string) (*Cluster, error) {
 	path, err := find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{token: Token, extra: extra}
 	for i := range n {
 		if _, err := c.add(path, fmt.Sprintf("m%d", i+1), dir); err != nil {
 			return nil, err
@@ -73,6 +84,11 @@ func (c *Cluster) add(path, name, dir string) (*Server, error) {
 	s := &Server{name: name, client: found[0], peer: found[1], cluster: c, dir: filepath.Join(dir, name)}
 	s.Process.Name, s.Command, s.Dir, s.Log = "etcd "+name, []string{path}, dir, filepath.Join(dir, name+".log")
 	s.Answers = s.healthy
+	if c.network != nil {
+		if s.proxy, err = c.network.join(s); err != nil {
+			return nil, err
+		}
+	}
 	c.Servers = append(c.Servers, s)
 	return s, nil
 }
@@ -86,7 +102,7 @@ func (s *Server) arguments() []string {
 	return append([]string{
 		"--name", s.name, "--data-dir", s.dir, "--log-level", "error",
 		"--listen-client-urls", s.URL(), "--advertise-client-urls", s.URL(),
-		"--listen-peer-urls", s.peerURL(), "--initial-advertise-peer-urls", s.peerURL(),
+		"--listen-peer-urls", "http://" + s.listensForPeers(), "--initial-advertise-peer-urls", s.peerURL(),
 		"--initial-cluster", s.cluster.initial(), "--initial-cluster-token", s.cluster.token, "--initial-cluster-state", state,
 	}, s.cluster.extra...)
 }
@@ -105,7 +121,16 @@ func (s *Server) URL() string {
 // Address is HOST:PORT for clients.
 func (s *Server) Address() string { return ports.Address(s.client) }
 
-func (s *Server) peerURL() string { return "http://" + ports.Address(s.peer) }
+// listensForPeers is HOST:PORT for the other members.
+func (s *Server) listensForPeers() string { return ports.Address(s.peer) }
+
+// peerURL returns the address that the other members know.
+func (s *Server) peerURL() string {
+	if s.proxy != "" {
+		return s.proxy
+	}
+	return "http://" + s.listensForPeers()
+}
 
 func (c *Cluster) initial() string {
 	var all []string
@@ -195,7 +220,12 @@ func (c *Cluster) Pause() error { return c.each((*Server).Pause) }
 func (c *Cluster) Resume() error { return c.each((*Server).Resume) }
 
 // End kills the members. Their files stay.
-func (c *Cluster) End() { _ = c.Kill() }
+func (c *Cluster) End() {
+	_ = c.Kill()
+	if c.network != nil {
+		c.network.close()
+	}
+}
 
 // Whole waits until each member answers.
 func (c *Cluster) Whole() error {
