@@ -59,6 +59,7 @@
 // # Calls
 //
 // A call is one attempt: one request, and before the first write of a Store one more. The client
-// library repeats no request. The store repeats a request that the cluster refused because the
-// login of the client had ended. While no connection is open, calls fail at once.
+// library repeats no request. The store repeats a request that the server refused before it looked
+// at it: the login of the client had ended, or the endpoint is a learner, and there are others.
+// While no connection is open, calls fail at once.
 package etcdkv

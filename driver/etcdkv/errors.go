@@ -22,7 +22,8 @@ var (
 	ErrFull = errors.New("the database of the cluster is full (alarm NOSPACE), and no leader can renew: " +
 		"compact it (etcdctl compact), defragment each member (etcdctl defrag), then run etcdctl alarm disarm")
 
-	// ErrLearner reports that the endpoint is a learner, which answers no linearizable request.
+	// ErrLearner reports that no endpoint is open but a learner, which answers no linearizable
+	// request.
 	ErrLearner = errors.New("the endpoint is a learner, which does not serve elections: " +
 		"give the endpoints of voting members, or promote it (etcdctl member promote)")
 

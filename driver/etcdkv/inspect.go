@@ -88,7 +88,7 @@ func atEndpoint(s sight, at point) []driver.Finding {
 			s.status.Header.ClusterId, at.cluster), "give the endpoints of one cluster, to all candidates the same")...)
 	}
 	if s.status.IsLearner {
-		all = append(all, found(driver.Warning, "it is a learner, which serves no elections: each request that it gets fails",
+		all = append(all, found(driver.Warning, "it is a learner, which serves no elections: each request that it gets is sent once more",
 			"leave it out, or promote it: etcdctl member promote")...)
 	}
 	if s.status.Leader == 0 {

@@ -2,10 +2,8 @@ package etcdkv
 
 import (
 	"context"
-	"errors"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 )
 
@@ -24,15 +22,4 @@ func WithPassword(current func(context.Context) string) grpc.DialOption {
 		}
 		return invoke(ctx, method, request, reply, cc, opts...)
 	})
-}
-
-// again sends a request once more if the cluster refused it because the login of this client had
-// ended. By then the client library has logged in again. The cluster has not carried out the first
-// request.
-func again[Q, A any](ctx context.Context, send func(context.Context, Q, ...grpc.CallOption) (A, error), request Q) (A, error) {
-	answer, err := send(ctx, request)
-	if ended := rpctypes.Error(err); errors.Is(ended, rpctypes.ErrInvalidAuthToken) || errors.Is(ended, rpctypes.ErrAuthOldRevision) {
-		return send(ctx, request)
-	}
-	return answer, err
 }

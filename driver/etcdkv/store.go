@@ -82,7 +82,7 @@ func entryOf(raw []byte, revision int64, at point) (value []byte, v driver.Versi
 // get sends one linearizable read. It returns the answer, and the point that it shows.
 func (s *Store) get(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, point, error) {
 	sent := s.past.now()
-	answer, err := again(ctx, s.kv.Range, r)
+	answer, err := again(ctx, s, s.kv.Range, r)
 	if err != nil {
 		return nil, point{}, s.explain(ctx, err)
 	}
@@ -130,7 +130,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 		return "", err
 	}
 	put := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: name, Value: raw}}}
-	answer, err := again(ctx, s.kv.Txn, &pb.TxnRequest{Compare: guards, Success: []*pb.RequestOp{put}})
+	answer, err := again(ctx, s, s.kv.Txn, &pb.TxnRequest{Compare: guards, Success: []*pb.RequestOp{put}})
 	if err != nil {
 		return "", s.explain(ctx, err)
 	}
@@ -213,7 +213,7 @@ func (s *Store) CheckKey(key string) error { return driver.CheckText(key, maxKey
 // that any member answers from its own copy. It leaves out names that CheckKey refuses. Errors are
 // as for Read.
 func (s *Store) Keys(ctx context.Context) ([]string, error) {
-	answer, err := again(ctx, s.kv.Range, &pb.RangeRequest{
+	answer, err := again(ctx, s, s.kv.Range, &pb.RangeRequest{
 		Key: []byte(s.prefix), RangeEnd: end(s.prefix), KeysOnly: true, Serializable: true,
 	})
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 	if err == nil {
 		name := []byte(s.prefix + key)
 		put := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: name}}}
-		_, err = again(ctx, s.kv.Txn, &pb.TxnRequest{Compare: []*pb.Compare{at(name, -1)}, Success: []*pb.RequestOp{put}})
+		_, err = again(ctx, s, s.kv.Txn, &pb.TxnRequest{Compare: []*pb.Compare{at(name, -1)}, Success: []*pb.RequestOp{put}})
 		err = s.explain(ctx, err)
 	}
 	if err != nil {

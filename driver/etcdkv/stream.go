@@ -44,7 +44,13 @@ func (s *Store) newStream(ctx context.Context, at point, from int64) (*stream, e
 	own, cancel := context.WithCancel(metadata.AppendToOutgoingContext(
 		ctx, rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader))
 	w := &stream{cancel: cancel}
-	if err := w.begin(own, s, at, from); err != nil {
+	var err error
+	for range s.client.Endpoints() {
+		if err = w.begin(own, s, at, from); !byLearner(err) {
+			break
+		}
+	}
+	if err != nil {
 		cancel()
 		return nil, s.explain(ctx, err)
 	}

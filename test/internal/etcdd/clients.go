@@ -49,7 +49,7 @@ func (s *Site) Mistakes(t testing.TB) []rig.Client {
 		s.client(rig.Client{Name: "the client wants TLS", Fails: rig.All, Says: rig.Says("authentication handshake failed")},
 			secured(s.Addresses(), &tls.Config{MinVersion: tls.VersionTLS12}), nil),
 		s.client(rig.Client{Name: "no space", Fails: writes, Says: rig.Says("etcdctl alarm disarm")}, right, s.Full),
-		s.client(rig.Client{Name: "learner", Fails: rig.All, Says: rig.Says("etcdctl member promote"), Elsewhere: true}, Config(s.learner(t)), nil),
+		s.client(rig.Client{Name: "learner", Fails: rig.All, Says: rig.Says("etcdctl member promote"), Elsewhere: true}, Config(s.Learner(t)), nil),
 		s.client(rig.Client{Name: "no quorum", Fails: rig.All, Says: rig.Says("check that most members run"), Elsewhere: true}, Config(minority(t)), nil),
 	}
 	return append(all, tlsMistakes(t)...)
@@ -77,8 +77,8 @@ func (s *Site) Alarm(t testing.TB, kind pb.AlarmType) {
 	t.Cleanup(func() { alarm(pb.AlarmRequest_DEACTIVATE) })
 }
 
-// learner adds a member that does not vote, and returns its address.
-func (s *Site) learner(t testing.TB) string {
+// Learner adds a member that does not vote, and returns its address.
+func (s *Site) Learner(t testing.TB) string {
 	t.Helper()
 	c := &Cluster{token: s.token}
 	one, err := c.add(s.Servers[0].Command[0], "learner", t.TempDir())
