@@ -232,8 +232,8 @@ func plugIn() *api.ExecConfig {
 	}
 }
 
-// TestRestoreWhileWatchBegins: a read shows another history after the list and before the watch. The
-// watch begins again, although nothing happens in it, and pushes the state of that history.
+// TestRestoreWhileWatchBegins: a read shows another history after the list and before the watch.
+// The watch begins again, although nothing happens in it, and pushes the state of that history.
 func TestRestoreWhileWatchBegins(t *testing.T) {
 	var s *Store
 	var revision atomic.Uint64

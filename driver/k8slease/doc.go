@@ -11,13 +11,13 @@
 // # What it relies on
 //
 // A cell is a Lease in one namespace, whose name is that of the key: see Name. A read is a GET
-// without a resourceVersion, which the API server answers from etcd and not from a cache. A compare-and-swap is a PUT with the
-// uid and the resourceVersion of the Lease, which the server refuses unless the Lease still has
-// both. From an absence it is a POST, which the server refuses if there is a Lease. The store sends
-// each write once, and keeps package http from sending it again. The only exception is an answer of
-// 429: the server has not begun the request then, and the store sends it again after the time in
-// Retry-After. A refusal of that second delivery leaves the outcome open, because a proxy may have
-// answered 429 after the server had applied the first one.
+// without a resourceVersion, which the API server answers from etcd and not from a cache. A
+// compare-and-swap is a PUT with the uid and the resourceVersion of the Lease, which the server
+// refuses unless the Lease still has both. From an absence it is a POST, which the server refuses
+// if there is a Lease. The store sends each write once, and keeps package http from sending it
+// again. The only exception is an answer of 429: the server has not begun the request then, and the
+// store sends it again after the time in Retry-After. A refusal of that second delivery leaves the
+// outcome open, because a proxy may have answered 429 after the server had applied the first one.
 //
 // The version of a state is its uid and its resourceVersion. A resourceVersion is the revision of
 // etcd, a number that rises with each write to the cluster. Kubernetes documents since release 1.35

@@ -111,9 +111,9 @@ func (h *history) pushed(generation uint64, l *lease) (driver.Entry, bool) {
 	return h.entry(l), true
 }
 
-// absent returns the entry of a Lease that is absent at a revision. An absence belongs to the era of
-// the Lease that was deleted, as far as this process knows it. The first Lease of a name begins no
-// other era.
+// absent returns the entry of a Lease that is absent at a revision. An absence belongs to the era
+// of the Lease that was deleted, as far as this process knows it. The first Lease of a name begins
+// no other era.
 //
 // It returns errRestored unless the absence was seen in the present history.
 func (h *history) absent(generation uint64, name string, revision uint64) (driver.Entry, error) {

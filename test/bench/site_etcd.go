@@ -33,6 +33,7 @@ func etcdRows(late figures.Bound) func() []experiment {
 			steady{modes: modes, elections: 20, lease: lease, window: choice[int]{10, 10},
 				note: "Requests as each process sends them; the stream of its watch is not counted"},
 			cut(strike{modes: modes, lease: 2 * time.Second, groups: always(5), rounds: choice[int]{1, 10}}),
+			crowd{modes: modes, elections: []int{1000}, window: choice[int]{5, 60}},
 			sessions{rounds: choice[int]{2, 16}, handovers: choice[int]{20, 100}},
 		}
 	}
