@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/output"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guarded"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
 )
 
@@ -56,7 +57,7 @@ func (p *patience) hear(e tenure.Event) {
 	case e.Kind == tenure.EventTrouble:
 		// Trouble with a push alone delays no claim, and is not in the status.
 		if why := p.election.Load().Status().Trouble; why != nil {
-			p.wrapper.GiveUp(coded(wrap.CodeFailed, fmt.Errorf("the command was not run: %w", why)))
+			p.wrapper.GiveUp(coded(guarded.CodeFailed, fmt.Errorf("the command was not run: %w", why)))
 		}
 	}
 }
@@ -78,9 +79,9 @@ func (p *patience) unelected() error {
 	case s.Known:
 		return coded(wrap.CodeNotElected, fmt.Errorf("not elected within %v: the command was not run", p.wait))
 	case s.Trouble != nil:
-		return coded(wrap.CodeFailed, fmt.Errorf("the store has not answered within %v: %w", p.wait, s.Trouble))
+		return coded(guarded.CodeFailed, fmt.Errorf("the store has not answered within %v: %w", p.wait, s.Trouble))
 	default: // nor failed
-		return coded(wrap.CodeFailed, fmt.Errorf("the store has not answered within %v", p.wait))
+		return coded(guarded.CodeFailed, fmt.Errorf("the store has not answered within %v", p.wait))
 	}
 }
 

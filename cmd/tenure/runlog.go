@@ -119,7 +119,7 @@ type measures struct {
 
 // measure begins to serve metrics, if --metrics is given. Until the store is reached, they show
 // that the process sees no leader and could not take over.
-func (r *runFlags) measure(log *slog.Logger) (*measures, error) {
+func (r *candidateFlags) measure(log *slog.Logger) (*measures, error) {
 	m := &measures{}
 	if r.scraped == nil {
 		return m, nil
@@ -184,8 +184,9 @@ func (m *measures) joined(all []*tenure.Election) {
 	}
 }
 
-func (m *measures) close() {
-	if m.server != nil {
-		_ = m.server.Close()
+func (m *measures) close() error {
+	if m.server == nil {
+		return nil
 	}
+	return m.server.Close()
 }

@@ -71,7 +71,7 @@ func TestLogNamesATooShortLease(t *testing.T) {
 			"json": `"level":"WARN","msg":"tenure: trouble",`,
 		} {
 			var out strings.Builder
-			r := runFlags{format: format, lease: 2 * time.Second, stopWithin: 400 * time.Millisecond, finishWithin: time.Second}
+			r := candidateFlags{format: format, lease: 2 * time.Second, stopWithin: 400 * time.Millisecond, finishWithin: time.Second}
 			cfg := r.config()
 			cfg.Logger = r.logger(&out)
 			e, err := tenure.New(distant{memory.NewPolled()}, "e", cfg)

@@ -86,7 +86,7 @@ func killedBySecondCtrlC(t *testing.T, flags []string, script, shell string) {
 	w := openIn(newHome(t), flags, script, shell)
 	w.Await(0, "READY")
 	w.Press(ctrlC)
-	w.Await(0, "asked to leave")
+	w.Await(0, "asked to finish")
 	wait.Succeeds(t, "it is killed", func(context.Context) error {
 		w.Press(ctrlC) // within 0.3 s of the first, it is the same signal
 		if said := w.Output(); !strings.Contains(said, "code=137") {

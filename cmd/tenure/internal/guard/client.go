@@ -33,6 +33,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"sync"
@@ -91,18 +92,50 @@ type StartError struct {
 func (e *StartError) Error() string { return e.Text }
 
 // Start starts a guard: command must end in a call of Main with the arguments that Start adds. The
-// guard inherits the standard files for the commands that it runs, and ends when this process does.
-// Start returns when the guard is ready. Do not start another process before that: it would
-// inherit the guard's files, and the guard's end would go unnoticed.
+// guard ends when this process does. Its standard files are also those of the commands that it
+// runs; by default it inherits them. Start returns when the guard is ready. It may be called
+// concurrently. Do not start other processes meanwhile: they would inherit the guard's files, and
+// the guard's end would go unnoticed.
 func Start(command *exec.Cmd) (*Guard, error) { return start(command, startWithin) }
 
 func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
-	f, err := newFiles()
+	f, err := fork(command)
 	if err != nil {
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
+	g := newGuard(f.orders, f.close, command.Process.Kill)
+	g.pid = command.Process.Pid
+	go g.listen(f.reports, func() error {
+		defer forget(g.pid)
+		return command.Wait()
+	})
+	if err := g.await(within); err != nil {
+		f.close()
+		return nil, fmt.Errorf("start the guard: %w", err)
+	}
+	return g, nil
+}
+
+// alive has the guards of this process that have not been waited for, by process ID. Its lock is
+// held while a guard is forked: until then this process holds the guard's side of its files, which
+// no other guard may inherit.
+var alive = struct {
+	sync.Mutex
+	guards map[int]bool
+}{guards: map[int]bool{}}
+
+// fork starts the process of a guard, and returns this side of its files.
+func fork(command *exec.Cmd) (*files, error) {
+	alive.Lock()
+	defer alive.Unlock()
+	f, err := newFiles()
+	if err != nil {
+		return nil, err
+	}
 	command.Args = append(command.Args, f.numbers()...)
-	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if command.Stdin == nil && command.Stdout == nil && command.Stderr == nil {
+		command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	}
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -111,16 +144,16 @@ func start(command *exec.Cmd, within time.Duration) (*Guard, error) {
 	f.given()
 	if err != nil {
 		f.close()
-		return nil, fmt.Errorf("start the guard: %w", err)
+		return nil, err
 	}
-	g := newGuard(f.orders, f.close, command.Process.Kill)
-	g.pid = command.Process.Pid
-	go g.listen(f.reports, command.Wait)
-	if err := g.await(within); err != nil {
-		f.close()
-		return nil, fmt.Errorf("start the guard: %w", err)
-	}
-	return g, nil
+	alive.guards[command.Process.Pid] = true
+	return f, nil
+}
+
+func forget(pid int) {
+	alive.Lock()
+	defer alive.Unlock()
+	delete(alive.guards, pid)
 }
 
 func newGuard(orders io.Writer, closing func(), kill func() error) *Guard {
@@ -269,21 +302,17 @@ func (g *Guard) Close() {
 // Sweep is for a candidate whose guard has died. It kills what is left of the command, whose
 // process was pid, and returns true when nothing is left. On Linux the kernel has done so already,
 // except for processes that have left the process group; these are found if Adopt was called before
-// the guard was started. No other guard may exist, and this process must not have started another
-// child since. Processes of another user cannot be killed, so Sweep waits for them. One second
-// after giveUp was closed, it returns false.
+// the guard was started. This process must not have started another child since, except for guards,
+// whose commands go on. Processes of another user cannot be killed, so Sweep waits for them. One
+// second after giveUp was closed, it returns false.
 func Sweep(pid int, giveUp <-chan struct{}) bool {
 	var late <-chan time.Time
 	for {
 		if pid != 0 {
 			_ = unix.Kill(-pid, unix.SIGKILL)
 		}
-		left, _ := descendants(os.Getpid(), others, unhurried)
-		for _, orphan := range left {
-			orphan.signal(unix.SIGKILL)
-			_, _ = unix.Wait4(orphan.pid, nil, unix.WNOHANG, nil) // fails for other children
-		}
-		if len(left) == 0 && (pid == 0 || errors.Is(unix.Kill(-pid, 0), unix.ESRCH)) {
+		left := killOrphans()
+		if left == 0 && (pid == 0 || errors.Is(unix.Kill(-pid, 0), unix.ESRCH)) {
 			return true
 		}
 		select {
@@ -294,4 +323,27 @@ func Sweep(pid int, giveUp <-chan struct{}) bool {
 			return false
 		}
 	}
+}
+
+// killOrphans kills the descendants of this process that have no guard, and returns how many there
+// were.
+func killOrphans() (found int) {
+	alive.Lock()
+	defer alive.Unlock()
+	left, _ := descendants(os.Getpid(), notOrphans(), unhurried)
+	for _, orphan := range left {
+		orphan.signal(unix.SIGKILL)
+		_, _ = unix.Wait4(orphan.pid, nil, unix.WNOHANG, nil) // fails for other children
+	}
+	return len(left)
+}
+
+// notOrphans returns the children of this process that are no orphans. The caller holds the lock.
+func notOrphans() map[int]bool {
+	all := maps.Clone(others)
+	if all == nil {
+		all = map[int]bool{}
+	}
+	maps.Copy(all, alive.guards)
+	return all
 }

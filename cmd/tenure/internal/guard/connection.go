@@ -31,12 +31,15 @@ type Command struct {
 	Path []byte   `json:"path"`
 	Args [][]byte `json:"args"`
 	Env  [][]byte `json:"env"`
+	// Output is a file to which standard output and standard error are added. If it is empty, they
+	// are those of the guard.
+	Output []byte `json:"output,omitempty"`
 }
 
 // NewCommand returns the command with this file, these arguments (the name is the first), and this
 // whole environment.
 func NewCommand(path string, args, env []string) Command {
-	return Command{[]byte(path), inBytes(args), inBytes(env)}
+	return Command{Path: []byte(path), Args: inBytes(args), Env: inBytes(env)}
 }
 
 func inBytes(all []string) (b [][]byte) {

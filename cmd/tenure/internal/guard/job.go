@@ -4,6 +4,7 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"os/signal"
@@ -39,11 +40,19 @@ func (b *backstop) begin(c *Command) (work, error) {
 	return j, b.tie(pid)
 }
 
-// execute starts the command with the standard files of this process.
+// execute starts the command with the standard files of this process, or with those of its Output.
 func (c *Command) execute(attr *syscall.SysProcAttr) (pid int, err error) {
-	path := string(c.Path)
+	path, files := string(c.Path), []uintptr{0, 1, 2}
+	if len(c.Output) > 0 {
+		kept, err := os.OpenFile(string(c.Output), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+		if err != nil {
+			return 0, fmt.Errorf("keep the output: %w", err)
+		}
+		defer func() { _ = kept.Close() }()
+		files[1], files[2] = kept.Fd(), kept.Fd()
+	}
 	pid, err = syscall.ForkExec(path, inText(c.Args), &syscall.ProcAttr{
-		Env: inText(c.Env), Files: []uintptr{0, 1, 2}, Sys: attr,
+		Env: inText(c.Env), Files: files, Sys: attr,
 	})
 	if err != nil {
 		return 0, &os.PathError{Op: "execute", Path: path, Err: err}

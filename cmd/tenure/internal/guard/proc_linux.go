@@ -123,13 +123,13 @@ func Adopt() {
 }
 
 // Bury reaps the orphans that have ended, as the first process of a container must.
-func (g *Guard) Bury() {
-	all, _ := descendants(os.Getpid(), nil, unhurried)
+func Bury() {
+	alive.Lock()
+	defer alive.Unlock()
+	all, _ := descendants(os.Getpid(), alive.guards, unhurried)
 	for _, f := range all {
-		if f.pid != g.PID() {
-			// fails for children of other processes
-			_, _ = unix.Wait4(f.pid, nil, unix.WNOHANG, nil)
-		}
+		// fails for children of other processes
+		_, _ = unix.Wait4(f.pid, nil, unix.WNOHANG, nil)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guarded"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -33,7 +34,7 @@ func unstartable(t *testing.T) map[string]struct {
 	return map[string]struct {
 		path string
 		code int
-	}{"missing": {filepath.Join(dir, "missing"), CodeNotFound}, "no right": {plain, CodeNotRunnable}}
+	}{"missing": {filepath.Join(dir, "missing"), guarded.CodeNotFound}, "no right": {plain, guarded.CodeNotRunnable}}
 }
 
 // It does not win again at once. It has its turn again when the command exists again, or ends if

@@ -17,6 +17,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guarded"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -227,7 +228,7 @@ func TestGuardThatCannotBeStarted(t *testing.T) {
 		p, rival := s.following(patient, o)
 		p.killGuard()
 		rival.leave()
-		if p.ended(); p.code != CodeFailed || !errors.Is(p.err, fs.ErrNotExist) {
+		if p.ended(); p.code != guarded.CodeFailed || !errors.Is(p.err, fs.ErrNotExist) {
 			t.Errorf("got %d %v", p.code, p.err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guarded"
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
@@ -37,5 +38,5 @@ func TestSecondSignalEndsTheWaitForAnUnkillableProcess(t *testing.T) {
 		p.wrapper.Hear(syscall.SIGINT)
 		p.ended()
 		t.Error("it was not waited for")
-	}, func(p *guardtest.Process) { p.Exits(CodeFailed) })
+	}, func(p *guardtest.Process) { p.Exits(guarded.CodeFailed) })
 }

@@ -9,24 +9,21 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os/exec"
-	"os/signal"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guarded"
 	"github.com/tenure-go/tenure/internal/loglimit"
-	"golang.org/x/sys/unix"
+	"github.com/tenure-go/tenure/slots"
 )
 
-// The exit codes of a wrapper, clear of those that commands use.
+// The exit codes of a wrapper besides those of package guarded, clear of those that commands use.
 const (
-	CodeLost        = 121 // with Once: leadership was lost or handed over
-	CodeNotElected  = 122 // GiveUp ended the campaign
-	CodeFailed      = 125 // no election could be held
-	CodeNotRunnable = 126 // the command exists but cannot be executed
-	CodeNotFound    = 127
+	CodeLost       = 121 // with Once: leadership was lost or handed over
+	CodeNotElected = 122 // GiveUp ended the campaign
 )
 
 // Options say what to run and how.
@@ -64,19 +61,15 @@ type Wrapper struct {
 	ctx   context.Context // the campaign
 	leave context.CancelFunc
 
-	mu       sync.Mutex
-	guard    *guard.Guard   // nil until the first one; it may be dead
-	running  *guard.Guard   // the guard while there is a command
-	signal   syscall.Signal // the signal that asked this process to end, or 0
-	signaled time.Time      // when it came
-	led      bool           // the command has begun, or is about to
-	givenUp  error          // why it will not begin, or nil
-	code     int
-	linger   time.Time // Linger waits until then; zero: it does not wait
+	request guarded.Request
 
-	stop   context.Context // ends when a signal asks this process to end
-	halt   context.CancelFunc
-	atOnce chan struct{} // closed when a second signal asks to kill the command
+	mu      sync.Mutex
+	guard   *guard.Guard // nil until the first one; it may be dead
+	running *guard.Guard // the guard while there is a command
+	led     bool         // the command has begun, or is about to
+	givenUp error        // why it will not begin, or nil
+	code    int
+	linger  time.Time // Linger waits until then; zero: it does not wait
 
 	begun    time.Time
 	troubles loglimit.Limiter // for errors that may come again in each term
@@ -86,22 +79,21 @@ type Wrapper struct {
 // that fails.
 func New(o Options) (*Wrapper, error) {
 	guard.Adopt()
-	w := &Wrapper{Options: o, atOnce: make(chan struct{}), begun: time.Now()}
+	w := &Wrapper{Options: o, begun: time.Now()}
 	w.ctx, w.leave = context.WithCancel(context.Background())
-	w.stop, w.halt = context.WithCancel(context.Background())
 	return w, w.ready()
 }
 
 // Run takes part in the election until the command has ended by itself, or a signal was received
-// and the command has ended. It returns the exit code, and with CodeFailed the reason.
+// and the command has ended. It returns the exit code, and with guarded.CodeFailed the reason.
 func (w *Wrapper) Run(e Candidate) (code int, err error) {
 	w.election = e
 	defer guard.KeepSmall(startUp)()
 	err = e.Run(w.ctx, w.lead)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil && (w.code == 0 || w.code == CodeFailed) {
-		return CodeFailed, err
+	if err != nil && (w.code == 0 || w.code == guarded.CodeFailed) {
+		return guarded.CodeFailed, err
 	}
 	return w.code, nil
 }
@@ -122,7 +114,7 @@ func (w *Wrapper) Context() context.Context { return w.ctx }
 func (w *Wrapper) GiveUp(reason error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.led || w.signal != 0 || w.givenUp != nil {
+	if w.led || w.asked() != 0 || w.givenUp != nil {
 		return
 	}
 	w.givenUp = reason // first: the end of the campaign makes the caller of Run ask for it
@@ -143,9 +135,6 @@ func (w *Wrapper) begin() bool {
 	w.led = w.givenUp == nil
 	return w.led
 }
-
-// Bury reaps orphans. Call it in the first process of a container, which adopts them.
-func (w *Wrapper) Bury() { w.present().Bury() }
 
 // ready starts a guard if there is none, or it is dead.
 func (w *Wrapper) ready() error {
@@ -173,24 +162,21 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 	if !w.begin() {
 		return nil
 	}
-	// Ctrl-Z must not stop this process: the time of the lease would go on
-	signal.Ignore(unix.SIGTSTP)
-	defer signal.Reset(unix.SIGTSTP)
+	defer guarded.HoldTerminal()()
 	for failures := 0; ; {
 		if err := w.ready(); err != nil {
-			w.end(CodeFailed)
+			w.end(guarded.CodeFailed)
 			return err
 		}
-		r := &commandRun{w: w, term: t, log: w.Log.With("term", t.Token())}
-		r.follow(ctx)
+		r := w.follow(ctx, t)
 		if !w.restarts(r) {
 			return w.conclude(r)
 		}
-		failures = r.failures(failures)
+		failures = failuresAfter(r, failures)
 		if failures == mostFailures {
 			return w.stepAside(r)
 		}
-		if !r.rest(ctx, pause(failures)) { // the term ends between two runs
+		if !rest(ctx, r, pause(failures)) { // the term ends between two runs
 			if w.Once && w.asked() == 0 {
 				w.end(CodeLost)
 			}
@@ -199,17 +185,41 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 	}
 }
 
+// follow runs the command once.
+func (w *Wrapper) follow(ctx context.Context, t *tenure.Term) *guarded.Run {
+	r := &guarded.Run{
+		Guard: w.present(), Term: t, Command: w.command(t), StopWithin: w.StopWithin, Request: &w.request,
+		Log: w.Log.With("term", t.Token()), Quit: func() { w.Quit(guarded.CodeFailed) },
+	}
+	w.work(r.Guard)
+	defer w.work(nil)
+	r.Follow(ctx)
+	if r.Failed != nil {
+		w.complain(r.Log, "command not started", "cause", r.Failed)
+	}
+	return r
+}
+
+// command returns the command. It finds the election, the ID and the token in its environment.
+func (w *Wrapper) command(t *tenure.Term) guard.Command {
+	set := []string{"TENURE_ELECTION=" + t.Election(), "TENURE_ID=" + w.election.ID(), fmt.Sprint("TENURE_TOKEN=", t.Token())}
+	if n := slots.Number(t); n > 0 {
+		set = append(set, fmt.Sprint("TENURE_SLOT=", n))
+	}
+	return guard.NewCommand(w.Path, w.Args, guarded.Environment(w.Unset, set...))
+}
+
 // conclude decides how to go on. If the wrapper has to end, it ends the campaign first. Otherwise
 // the election would go on if the lease were lost at that moment.
-func (w *Wrapper) conclude(r *commandRun) error {
+func (w *Wrapper) conclude(r *guarded.Run) error {
 	switch {
-	case r.failed != nil && !r.failed.Passing:
+	case r.Failed != nil && !r.Failed.Passing:
 		return w.stepAside(r)
-	case r.own, w.asked() != 0:
+	case r.Own, w.asked() != 0:
 		w.endLater(r)
 	case w.Once:
 		w.end(CodeLost)
-	case !r.asked && r.term.Err() == nil: // the guard has ended it, or has died
+	case !r.Asked && r.Term.Err() == nil: // the guard has ended it, or has died
 		return tenure.ErrDecline // pauses before the next term, in case each guard does that
 	}
 	return nil
@@ -224,11 +234,7 @@ func (w *Wrapper) end(code int) {
 }
 
 // asked returns the signal that asked this process to end, or 0.
-func (w *Wrapper) asked() syscall.Signal {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.signal
-}
+func (w *Wrapper) asked() syscall.Signal { return w.request.Signal() }
 
 // work notes the guard that runs a command, or with nil that no command runs.
 func (w *Wrapper) work(g *guard.Guard) {
@@ -237,36 +243,21 @@ func (w *Wrapper) work(g *guard.Guard) {
 	w.mu.Unlock()
 }
 
-// oneSignal is the time in which a second signal is taken for the first one: timeout(1) signals
-// this process, and then its process group.
-const oneSignal = 300 * time.Millisecond
-
 // Hear reacts to a signal. SIGTERM and SIGINT end the wrapper; a second one kills the command at
 // once. Other signals go to the command. Without a command, SIGHUP and SIGQUIT end the wrapper as
 // SIGTERM does.
 func (w *Wrapper) Hear(s syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch ends := s == syscall.SIGTERM || s == syscall.SIGINT; {
-	case ends && w.signal == s && time.Since(w.signaled) < oneSignal:
-	case ends && w.signal != 0:
-		select {
-		case <-w.atOnce:
-		default:
-			close(w.atOnce)
-		}
-	case ends, w.running == nil && (s == syscall.SIGHUP || s == syscall.SIGQUIT):
+	ends := s == syscall.SIGTERM || s == syscall.SIGINT || w.running == nil && (s == syscall.SIGHUP || s == syscall.SIGQUIT)
+	switch {
+	case ends && w.request.Hear(s):
 		w.Log.Info("tenure is asked to end", "signal", s.String())
-		w.signal, w.signaled = s, time.Now()
 		w.leave()
-		w.halt()
-	case w.running != nil:
+	case !ends && w.running != nil:
 		w.running.Signal(s, false)
 	}
 }
-
-// LeastStopWithin is enough time for a command to receive SIGTERM, and for SIGKILL to take effect.
-const LeastStopWithin = 100 * time.Millisecond
 
 // Restart says after which ends the command is run again, while this process keeps leading.
 type Restart string
@@ -308,16 +299,16 @@ func pause(failures int) time.Duration {
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/4) }
 
 // restarts reports whether the command is to be run again in this term.
-func (w *Wrapper) restarts(r *commandRun) bool {
-	if !r.own || w.asked() != 0 {
+func (w *Wrapper) restarts(r *guarded.Run) bool {
+	if !r.Own || w.asked() != 0 {
 		return false
 	}
-	return w.Restart == RestartAlways || w.Restart == RestartOnFailure && r.code() != 0
+	return w.Restart == RestartAlways || w.Restart == RestartOnFailure && r.Code() != 0
 }
 
-// failures returns the number of failures in a row that came soon after the start.
-func (r *commandRun) failures(before int) int {
-	if r.code() == 0 || r.lasted >= healthy {
+// failuresAfter returns the number of failures in a row that came soon after the start.
+func failuresAfter(r *guarded.Run, before int) int {
+	if r.Code() == 0 || r.Lasted >= healthy {
 		return 0
 	}
 	return before + 1
@@ -325,8 +316,8 @@ func (r *commandRun) failures(before int) int {
 
 // rest waits while no command runs and the lease is still renewed. It returns false if the work has
 // to finish before the pause is over.
-func (r *commandRun) rest(ctx context.Context, d time.Duration) bool {
-	r.log.Warn("the command is restarted after a pause", "pause", d.Round(time.Millisecond))
+func rest(ctx context.Context, r *guarded.Run, d time.Duration) bool {
+	r.Log.Warn("the command is restarted after a pause", "pause", d.Round(time.Millisecond))
 	select {
 	case <-time.After(d):
 		return ctx.Err() == nil
@@ -337,12 +328,12 @@ func (r *commandRun) rest(ctx context.Context, d time.Duration) bool {
 
 // stepAside gives up leadership for a while, because the command cannot do its work on this
 // machine. It may work on another one.
-func (w *Wrapper) stepAside(r *commandRun) error {
+func (w *Wrapper) stepAside(r *guarded.Run) error {
 	if w.Once || w.asked() != 0 {
 		w.endLater(r)
 		return nil
 	}
-	w.complain(r.log, "the command fails on this machine: other candidates get their turn")
+	w.complain(r.Log, "the command fails on this machine: other candidates get their turn")
 	return tenure.ErrDecline
 }
 
@@ -360,21 +351,14 @@ func (w *Wrapper) complain(log *slog.Logger, text string, attrs ...any) {
 
 // endLater ends the campaign with the command's exit code. It also sets the time before which
 // Linger does not return.
-func (w *Wrapper) endLater(r *commandRun) {
+func (w *Wrapper) endLater(r *guarded.Run) {
 	least := leastDone
-	code := r.code()
-	switch {
-	case r.failed == nil:
-	case r.failed.Missing:
-		code = CodeNotFound
-	default:
-		code = CodeNotRunnable
-	}
+	code := r.Code()
 	if code != 0 {
 		least = leastFailed
 	}
 	if w.asked() == 0 {
-		w.linger = r.begun.Add(jitter(least))
+		w.linger = r.Begun.Add(jitter(least))
 	}
 	w.end(code)
 }
@@ -391,6 +375,6 @@ func (w *Wrapper) Linger() {
 		"wait", left.Round(time.Millisecond))
 	select {
 	case <-time.After(left):
-	case <-w.stop.Done():
+	case <-w.request.Done():
 	}
 }

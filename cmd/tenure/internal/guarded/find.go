@@ -1,6 +1,6 @@
 //go:build unix
 
-package wrap
+package guarded
 
 import (
 	"bufio"
