@@ -62,8 +62,11 @@ const (
 
 // Tick is one run of a job.
 type Tick struct {
-	Job     string
+	Job string
+	// Planned identifies the tick, unless it has a Name. Of an Invocation it is the start.
 	Planned time.Time
+	// Name is Invocation.Tick.
+	Name string
 	// Attempt is 1, or higher if an earlier run of this tick was lost (AtLeastOnce).
 	Attempt int
 	// Token is the fencing token of the leader's term.
@@ -105,9 +108,6 @@ func (s *Jobs) newJob(j Job) (*job, error) {
 	if j.Zone == nil {
 		j.Zone = time.UTC
 	}
-	if j.Window == 0 {
-		j.Window = time.Hour
-	}
 	if err := j.check(); err != nil {
 		return nil, fmt.Errorf("schedule: job %q: %w", j.Name, err)
 	}
@@ -115,16 +115,22 @@ func (s *Jobs) newJob(j Job) (*job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schedule: job %q: %w", j.Name, err)
 	}
+	return s.own(j, ticks.Policy{Plan: plan.String(), Next: plan.Next, CatchUp: ticks.CatchUp(j.CatchUp), Queue: j.Queue})
+}
+
+// own completes the policy of a job, which says when it runs.
+func (s *Jobs) own(j Job, p ticks.Policy) (*job, error) {
+	if j.Window == 0 {
+		j.Window = time.Hour
+	}
 	own := &job{Job: j, key: key(s.election, j.Name)}
 	if b := driver.AbilitiesOf(s.store).Bounded; b != nil {
 		if err := b.CheckKey(own.key); err != nil {
 			return nil, fmt.Errorf("schedule: job %q: the store cannot hold the key %q: %w", j.Name, own.key, err)
 		}
 	}
-	own.ticks = ticks.New(ticks.Policy{
-		Plan: plan.String(), Next: plan.Next, AtLeastOnce: j.AtLeastOnce, CatchUp: ticks.CatchUp(j.CatchUp),
-		Queue: j.Queue, Window: j.Window, ClockOffset: s.cfg.ClockOffset, Needs: j.Needs, Nonce: nonce,
-	})
+	p.AtLeastOnce, p.Window, p.ClockOffset, p.Needs, p.Nonce = j.AtLeastOnce, j.Window, s.cfg.ClockOffset, j.Needs, nonce
+	own.ticks = ticks.New(p)
 	return own, nil
 }
 

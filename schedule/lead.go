@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -67,7 +68,7 @@ func (l *leading) run(ctx context.Context) {
 	over, asked := l.term.LeaseContext().Done(), ctx.Done()
 	for {
 		left := l.begin()
-		if l.passes == 0 && l.runs == 0 && (l.live().Lost || l.live().Asked && left == 0) {
+		if l.passes == 0 && l.runs == 0 && (l.live().Lost || left == 0 && (l.live().Asked || l.answered())) {
 			return
 		}
 		stop := l.wakeUp()
@@ -86,6 +87,11 @@ func (l *leading) run(ctx context.Context) {
 		}
 		stop()
 	}
+}
+
+// answered reports whether the tick of an Invocation needs no more work.
+func (l *leading) answered() bool {
+	return slices.ContainsFunc(l.jobs, func(j *job) bool { return j.ticks.Verdict() != nil })
 }
 
 // wakeUp sends to wake when the next job is due.
@@ -219,7 +225,7 @@ func (l *leading) work(j *job, t ticks.Tick) {
 		defer cancel()
 	}
 	if ctx.Err() == nil {
-		r.err = j.Run(ctx, Tick{Job: j.Name, Planned: t.Planned, Attempt: t.Attempt, Token: t.Token})
+		r.err = j.Run(ctx, Tick{Job: j.Name, Planned: t.Planned, Name: t.Name, Attempt: t.Attempt, Token: t.Token})
 	}
 	if ctx.Err() != nil { // also if it says that it went well
 		r.err = errors.Join(context.Cause(ctx), r.err)

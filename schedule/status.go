@@ -33,6 +33,7 @@ type Status struct {
 // TickStatus is the state of one tick.
 type TickStatus struct {
 	Planned time.Time
+	Name    string // Invocation.Tick
 	// State is started, finished, failed or lost.
 	State        string
 	ID           string
@@ -47,27 +48,38 @@ type TickStatus struct {
 // Read returns the status of a job. It needs no part in the election. It returns ErrNoState, or the
 // error of the store, or one that says that the key holds other bytes.
 func Read(ctx context.Context, store driver.Store, election, job string) (Status, error) {
-	k := key(election, job)
-	e, err := store.Read(ctx, k)
+	s, err := read(ctx, store, key(election, job))
 	if err != nil {
-		return Status{}, fmt.Errorf("schedule: read key %q: %w", k, err)
-	}
-	if e.Absent() {
-		return Status{}, ErrNoState
-	}
-	s, err := ticks.Read(e)
-	if err != nil {
-		return Status{}, fmt.Errorf("schedule: key %q: %w", k, err)
+		return Status{}, err
 	}
 	st := Status{
 		Plan: s.Plan, Updated: s.At, ID: s.ID, Token: s.Token,
 		Late: s.Missed.Late, Overlap: s.Missed.Overlap, LastMissed: s.Missed.Last,
 	}
-	for _, t := range s.Ticks {
-		st.Ticks = append(st.Ticks, TickStatus{
-			Planned: t.Planned, State: string(t.State), ID: t.ID, Token: t.Token, Attempt: t.Attempt,
-			Began: t.Began, Ended: t.Ended, Code: t.Code, Error: t.Error,
-		})
+	for n := range s.Ticks {
+		st.Ticks = append(st.Ticks, statusOf(&s.Ticks[n]))
 	}
 	return st, nil
+}
+
+func read(ctx context.Context, store driver.Store, key string) (ticks.State, error) {
+	e, err := store.Read(ctx, key)
+	if err != nil {
+		return ticks.State{}, fmt.Errorf("schedule: read key %q: %w", key, err)
+	}
+	if e.Absent() {
+		return ticks.State{}, ErrNoState
+	}
+	s, err := ticks.Read(e)
+	if err != nil {
+		return ticks.State{}, fmt.Errorf("schedule: key %q: %w", key, err)
+	}
+	return s, nil
+}
+
+func statusOf(t *ticks.Tick) TickStatus {
+	return TickStatus{
+		Planned: t.Planned, Name: t.Name, State: string(t.State), ID: t.ID, Token: t.Token, Attempt: t.Attempt,
+		Began: t.Began, Ended: t.Ended, Code: t.Code, Error: t.Error,
+	}
 }

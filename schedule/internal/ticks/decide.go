@@ -39,7 +39,11 @@ func (j *Job) Decide(e driver.Entry, f Facts) ([]byte, error) {
 		d.checkPlan()
 		d.recordRun()
 		d.settleOrphans()
-		d.startDue()
+		if d.policy.Once != nil {
+			d.answer()
+		} else {
+			d.startDue()
+		}
 	}
 	return d.encode()
 }
@@ -82,6 +86,10 @@ func (d *decision) confirms() bool {
 // leader may have started before.
 func (d *decision) checkHistory() {
 	reason, until := d.historyChange(), d.f.Now
+	if d.repeatable() {
+		d.changed = reason != "" // the next state is sound
+		return
+	}
 	if reason == "" && !d.f.Disturbed.IsZero() {
 		reason, until = "the election noticed a change of the store's history", d.f.Disturbed
 		if !until.Add(d.f.Lease + d.policy.apart()).After(d.s.floor()) {
@@ -151,6 +159,10 @@ func (d *decision) checkPlan() {
 	if d.s.Plan == d.policy.Plan {
 		return
 	}
+	if d.policy.Once != nil && d.s.Plan == "" {
+		d.s.Plan, d.changed = d.policy.Plan, true
+		return
+	}
 	if d.s.Plan != "" {
 		d.tell(Event{Kind: EventPlan, Reason: fmt.Sprintf("%q replaces %q", d.policy.Plan, d.s.Plan)})
 	}
@@ -204,19 +216,28 @@ func (d *decision) takeBack(i int) {
 
 // runsAgain reports whether the run of an earlier term, which is over, is repeated (J4).
 func (d *decision) runsAgain(t *Tick) bool {
-	return d.policy.AtLeastOnce && t.Planned.After(d.s.Over) && d.f.Now.Sub(t.Planned) <= d.policy.Window
+	return d.policy.AtLeastOnce && t.Planned.After(d.s.Over) && d.f.Now.Sub(t.Planned) <= d.policy.Window &&
+		(d.policy.Once == nil || d.policy.Once.is(t)) // the invocations of another tick repeat that one
 }
 
-// startDue records the next tick to run as started, and the ticks before it as missed.
-func (d *decision) startDue() {
+// mayStart reports whether a run may start.
+func (d *decision) mayStart() bool {
 	if d.f.Asked && len(d.pending) > 0 {
 		d.changed = true // no earlier write can follow this one, and be taken for a lost run
 	}
 	if d.f.Asked || d.Running() {
-		return // J3, J8
+		return false // J3, J8
 	}
 	if d.f.Remaining < d.policy.Needs { // J2: a renewal may be on its way
 		d.step.wait = true
+		return false
+	}
+	return true
+}
+
+// startDue records the next tick to run as started, and the ticks before it as missed.
+func (d *decision) startDue() {
+	if !d.mayStart() {
 		return
 	}
 	for _, t := range d.s.Ticks {

@@ -53,6 +53,8 @@ type Policy struct {
 	ClockOffset time.Duration
 	// Needs is how much of the lease must remain when a run starts.
 	Needs time.Duration
+	// Once replaces Plan, Next, CatchUp and Queue by one tick.
+	Once *Invocation
 	// Nonce returns a text that no other call returns.
 	Nonce func() string
 }
@@ -107,6 +109,7 @@ type Job struct {
 	next    time.Time
 	alarmed time.Time
 	step    step
+	verdict *Verdict // see Verdict
 }
 
 // sighting is the last state that this process wrote or read, over all its terms.
@@ -137,9 +140,10 @@ type step struct {
 	// run.
 	start *Tick
 	ended bool
-	// wait: there was not enough of the lease for a start.
-	wait   bool
-	events []Event
+	// wait: there was not enough of the lease for a start, or the tick is not due by this clock.
+	wait    bool
+	verdict *Verdict
+	events  []Event
 }
 
 // New returns a job that has seen nothing.
@@ -148,7 +152,7 @@ func New(p Policy) *Job { return &Job{policy: p} }
 // Begin begins a term. Runs of earlier terms of this process have ended.
 func (j *Job) Begin(now time.Time, t Term) {
 	j.term, j.watching, j.looked, j.wrote = t, now, now, false
-	j.pending, j.confirmed, j.refused, j.next = map[string]step{}, nil, false, now
+	j.pending, j.confirmed, j.refused, j.verdict, j.next = map[string]step{}, nil, false, nil, now
 	if j.run != nil && !j.run.ended {
 		j.run = nil
 	}
@@ -209,6 +213,9 @@ func (j *Job) Settle(now time.Time, err error) Result {
 		j.next = s.asOf.Add(time.Second)
 	}
 	j.refused = false
+	if !s.state.Draft { // else the next state would not be believed
+		j.verdict = s.verdict
+	}
 	return Result{Start: s.start != nil, Again: s.state.Draft, Events: s.events}
 }
 
@@ -218,6 +225,9 @@ func (j *Job) nextAfter(asOf time.Time, s *State) time.Time {
 	case s.Draft || j.confirmed != nil:
 		return asOf
 	case j.Running():
+		return time.Time{}
+	}
+	if j.policy.Once != nil {
 		return time.Time{}
 	}
 	next := j.policy.Next(later(asOf, s.floor()))

@@ -55,8 +55,11 @@ type State struct {
 
 // Tick is one tick that was started.
 type Tick struct {
+	// Planned orders the ticks, and identifies one without a name. For an Invocation it is the start.
 	Planned time.Time `json:"planned"`
-	State   Phase     `json:"state"`
+	// Name identifies the tick of an Invocation, if it has one.
+	Name  string `json:"name,omitempty"`
+	State Phase  `json:"state"`
 	// Token is that of the leader that started it, Lead names the leader's term, and ID the leader.
 	Token uint64 `json:"token"`
 	Lead  string `json:"lead,omitempty"`
