@@ -61,6 +61,25 @@ func (s *stage) says(want string) {
 	}
 }
 
+// TestOnceFirstUse: there is no verdict before the state is sound, so that the next tick runs.
+func TestOnceFirstUse(t *testing.T) {
+	s := newStage(t, nil)
+	s.asks("01:30:00", nil)
+	s.lead(1, "l1")
+	for _, want := range []string{"", "records may be missing"} {
+		value, err := s.decide()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.write(value)
+		s.settle(nil)
+		s.says(want)
+	}
+	if s.state().Draft || !s.job.Settled() {
+		t.Errorf("the state is %s", s.cell.Value)
+	}
+}
+
 func TestOnceRunsOnce(t *testing.T) {
 	s := asked(t)
 	for start, want := range map[string]string{
@@ -161,6 +180,9 @@ func TestOnceLeavesOthersAlone(t *testing.T) {
 	s.end("04:01:00")
 	s.expect("04:01:00", "")
 	s.says("finished")
+	if got := s.state().Ticks[1].State; got != Lost {
+		t.Errorf("the earlier tick is %s", got)
+	}
 	s.asks("03:00:01", again)
 	s.starts("04:01:01", 5, "l5", "03:00:00 attempt 2")
 }
