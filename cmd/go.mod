@@ -56,6 +56,7 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/netresearch/go-cron v0.9.1 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
@@ -121,6 +122,7 @@ require (
 	github.com/tenure-go/tenure/compat/nats-kv-leader-elect v0.0.0
 	github.com/tenure-go/tenure/driver/etcdkv v0.0.0
 	github.com/tenure-go/tenure/driver/redisstore v0.0.0
+	github.com/tenure-go/tenure/schedule v0.0.0
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20260603202125-055de637280b // indirect
@@ -141,3 +143,5 @@ replace (
 replace github.com/tenure-go/tenure/driver/redisstore => ../driver/redisstore
 
 replace github.com/tenure-go/tenure/driver/etcdkv => ../driver/etcdkv
+
+replace github.com/tenure-go/tenure/schedule => ../schedule

@@ -184,3 +184,5 @@ replace (
 replace github.com/tenure-go/tenure/driver/redisstore => ../driver/redisstore
 
 replace github.com/tenure-go/tenure/driver/etcdkv => ../driver/etcdkv
+
+replace github.com/tenure-go/tenure/schedule => ../schedule

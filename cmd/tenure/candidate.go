@@ -55,14 +55,23 @@ type candidateFlags struct {
 
 // defineElection adds the flags of the election to those of a command.
 func (r *candidateFlags) defineElection(f *pflag.FlagSet) {
+	r.defineName(f)
+	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher priority than the leader's, healthy for two leases, asks the leader to hand over")
+	cli.Group(f, cli.GroupElection)
+	r.defineLease(f)
+}
+
+func (r *candidateFlags) defineName(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.SetInterspersed(false) // the arguments after the command belong to the command
 	r.where = cli.StoreFlags{Creates: true}
 	r.where.Define(f)
 	f.StringVar(&r.election, "election", "", "name of the election, the key in the store")
 	f.StringVar(&r.id, "id", "", "name of this candidate, for people, not empty (default host name, process id and five random characters)")
-	f.IntVar(&r.priority, "priority", 0, "-1000000 to 1000000: a candidate with a higher priority than the leader's, healthy for two leases, asks the leader to hand over")
 	cli.Group(f, cli.GroupElection)
+}
+
+func (r *candidateFlags) defineLease(f *pflag.FlagSet) {
 	f.DurationVar(&r.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over")
 	f.DurationVar(&r.renew, "renew", 0, "time from one renewal to the next (default a third of the lease)")
 	f.DurationVar(&r.stopWithin, "stop-within", 0,
@@ -75,9 +84,7 @@ func (r *candidateFlags) defineElection(f *pflag.FlagSet) {
 
 // defineRest adds the other flags, after those of the command itself.
 func (r *candidateFlags) defineRest(f *pflag.FlagSet) {
-	f.BoolVar(&r.contain, "pid-namespace", false,
-		"run the command in a PID namespace of its own, which the kernel ends when tenure and its guard are killed (Linux)")
-	cli.Group(f, "Command")
+	r.defineGuard(f)
 	f.BoolVar(&r.inspect, "inspect", false, "test the store first, refuse it if it is unsafe, and warn of lesser findings; on object storage that takes about 1,130 requests")
 	cli.Group(f, cli.GroupStore)
 	r.peers.Define(f)
@@ -85,10 +92,20 @@ func (r *candidateFlags) defineRest(f *pflag.FlagSet) {
 	r.web = web.Flags{Name: "metrics"}
 	r.web.Define(f, "metrics for Prometheus")
 	cli.Group(f, "Metrics")
-	f.StringVar(&r.format, "log-format", "text", "text or json, on standard error")
-	f.StringVar(&r.loudness, "log-level", "info", "debug, info, warn or error")
+	r.defineLog(f, "info")
 	f.BoolVar(&r.json, "json", false, "the same as --log-format json")
 	cli.Group(f, cli.GroupOutput)
+}
+
+func (r *candidateFlags) defineGuard(f *pflag.FlagSet) {
+	f.BoolVar(&r.contain, "pid-namespace", false,
+		"run the command in a PID namespace of its own, which the kernel ends when tenure and its guard are killed (Linux)")
+	cli.Group(f, "Command")
+}
+
+func (r *candidateFlags) defineLog(f *pflag.FlagSet, level string) {
+	f.StringVar(&r.format, "log-format", "text", "text or json, on standard error")
+	f.StringVar(&r.loudness, "log-level", level, "debug, info, warn or error")
 }
 
 // resolve takes the settings from the command line, or else from the environment, checks them

@@ -47,7 +47,10 @@ func newRoot() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cli.SetUp(root)
-	root.AddCommand(newRun(), newStatus(), newList(), newWatch(), newDashboard(), newAgent(), newHandOver(), newReset(), newEndLease(), newStores(), newDemo(), newMan(), newVersion())
+	root.AddCommand(
+		newRun(), newTick(), newStatus(), newList(), newWatch(), newDashboard(), newAgent(), newHandOver(),
+		newReset(), newEndLease(), newStores(), newDemo(), newMan(), newVersion(),
+	)
 	addGenerated(root)
 	complete(root)
 	return root

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,12 +16,18 @@ import (
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
 )
 
+// campaign is that of a wrap.Wrapper.
+type campaign interface {
+	Context() context.Context
+	GiveUp(reason error)
+}
+
 // patience gives up a campaign that takes too long, as long as the command has not begun.
 type patience struct {
 	wait time.Duration // 0: no limit
 	none bool          // give up as soon as a read fails or does not let this candidate claim
 
-	wrapper  *wrap.Wrapper
+	wrapper  campaign
 	election atomic.Pointer[tenure.Election] // nil until the store has answered
 
 	mu      sync.Mutex

@@ -77,41 +77,14 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 		cli.WarnOfUnknownVariables(c) // one of them may be the reason
 		return err
 	}
-	if len(args) == 0 {
-		return fault.OfUsage(errors.New("there is no command to run"))
-	}
-	path, code, err := guarded.Find(args[0])
+	w, log, end, err := r.wrapper(c, args, wrap.Options{Once: r.once, Restart: wrap.Restart(r.restart)})
 	if err != nil {
-		return coded(code, err)
-	}
-	log, out := r.log(c)
-	defer out.flush()
-	quit := func(code int) {
-		out.flush()
-		os.Exit(code)
-	}
-	w, err := wrap.New(wrap.Options{
-		Path: path, Args: args, Once: r.once, Restart: wrap.Restart(r.restart), StopWithin: r.stopWithin,
-		Unset: r.overridden, Guard: r.guard, Log: log, Quit: quit,
-	})
-	if err != nil {
-		if r.contain {
-			err = fault.New("if the system refuses it, allow this user to make user namespaces, or grant CAP_SYS_ADMIN; or leave it out: "+
-				"a container whose first process is tenure, and a systemd unit, need none", "--pid-namespace: %w", err)
-		}
 		return err
 	}
-	defer w.Close()
-	if text := guard.Uncovered(r.contain); text != "" {
-		log.Info(text)
-	}
-	defer hear(w, guard.Forwarded)()
-	if c.Context().Err() != nil { // the end was requested before the handler was in place
-		w.Hear(syscall.SIGTERM)
-	}
+	defer end()
 	p := &patience{wait: r.wait, none: r.noWait, wrapper: w}
 	stop := p.begin()
-	code, err = r.campaign(w, p, log)
+	code, err := r.campaign(w, p, log)
 	stop()
 	w.Linger() // campaign has closed the store
 	switch reason := w.GivenUp(); {
@@ -124,6 +97,44 @@ func (r *runFlags) run(c *cobra.Command, args []string) error {
 	default:
 		return fault.Exit(code)
 	}
+}
+
+// wrapper returns the wrapper of a command, with the other options, which hears the signals of this
+// process. Call end after it.
+func (r *candidateFlags) wrapper(c *cobra.Command, args []string, o wrap.Options) (w *wrap.Wrapper, log *slog.Logger, end func(), err error) {
+	if len(args) == 0 {
+		return nil, nil, nil, fault.OfUsage(errors.New("there is no command to run"))
+	}
+	path, code, err := guarded.Find(args[0])
+	if err != nil {
+		return nil, nil, nil, coded(code, err)
+	}
+	log, out := r.log(c)
+	o.Path, o.Args, o.StopWithin, o.Unset, o.Guard, o.Log = path, args, r.stopWithin, r.overridden, r.guard, log
+	o.Quit = func(code int) {
+		out.flush()
+		os.Exit(code)
+	}
+	if w, err = wrap.New(o); err != nil {
+		out.flush()
+		if r.contain {
+			err = fault.New("if the system refuses it, allow this user to make user namespaces, or grant CAP_SYS_ADMIN; or leave it out: "+
+				"a container whose first process is tenure, and a systemd unit, need none", "--pid-namespace: %w", err)
+		}
+		return nil, nil, nil, err
+	}
+	if text := guard.Uncovered(r.contain); text != "" {
+		log.Info(text)
+	}
+	silence := hear(w, guard.Forwarded)
+	if c.Context().Err() != nil { // the end was requested before the handler was in place
+		w.Hear(syscall.SIGTERM)
+	}
+	return w, log, func() {
+		silence()
+		w.Close()
+		out.flush()
+	}, nil
 }
 
 // coded gives an error an exit code, unless the code is 0.

@@ -7,17 +7,23 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
-// newRun returns a command that only says that run does not work on this system.
 func newRun() *cobra.Command {
+	return notHere("run", "Run a command while leading, and only then", aboutRun, examplesRun)
+}
+
+func newTick() *cobra.Command { return notHere("tick", shortTick, aboutTick, examplesTick) }
+
+// notHere returns a command that only says that it does not work on this system.
+func notHere(name, short, about, examples string) *cobra.Command {
 	return &cobra.Command{
-		Use:                "run",
-		Short:              "Run a command while leading, and only then (not on this system)",
-		Long:               aboutRun,
-		Example:            examplesRun,
+		Use:                name,
+		Short:              short + " (not on this system)",
+		Long:               about,
+		Example:            examples,
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
 			f := fault.New("use the library, which is for this system too, or run the command on Linux or macOS",
-				"%w", errors.New("tenure run needs process groups and signals, which this system does not have"))
+				"%w", errors.New("tenure "+name+" needs process groups and signals, which this system does not have"))
 			f.Code = 125
 			return f
 		},

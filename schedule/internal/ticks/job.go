@@ -193,6 +193,9 @@ func (j *Job) Settle(now time.Time, err error) Result {
 	switch {
 	case err == nil:
 		clear(j.pending) // each was refused, or is this one
+	case j.policy.Once != nil && errors.Is(err, ErrForeign):
+		j.verdict = &Verdict{Reason: err.Error()}
+		return Result{}
 	case !errors.Is(err, ErrUnchanged):
 		j.next = now // a late answer decides nothing: the next read shows the outcome
 		return Result{Again: errors.Is(err, driver.ErrConflict)}

@@ -68,9 +68,9 @@ func (d *decision) answer() {
 // never returns why a tick without a record never starts, or "".
 func (d *decision) never(o *Invocation) string {
 	switch {
-	case !o.Start.After(d.s.Over): // J5, J10
+	case !d.repeatable() && !o.Start.After(d.s.Over): // J5, J10
 		return fmt.Sprintf("nothing that was started until %s runs, because records may be missing: the job is new, or its state was deleted or restored",
-			d.s.Over.Format(time.RFC3339))
+			d.s.Over.Add(time.Second-1).Format(time.RFC3339))
 	case o.Name == "" && !o.Start.After(d.s.After):
 		return "a later tick was started already" + d.last()
 	case d.f.Now.Sub(o.Start) > d.policy.Window:

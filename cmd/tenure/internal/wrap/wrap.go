@@ -33,6 +33,10 @@ type Options struct {
 	Args []string
 	// Unset are variables of this process's environment that the command does not get.
 	Unset []string
+	// Gate, if set, is called in each term in place of the command. It calls run, which runs the
+	// command with these variables, once or not at all. Without a run it returns why the command
+	// never runs, which is as if GiveUp was called with that, or nil for another term.
+	Gate func(ctx context.Context, t *tenure.Term, run func(set ...string) *guarded.Run) (never error)
 	// Once makes Run return when leadership is over for any reason, instead of campaigning again.
 	Once bool
 	// Restart says after which ends the command is run again in the same term. Its zero value is
@@ -163,6 +167,9 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 		return nil
 	}
 	defer guarded.HoldTerminal()()
+	if w.Gate != nil {
+		return w.atGate(ctx, t)
+	}
 	for failures := 0; ; {
 		if err := w.ready(); err != nil {
 			w.end(guarded.CodeFailed)
@@ -185,10 +192,37 @@ func (w *Wrapper) lead(ctx context.Context, t *tenure.Term) error {
 	}
 }
 
-// follow runs the command once.
-func (w *Wrapper) follow(ctx context.Context, t *tenure.Term) *guarded.Run {
+// atGate runs the command if Gate lets it.
+func (w *Wrapper) atGate(ctx context.Context, t *tenure.Term) error {
+	if err := w.ready(); err != nil {
+		w.end(guarded.CodeFailed)
+		return err
+	}
+	var r *guarded.Run
+	never := w.Gate(ctx, t, func(set ...string) *guarded.Run {
+		r = w.follow(ctx, t, set...)
+		return r
+	})
+	switch {
+	case r != nil && r.Failed != nil:
+		w.endLater(r)
+		return nil
+	case r != nil:
+		return w.conclude(r)
+	}
+	w.mu.Lock()
+	w.led = false
+	w.mu.Unlock()
+	if never != nil {
+		w.GiveUp(never)
+	}
+	return nil
+}
+
+// follow runs the command once, with these variables.
+func (w *Wrapper) follow(ctx context.Context, t *tenure.Term, set ...string) *guarded.Run {
 	r := &guarded.Run{
-		Guard: w.present(), Term: t, Command: w.command(t), StopWithin: w.StopWithin, Request: &w.request,
+		Guard: w.present(), Term: t, Command: w.command(t, set), StopWithin: w.StopWithin, Request: &w.request,
 		Log: w.Log.With("term", t.Token()), Quit: func() { w.Quit(guarded.CodeFailed) },
 	}
 	w.work(r.Guard)
@@ -201,8 +235,8 @@ func (w *Wrapper) follow(ctx context.Context, t *tenure.Term) *guarded.Run {
 }
 
 // command returns the command. It finds the election, the ID and the token in its environment.
-func (w *Wrapper) command(t *tenure.Term) guard.Command {
-	set := []string{"TENURE_ELECTION=" + t.Election(), "TENURE_ID=" + w.election.ID(), fmt.Sprint("TENURE_TOKEN=", t.Token())}
+func (w *Wrapper) command(t *tenure.Term, set []string) guard.Command {
+	set = append(set, "TENURE_ELECTION="+t.Election(), "TENURE_ID="+w.election.ID(), fmt.Sprint("TENURE_TOKEN=", t.Token()))
 	if n := slots.Number(t); n > 0 {
 		set = append(set, fmt.Sprint("TENURE_SLOT=", n))
 	}
@@ -357,7 +391,7 @@ func (w *Wrapper) endLater(r *guarded.Run) {
 	if code != 0 {
 		least = leastFailed
 	}
-	if w.asked() == 0 {
+	if w.asked() == 0 && w.Gate == nil { // a gate lets only one run begin
 		w.linger = r.Begun.Add(jitter(least))
 	}
 	w.end(code)
