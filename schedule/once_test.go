@@ -73,7 +73,7 @@ func (w *witness) used() *memory.Store {
 	w.Helper()
 	store := memory.New()
 	out := w.tick(hourly, 0, []driver.Store{store}, 0)[0]
-	if !out.Decided || out.Ran || !strings.Contains(out.Reason, "the job is new") {
+	if !out.Decided || out.Ran || !strings.Contains(out.Reason, "the job is new, or its state was deleted") {
 		w.Fatalf("the first use: %+v", out)
 	}
 	time.Sleep(time.Hour)

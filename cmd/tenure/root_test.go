@@ -25,10 +25,13 @@ func typed() []*cobra.Command {
 	})
 }
 
-// usageCode returns the exit code of a wrong command line. run avoids the exit codes of its
-// command.
+// runs reports whether a command runs another one.
+func runs(c *cobra.Command) bool { return c.Name() == "run" || c.Name() == "tick" }
+
+// usageCode returns the exit code of a wrong command line. It is none of those of a command that is
+// run.
 func usageCode(c *cobra.Command) int {
-	if c.Name() == "run" {
+	if runs(c) {
 		return 125
 	}
 	return 2
@@ -47,7 +50,7 @@ func TestEveryCommandTakesItsFlagsFromTheEnvironment(t *testing.T) {
 	t.Setenv("TENURE_JSON", "maybe")
 	for _, c := range typed() {
 		args := []string{c.Name()}
-		if c.Name() == "man" || c.Name() == "run" {
+		if c.Name() == "man" || runs(c) {
 			args = append(args, t.TempDir())
 		}
 		usage := usageCode(c)
@@ -72,7 +75,7 @@ func TestEveryCommandRefusesUnknownFlags(t *testing.T) {
 }
 
 func TestHelpNamesTheJSONFields(t *testing.T) {
-	for command, object := range map[string]any{"status": standing{}, "hand-over": step{}, "reset": replacement{}} {
+	for command, object := range map[string]any{"status": standing{}, "hand-over": step{}, "reset": replacement{}, "tick": tickJSON{}} {
 		c, _, err := newRoot().Find([]string{command})
 		must.OK(t, err)
 		for _, field := range fieldsOf(reflect.TypeOf(object)) {

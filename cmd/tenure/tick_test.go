@@ -86,13 +86,13 @@ func TestTickIsLate(t *testing.T) {
 // TestTickByPeriod: the starts of two processes tell whether they are for the same tick.
 func TestTickByPeriod(t *testing.T) {
 	t.Parallel()
-	c := newCrontab(t)
-	args := append(c.args("tick", "--period", "1h"), "--", "true")
-	w := tenureSays(t, args...)
-	w.Must(t, 0)
-	if r := tenureSays(t, args...); w.Out == r.Out {
-		t.Errorf("both have run, or neither: %+v", r)
+	h := newHome(t)
+	tick := func(flags ...string) program.Result {
+		args := append(h.args("tick", "--period", "1h"), flags...)
+		return tenureRuns(t, append(args, "--", "sh", "-c", "echo $TENURE_TICK")...).Run()
 	}
+	tick("--at-least-once").Must(t, 0, `^2\S+Z$`) // it is the first use
+	tick().Must(t, 0, "^billing: this tick ran on ")
 }
 
 // TestTickIsInterrupted: the process that runs the tick is killed. Another one waits for its lease.
@@ -130,9 +130,27 @@ func TestTickOverlaps(t *testing.T) {
 	c.tick("node-2", "b", "exit 0").Run().Must(t, 122, "^error: the command was not run: an earlier tick, a, is still running on node-1$")
 	c.tick("node-2", "b", "exit 0", "--queue", "--wait", "1s").Run().Must(t, 122, "^error: node-1 leads, .*: the command was not run$")
 	queued := c.tick("node-2", "b", "exit 5", "--queue", "--wait", "1h").Start()
+	asked := c.tick("node-3", "a", "exit 0", "--log-level", "info").Start()
+	asked.Says("another machine runs this tick")
+	asked.Stops(122) // it cannot say whether the tick runs to its end
 	first.Stops(3)
 	queued.Ends(5)
+	c.tick("node-3", "a", "exit 0").Run().Must(t, 0, "^billing: this tick ran on node-1 from .*: failed with exit code 3$")
 	c.ran("node-1/a/1", "node-2/b/1")
+}
+
+// TestTickIsPaused: the process that runs the tick stands still for longer than its lease.
+func TestTickIsPaused(t *testing.T) {
+	t.Parallel()
+	c := newCrontab(t)
+	runner := c.tick("node-1", "t", "echo up; sleep 1000", "--lease", "3s").Start()
+	runner.Says("up\n")
+	other := c.tick("node-2", "t", "exit 7", "--lease", "3s").Start()
+	runner.Signal(syscall.SIGSTOP)
+	other.Result().Must(t, 0, "^warning: .* was interrupted")
+	runner.Signal(syscall.SIGCONT)
+	runner.Ends(121)
+	c.ran("node-1/t/1")
 }
 
 // TestTickIsNotRun: each reason has a line and a code.
@@ -142,22 +160,24 @@ func TestTickIsNotRun(t *testing.T) {
 	tick := func(want int, says string, args ...string) {
 		t.Helper()
 		args = append(args, "--", "sh", "-c", "echo began")
-		if r := tenureSays(t, args...); strings.Contains(r.Out, "began") {
+		if r := tenureRuns(t, args...).Run(); strings.Contains(r.Out, "began") {
 			t.Errorf("it ran: %+v", r)
 		} else {
 			r.Must(t, want, says)
 		}
 	}
-	h.putAs("other/jobs/tick", "bytes of another program")
-	tick(122, "^error: the command was not run: nothing that was started until .* runs, because records may be missing: the job is new",
+	tick(122, "^error: the command was not run: nothing that was started until .* runs, .*: the job is new, or its state was deleted$",
 		h.args("tick", "--period", "1h")...)
-	tick(122, "^error: the command was not run: .* holds bytes that are not the state of a job",
-		"tick", "--store", h.url, "--election", "other", "--period", "1h")
+	tick(122, "^error: the command was not run: nothing that was started until .* runs, .*: the job was new then, or ",
+		h.args("tick", "--period", "1h")...)
+	h.putAs("other/jobs/tick", "bytes of another program")
+	tick(122, "^error: the command was not run: .*holds bytes that are not the state of a job",
+		"tick", "--store", h.url, "--election", "other", "--lease", "1s", "--period", "1h")
 	tick(125, "^error: the store has not answered within 300ms$",
 		"tick", "--store", "nats://127.0.0.1:1/E", "--election", "e", "--period", "1h", "--wait", "300ms")
 	tick(125, "^error: --period is missing, or --tick$", h.args("tick")...)
 	tick(125, "give one of them$", h.args("tick", "--period", "1h", "--tick", "t")...)
 	tick(125, "65 characters", h.args("tick", "--tick", strings.Repeat("x", 65))...)
 	tick(125, "^error: --wait is 0", h.args("tick", "--tick", "t", "--wait", "0")...)
-	tenureSays(t, h.args("tick", "--tick", "t", "--", "no-such-command")...).Must(t, 127, "no such command")
+	tenureRuns(t, h.args("tick", "--tick", "t", "--", "no-such-command")...).Run().Must(t, 127, "no such command")
 }

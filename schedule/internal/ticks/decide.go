@@ -15,7 +15,9 @@ type decision struct {
 	e       driver.Entry
 	s       State
 	changed bool
-	step    step
+	// lost says why records may be missing, as this read shows.
+	lost string
+	step step
 }
 
 // Decide returns the value to write over an entry that was just read. It returns ErrUnchanged if
@@ -100,7 +102,8 @@ func (d *decision) checkHistory() {
 		return
 	}
 	d.s.Over, d.changed = later(d.s.Over, until.Add(d.f.Lease+d.policy.apart()).UTC()), true
-	if !d.s.Draft || d.s.Nonce != d.seen.nonce { // else this term has said so
+	d.lost = reason
+	if d.policy.Once == nil && (!d.s.Draft || d.s.Nonce != d.seen.nonce) { // else this term has said so
 		d.tell(Event{Kind: EventHistory, Reason: reason, Until: d.s.Over})
 	}
 }

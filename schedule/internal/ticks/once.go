@@ -69,14 +69,25 @@ func (d *decision) answer() {
 func (d *decision) never(o *Invocation) string {
 	switch {
 	case !d.repeatable() && !o.Start.After(d.s.Over): // J5, J10
-		return fmt.Sprintf("nothing that was started until %s runs, because records may be missing: the job is new, or its state was deleted or restored",
-			d.s.Over.Add(time.Second-1).Format(time.RFC3339))
+		return fmt.Sprintf("nothing that was started until %s runs, because the record of an earlier run may be missing: %s",
+			d.s.Over.Add(time.Second-1).Format(time.RFC3339), d.missing())
 	case o.Name == "" && !o.Start.After(d.s.After):
 		return "a later tick was started already" + d.last()
 	case d.f.Now.Sub(o.Start) > d.policy.Window:
 		return fmt.Sprintf("it is more than %v late", d.policy.Window)
 	}
 	return ""
+}
+
+// missing says why records may be missing.
+func (d *decision) missing() string {
+	switch {
+	case d.e.Absent() || d.s.Draft:
+		return "the job is new, or its state was deleted"
+	case d.lost != "":
+		return d.lost
+	}
+	return "the job was new then, or the history of the store had changed"
 }
 
 // last describes the last tick.

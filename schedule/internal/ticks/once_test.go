@@ -25,7 +25,7 @@ func asked(t *testing.T) *stage {
 	s.asks("01:30:00", nil)
 	s.lead(1, "l1")
 	s.expect("01:30:00", "")
-	s.says("records may be missing")
+	s.says("the job is new, or its state was deleted")
 	s.run("02:00:00", 2, "l2", "02:00:00 attempt 1")
 	s.end("02:01:00")
 	s.expect("02:01:01", "")
@@ -66,7 +66,7 @@ func TestOnceFirstUse(t *testing.T) {
 	s := newStage(t, nil)
 	s.asks("01:30:00", nil)
 	s.lead(1, "l1")
-	for _, want := range []string{"", "records may be missing"} {
+	for _, want := range []string{"", "the job is new, or its state was deleted"} {
 		value, err := s.decide()
 		if err != nil {
 			t.Fatal(err)
