@@ -96,8 +96,8 @@ func (i *Invocation) check() error {
 }
 
 // Lead runs the tick in one term, unless its record shows that it ran. It returns when the outcome
-// is in the store, the leader was asked to finish, or the term is over. The context of run ends with
-// the term, before another leader can start anything. The error is one of the arguments.
+// is in the store, the leader was asked to finish, or the term is over. The context of run ends
+// with the term, before another leader can start anything. The error is one of the arguments.
 func (o *Once) Lead(ctx context.Context, term *tenure.Term, run func(context.Context, Tick) error) (Outcome, error) {
 	j, ran := o.jobs.jobs[0], false
 	j.Run = func(ctx context.Context, t Tick) error {

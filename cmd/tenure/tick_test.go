@@ -128,7 +128,6 @@ func TestTickOverlaps(t *testing.T) {
 	first := c.tick("node-1", "a", "trap 'exit 3' TERM; "+loop).Start()
 	first.Says("up\n")
 	c.tick("node-2", "b", "exit 0").Run().Must(t, 122, "^error: the command was not run: an earlier tick, a, is still running on node-1$")
-	c.tick("node-2", "b", "exit 0", "--queue", "--wait", "1s").Run().Must(t, 122, "^error: node-1 leads, .*: the command was not run$")
 	queued := c.tick("node-2", "b", "exit 5", "--queue", "--wait", "1h").Start()
 	asked := c.tick("node-3", "a", "exit 0", "--log-level", "info").Start()
 	asked.Says("another machine runs this tick")
@@ -173,7 +172,7 @@ func TestTickIsNotRun(t *testing.T) {
 	h.putAs("other/jobs/tick", "bytes of another program")
 	tick(122, "^error: the command was not run: .*holds bytes that are not the state of a job",
 		"tick", "--store", h.url, "--election", "other", "--lease", "1s", "--period", "1h")
-	tick(125, "^error: the store has not answered within 300ms$",
+	tick(125, "^error: .*(the store has not answered within 300ms|no server answers)$",
 		"tick", "--store", "nats://127.0.0.1:1/E", "--election", "e", "--period", "1h", "--wait", "300ms")
 	tick(125, "^error: --period is missing, or --tick$", h.args("tick")...)
 	tick(125, "give one of them$", h.args("tick", "--period", "1h", "--tick", "t")...)

@@ -34,4 +34,4 @@ has time, event (finished, failed or lost), election, and of the run id, term, t
 ended (or when it was found to be interrupted) and code.`
 
 const examplesTick = `  tenure tick --store nats://nats:4222/ELECTIONS --election hourly-report --period 1h -- /usr/local/bin/report
-  tenure tick --store nats://nats:4222/ELECTIONS --election nightly --tick "$(date -u +%F)" --at-least-once -- backup.sh`
+  tenure tick --store nats://nats:4222/ELECTIONS --election nightly --tick "$(date -u +%F)" -- backup.sh`

@@ -103,7 +103,7 @@ func (d *decision) checkHistory() {
 	}
 	d.s.Over, d.changed = later(d.s.Over, until.Add(d.f.Lease+d.policy.apart()).UTC()), true
 	d.lost = reason
-	if d.policy.Once == nil && (!d.s.Draft || d.s.Nonce != d.seen.nonce) { // else this term has said so
+	if d.policy.Once == nil && (!d.s.Draft || d.s.Nonce != d.seen.nonce) { // else it is said
 		d.tell(Event{Kind: EventHistory, Reason: reason, Until: d.s.Over})
 	}
 }
@@ -220,7 +220,7 @@ func (d *decision) takeBack(i int) {
 // runsAgain reports whether the run of an earlier term, which is over, is repeated (J4).
 func (d *decision) runsAgain(t *Tick) bool {
 	return d.policy.AtLeastOnce && t.Planned.After(d.s.Over) && d.f.Now.Sub(t.Planned) <= d.policy.Window &&
-		(d.policy.Once == nil || d.policy.Once.is(t)) // the invocations of another tick repeat that one
+		(d.policy.Once == nil || d.policy.Once.is(t)) // others repeat their own tick
 }
 
 // mayStart reports whether a run may start.

@@ -266,8 +266,8 @@ func TestOnceClockSetBack(t *testing.T) {
 	s.expect("03:00:00", "03:00:00 attempt 1")
 }
 
-// TestOnceFastClock: a machine whose clock is two hours fast runs one tick. The others skip that one
-// and raise an alarm, and then go on.
+// TestOnceFastClock: a machine whose clock is two hours fast runs one tick. The others skip their
+// present one and raise an alarm, and then go on.
 func TestOnceFastClock(t *testing.T) {
 	s := asked(t)
 	s.run("05:00:00", 3, "l3", "05:00:00 attempt 1")

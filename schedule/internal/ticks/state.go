@@ -55,7 +55,8 @@ type State struct {
 
 // Tick is one tick that was started.
 type Tick struct {
-	// Planned orders the ticks, and identifies one without a name. For an Invocation it is the start.
+	// Planned orders the ticks, and identifies those without a name. It is the start of an
+	// Invocation.
 	Planned time.Time `json:"planned"`
 	// Name identifies the tick of an Invocation, if it has one.
 	Name  string `json:"name,omitempty"`
