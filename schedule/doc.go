@@ -12,4 +12,7 @@
 // A tick is a job and a planned instant. By default a tick runs at most once; with AtLeastOnce one
 // whose leader died in the middle runs again. docs/schedule.md has the promise, its conditions, and
 // the rules for daylight saving.
+//
+// Once is for jobs that something else starts at each tick, such as a crontab on each machine. It
+// runs the tick in one of these processes.
 package schedule

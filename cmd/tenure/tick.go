@@ -91,7 +91,10 @@ func (t *tickFlags) resolve(f *pflag.FlagSet, env func(string) string) error {
 		case t.wait == 0:
 			return fmt.Errorf("%s is 0; it must be more than 0", from.Named("wait"))
 		}
-		_, err := t.once(nowhere{}, nil)
+		limits, err := t.place.Limits()
+		if err == nil {
+			_, err = t.once(nowhere{Bounded: limits}, nil)
+		}
 		return err
 	})
 }
@@ -222,5 +225,8 @@ func nameOf(name string, planned time.Time) string {
 	return planned.UTC().Format(time.RFC3339Nano)
 }
 
-// nowhere is a store that is never called.
-type nowhere struct{ driver.Store }
+// nowhere is a store with limits, which is never called.
+type nowhere struct {
+	driver.Store
+	driver.Bounded
+}

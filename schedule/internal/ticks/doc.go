@@ -11,6 +11,8 @@
 //	End                   its run has ended
 //	Wake                  when to read again
 //
+// Instead of a schedule, an [Invocation] can ask for one tick. Then Verdict has the answer.
+//
 // The rules have numbers, which comments cite. The reasons are in docs/schedule.md.
 //
 //	J1  Only a leader writes, and each write follows a read within one attempt.
