@@ -89,7 +89,9 @@ func TestTickByPeriod(t *testing.T) {
 	h := newHome(t)
 	tick := func(flags ...string) program.Result {
 		args := append(h.args("tick", "--period", "1h"), flags...)
-		return tenureRuns(t, append(args, "--", "sh", "-c", "echo $TENURE_TICK")...).Run()
+		p := tenureRuns(t, append(args, "--", "sh", "-c", "echo $TENURE_TICK")...).Process
+		p.Cmd.Env = append(p.Cmd.Env, "TENURE_TICK=of a tick that runs this process")
+		return p.Run()
 	}
 	tick("--at-least-once").Must(t, 0, `^2\S+Z$`) // it is the first use
 	tick().Must(t, 0, "^billing: this tick ran on ")
