@@ -72,8 +72,10 @@ func (f *follower) begin() (stop func()) {
 
 // follow looks at the state whenever the leader has changed or was seen to renew.
 func (f *follower) follow(ctx context.Context) {
-	for range f.election.Load().Watch(ctx) {
-		f.look(ctx)
+	for _, err := range f.election.Load().Watch(ctx) {
+		if err == nil { // a denial ends the campaign, too
+			f.look(ctx)
+		}
 	}
 }
 
