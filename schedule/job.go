@@ -21,9 +21,10 @@ type Job struct {
 	// digits, hyphens, underscores and dots.
 	Name string
 	// Spec has five fields: minute, hour, day of month, month and day of week; or it is a name such
-	// as @daily. If both days are restricted, either one suffices.
+	// as @daily; or an interval of whole seconds, such as @every 10s, whose instants are multiples
+	// since the Unix epoch. If both days are restricted, either one suffices.
 	Spec string
-	// Zone is the time zone of Spec; nil is UTC. The zone of the machine, time.Local, is an error,
+	// Zone is the time zone of Spec; nil is UTC. An interval has none. The zone of the machine, time.Local, is an error,
 	// because it may differ between members.
 	Zone *time.Location
 	// Run is the work. Its context ends with the term, before another leader can start a tick, and

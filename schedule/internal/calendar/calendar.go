@@ -1,6 +1,7 @@
 // Package calendar computes the instants that a cron expression names in a time zone. The result
 // depends on the expression, the zone and the given instant alone, so every member of an election
-// computes the same instants.
+// computes the same instants. That is why the instants of an interval, as in "@every 10s", are its
+// multiples since the Unix epoch, in every zone: they depend on no process's start.
 //
 // The cron library only answers for a calendar without daylight saving (UTC). This package maps its
 // answers to the zone, because the rules for a local time that does not exist, or exists twice,
@@ -23,20 +24,22 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// Calendar is a cron expression in a time zone. It is safe for concurrent use.
+// Calendar is a cron expression in a time zone, or an interval. It is safe for concurrent use.
 type Calendar struct {
 	spec   string
 	zone   *time.Location
 	local  cron.Schedule
 	period bool
+	every  int64 // the interval in seconds; 0: there is none
 }
 
 var parser = cron.MustNewParser(
 	cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom)
 
-// Parse reads an expression of five fields (minute, hour, day of month, month, day of week) or a
-// name such as "@daily". If both days are restricted, a day that matches either one counts, as in
-// other crons. A text with seconds, a zone or "@every" is an error.
+// Parse reads an expression of five fields (minute, hour, day of month, month, day of week), a name
+// such as "@daily", or an interval of whole seconds, such as "@every 10s". If both days are
+// restricted, a day that matches either one counts, as in other crons. A text with a field of
+// seconds or a zone is an error.
 func Parse(spec string, zone *time.Location) (*Calendar, error) {
 	spec = strings.Join(strings.Fields(spec), " ")
 	switch {
@@ -45,18 +48,27 @@ func Parse(spec string, zone *time.Location) (*Calendar, error) {
 	case strings.Contains(spec, "="):
 		return nil, fmt.Errorf("schedule %q: the zone is a setting of its own", spec)
 	case strings.HasPrefix(spec, "@every"):
-		return nil, fmt.Errorf("schedule %q: no instants follow from an interval; "+
-			"use fields, such as */5 * * * *", spec)
+		return parseInterval(spec)
 	}
 	local, err := parser.Parse(spec)
 	if err != nil {
 		return nil, fmt.Errorf("schedule %q: %w", spec, err)
 	}
-	c := &Calendar{spec, zone, local, isPeriod(spec)}
+	c := &Calendar{spec: spec, zone: zone, local: local, period: isPeriod(spec)}
 	if c.Next(time.Unix(0, 0)).IsZero() {
 		return nil, fmt.Errorf("schedule %q: it names no instant", spec)
 	}
 	return c, nil
+}
+
+// parseInterval reads "@every" and a duration. Its text has one form, so "60s" and "1m" are one
+// schedule.
+func parseInterval(spec string) (*Calendar, error) {
+	d, err := time.ParseDuration(strings.TrimPrefix(spec, "@every "))
+	if err != nil || d < time.Second || d%time.Second != 0 {
+		return nil, fmt.Errorf("schedule %q: an interval is a duration of whole seconds, such as @every 10s", spec)
+	}
+	return &Calendar{spec: "@every " + d.String(), every: int64(d / time.Second)}, nil
 }
 
 func isPeriod(spec string) bool {
@@ -64,14 +76,22 @@ func isPeriod(spec string) bool {
 	return spec == "@hourly" || len(fields) == 5 && strings.HasPrefix(fields[1], "*")
 }
 
-// String returns the expression and the zone. Two calendars of the same text have the same
-// instants.
-func (c *Calendar) String() string { return c.spec + " " + c.zone.String() }
+// String returns the expression and the zone, or the interval. Two calendars of the same text have
+// the same instants.
+func (c *Calendar) String() string {
+	if c.every > 0 {
+		return c.spec
+	}
+	return c.spec + " " + c.zone.String()
+}
 
 // Next returns the first instant after the given one, or the zero time if none follows within the
 // years that the cron library searches.
 func (c *Calendar) Next(after time.Time) time.Time {
-	if c.period {
+	switch {
+	case c.every > 0:
+		return c.nextMultiple(after)
+	case c.period:
 		return c.nextOccurrence(after)
 	}
 	for l := c.local.Next(c.wall(after)); !l.IsZero(); l = c.local.Next(l) {
@@ -80,6 +100,17 @@ func (c *Calendar) Next(after time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// nextMultiple returns the first multiple of the interval after the given instant, since the Unix
+// epoch.
+func (c *Calendar) nextMultiple(after time.Time) time.Time {
+	s := after.Unix() // rounded down, also before the epoch
+	since := s % c.every
+	if since < 0 {
+		since += c.every
+	}
+	return time.Unix(s-since+c.every, 0).UTC()
 }
 
 // nextOccurrence returns the first instant after the given one at which the local time matches. It

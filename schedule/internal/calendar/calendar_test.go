@@ -136,6 +136,37 @@ func TestNextDoesNotDependOnTheStart(t *testing.T) {
 	}
 }
 
+// TestInterval: the instants of an interval do not depend on a zone, on a change of its clocks, or
+// on when a member begins to count.
+func TestInterval(t *testing.T) {
+	for _, c := range []struct{ reason, spec, plan, from, want string }{
+		{"a second", "@every 1s", "@every 1s", "2026-03-29T00:59:59.5Z", "2026-03-29T01:00:00Z 2026-03-29T01:00:01Z"},
+		{"an instant of its own is not after itself", "@every 10s", "@every 10s", "2026-03-29T01:00:00Z", "2026-03-29T01:00:10Z 2026-03-29T01:00:20Z"},
+		{"a duration has one text", "@every  90m", "@every 1h30m0s", "1970-01-01T00:00:00Z", "1970-01-01T01:30:00Z 1970-01-01T03:00:00Z"},
+		{"an interval that divides no day", "@every 7h", "@every 7h0m0s", "1970-01-01T20:00:00Z", "1970-01-01T21:00:00Z 1970-01-02T04:00:00Z"},
+		{"before the epoch", "@every 7s", "@every 7s", "1969-12-31T23:59:50.5Z", "1969-12-31T23:59:53Z 1970-01-01T00:00:00Z"},
+	} {
+		for _, in := range []string{"UTC", "Europe/Berlin", "Australia/Lord_Howe"} {
+			cal := parse(t, c.spec, in)
+			if cal.String() != c.plan {
+				t.Errorf("%s: the text is %q", c.reason, cal)
+			}
+			at, err := time.Parse(time.RFC3339, c.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for range strings.Fields(c.want) {
+				at = cal.Next(at.In(zone(t, in)))
+				got = append(got, at.Format(time.RFC3339))
+			}
+			if s := strings.Join(got, " "); s != c.want {
+				t.Errorf("%s in %s: got %s, want %s", c.reason, in, s, c.want)
+			}
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct {
 		reason, spec string
@@ -145,7 +176,13 @@ func TestParseRefuses(t *testing.T) {
 		{"four fields", "0 3 * *", time.UTC},
 		{"seconds", "0 0 3 * * *", time.UTC},
 		{"out of range", "60 3 * * *", time.UTC},
-		{"an interval", "@every 5m", time.UTC},
+		{"an interval without a duration", "@every", time.UTC},
+		{"an interval that is no duration", "@every day", time.UTC},
+		{"an interval of less than a second", "@every 500ms", time.UTC},
+		{"an interval that is not whole seconds", "@every 1.5s", time.UTC},
+		{"no interval", "@every 0s", time.UTC},
+		{"a negative interval", "@every -10s", time.UTC},
+		{"an interval without a space", "@every10s", time.UTC},
 		{"a zone within the text", "TZ=UTC 0 3 * * *", time.UTC},
 		{"a zone alone", "TZ=UTC", time.UTC},
 		{"a day that no month has", "0 0 31 2 *", time.UTC},
