@@ -25,8 +25,10 @@ require (
 	github.com/tenure-go/tenure/driver/natskv v0.0.0
 	github.com/tenure-go/tenure/driver/pgxstore v0.0.0
 	github.com/tenure-go/tenure/driver/s3object v0.0.0
+	github.com/tenure-go/tenure/schedule v0.0.0
 	github.com/twmb/franz-go v1.22.2
 	go.etcd.io/etcd/client/v3 v3.7.3
+	go.yaml.in/yaml/v2 v2.4.4
 	golang.org/x/net v0.61.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
@@ -67,7 +69,6 @@ require (
 	go.opentelemetry.io/otel/sdk/metric v1.47.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
-	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
@@ -122,7 +123,6 @@ require (
 	github.com/tenure-go/tenure/compat/nats-kv-leader-elect v0.0.0
 	github.com/tenure-go/tenure/driver/etcdkv v0.0.0
 	github.com/tenure-go/tenure/driver/redisstore v0.0.0
-	github.com/tenure-go/tenure/schedule v0.0.0
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20260603202125-055de637280b // indirect

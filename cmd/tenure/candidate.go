@@ -261,6 +261,7 @@ func (r *candidateFlags) checkStore(ctx context.Context, s *stores.Store, log *s
 
 // participation holds the arguments of an election besides its name, and what to close after it.
 type participation struct {
+	opened   driver.Store // the store itself
 	store    driver.Store // as the election uses it
 	config   tenure.Config
 	measures *measures
@@ -292,7 +293,7 @@ func peerTrouble(log *slog.Logger) func(election string, err error) {
 
 // join adds the store with the nomination and the peers, if there are any.
 func (r *candidateFlags) join(ctx context.Context, s *stores.Store, p *participation, log *slog.Logger) error {
-	p.store, p.config = s.Driver, r.config()
+	p.opened, p.store, p.config = s.Driver, s.Driver, r.config()
 	p.config.Logger = slog.New(storeNamer{log.Handler(), r.place.String()})
 	n, err := s.Nominate(ctx, r.election)
 	if err != nil {
@@ -388,4 +389,13 @@ func (r *candidateFlags) guard() *exec.Cmd {
 		guard.Isolate(c)
 	}
 	return c
+}
+
+// uncontained adds a remedy to the error of a guard that could not make a PID namespace.
+func (r *candidateFlags) uncontained(err error) error {
+	if !r.contain {
+		return err
+	}
+	return fault.New("if the system refuses it, allow this user to make user namespaces, or grant CAP_SYS_ADMIN; or leave it out: "+
+		"a container whose first process is tenure, and a systemd unit, need none", "--pid-namespace: %w", err)
 }

@@ -48,8 +48,8 @@ func newRoot() *cobra.Command {
 	}
 	cli.SetUp(root)
 	root.AddCommand(
-		newRun(), newTick(), newStatus(), newList(), newWatch(), newDashboard(), newAgent(), newHandOver(),
-		newReset(), newEndLease(), newStores(), newDemo(), newMan(), newVersion(),
+		newRun(), newCron(), newTick(), newJobs(), newStatus(), newList(), newWatch(), newDashboard(),
+		newAgent(), newHandOver(), newReset(), newEndLease(), newStores(), newDemo(), newMan(), newVersion(),
 	)
 	addGenerated(root)
 	complete(root)
@@ -103,6 +103,8 @@ func complete(root *cobra.Command) {
 			return stores.Contexts(), cobra.ShellCompDirectiveNoFileComp
 		},
 		"restart":    oneOf("never", "on-failure", "always"),
+		"catch-up":   oneOf("last", "none", "all"),
+		"overlap":    oneOf("skip", "queue"),
 		"log-format": oneOf("text", "json"),
 		"log-level":  oneOf("debug", "info", "warn", "error"),
 	}
@@ -121,7 +123,7 @@ func complete(root *cobra.Command) {
 }
 
 // namesFile matches the flags that take a file.
-var namesFile = regexp.MustCompile(`-(ca|cert|key|file|properties)$|^history$`)
+var namesFile = regexp.MustCompile(`-(ca|cert|key|file|properties)$|^(history|file|output)$`)
 
 func oneOf(values ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)

@@ -4,6 +4,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -26,7 +28,7 @@ func typed() []*cobra.Command {
 }
 
 // runs reports whether a command runs another one.
-func runs(c *cobra.Command) bool { return c.Name() == "run" || c.Name() == "tick" }
+func runs(c *cobra.Command) bool { return slices.Contains([]string{"run", "cron", "tick"}, c.Name()) }
 
 // usageCode returns the exit code of a wrong command line. It is none of those of a command that is
 // run.
@@ -75,7 +77,7 @@ func TestEveryCommandRefusesUnknownFlags(t *testing.T) {
 }
 
 func TestHelpNamesTheJSONFields(t *testing.T) {
-	for command, object := range map[string]any{"status": standing{}, "hand-over": step{}, "reset": replacement{}, "tick": tickJSON{}} {
+	for command, object := range map[string]any{"jobs": jobState{}, "status": standing{}, "hand-over": step{}, "reset": replacement{}, "tick": tickJSON{}} {
 		c, _, err := newRoot().Find([]string{command})
 		must.OK(t, err)
 		for _, field := range fieldsOf(reflect.TypeOf(object)) {
@@ -105,6 +107,7 @@ func fieldsOf(t reflect.Type) []string {
 // The error names only the source of each wrong value, and nothing that was not set.
 func TestWrongValues(t *testing.T) {
 	const at = " --store nats://127.0.0.1:1/E --election e "
+	const cron = "cron" + at + "--schedule @daily "
 	const kafka = "status --election e --store kafka://host/topic"
 	type env map[string]string
 	noRegion := env{"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": "none"}
@@ -170,6 +173,21 @@ func TestWrongValues(t *testing.T) {
 		{"the date of a manual", "man /tmp/none", env{"SOURCE_DATE_EPOCH": "x"}, `SOURCE_DATE_EPOCH is "x", not a number`},
 		{"an empty store", "status --election e --store=", nil, "--store is empty"},
 		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
+		{"jobs", "cron" + at, nil, "--schedule is missing"},
+		{"jobs", "cron" + at + "--schedule @dayly", nil, `schedule: job "job": schedule "@dayly": unrecognized descriptor: "@dayly"`},
+		{"jobs", cron + "--timezone Berlin", nil, `--timezone is "Berlin"; it must be a name of the time zone database, such as Europe/Berlin`},
+		{"jobs", cron + "--catch-up some", nil, `--catch-up is "some"; it must be last, none or all`},
+		{"jobs", cron, env{"TENURE_OVERLAP": "both"}, `TENURE_OVERLAP is "both"; it must be skip or queue`},
+		{"jobs", cron + "--job a/b", nil, `schedule: job "a/b": the name must have 1 to 64 letters, digits, hyphens, underscores and dots`},
+		{"jobs", cron + "--job ..", nil, `--job is ".."; it must be a name with letters or digits`},
+		{"jobs", cron + "--at-most-once --at-least-once", nil, "--at-least-once and --at-most-once contradict each other: give one of them"},
+		{"jobs", cron + "--window 0", nil, "--window is 0; it must be more than 0"},
+		{"jobs", cron + "--timeout -1s", nil, "--timeout is -1s; it must not be negative"},
+		{"jobs", cron + "--clock-offset 1h", nil, "--clock-offset is 1h0m0s; it must be from 0 to 10 min"},
+		{"jobs", cron + "--keep 3", nil, "--keep is for the files of --output, which is missing"},
+		{"jobs", cron + "--output x --keep 0", nil, "--keep is 0; it must be at least 1"},
+		{"jobs", "cron" + at + "--file x", nil, "there is a command, and --file names a file with commands: give one of them"},
+		{"jobs", "jobs" + at + "--job=", nil, "--job is empty"},
 		{"log level", "run" + at, env{"TENURE_LOG_LEVEL": "loud"}, `TENURE_LOG_LEVEL is "loud"; it must be debug, info, warn or error`},
 		{"a store", "status --election e --store zk://h/E", nil, `--store "zk://***": unknown scheme; known are ` + known},
 		{"a context", "status --election e --context prod/", nil, `--context "prod/": is neither NAME nor NAME/BUCKET`},
@@ -200,7 +218,7 @@ func TestWrongValues(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			args, want := strings.Fields(c.args), 2
-			if args[0] == "run" {
+			if args[0] == "run" || args[0] == "cron" {
 				args, want = append(args, "--", "true"), 125
 			}
 			code, said := answers(t, args...)
@@ -217,6 +235,26 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
+// The settings of jobs are in the file, or on the command line.
+func TestWrongFilesOfJobs(t *testing.T) {
+	const at = "cron --store nats://127.0.0.1:1/E --election e "
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	must.OK(t, os.WriteFile(file, []byte("jobs:\n  - name: a\n    shedule: x\n"), 0o600))
+	other := filepath.Join(t.TempDir(), "jobs.yaml")
+	must.OK(t, os.WriteFile(other, []byte("jobs:\n  - {name: a, schedule: '@daily', command: x, overlap: both}\n"), 0o600))
+	for args, want := range map[string]string{
+		at + "--file none":                          "error: --file: open none: no such file or directory\n",
+		at + "--file " + file:                       "error: --file: " + file + `: line 3: there is no setting "shedule"` + "\n",
+		at + "--file " + other:                      "error: " + other + `: overlap of job "a" is "both"; it must be skip or queue` + "\n",
+		at + "--file " + other + " --timezone UTC":  "error: --timezone is for one job: with --file, write it into the file\n",
+		at + "--file " + other + " --at-least-once": "error: --at-least-once is for one job: with --file, write it into the file\n",
+	} {
+		if code, said := answers(t, strings.Fields(args)...); code != 125 || said != want {
+			t.Errorf("%s: exit code %d\n got %swant %s", args, code, said, want)
+		}
+	}
+}
+
 // An error in the command line names the help of the command that was typed.
 func TestMisuseNamesTheHelpOfItsCommand(t *testing.T) {
 	const at = " --store nats://127.0.0.1:1/E --election e "
@@ -230,6 +268,7 @@ func TestMisuseNamesTheHelpOfItsCommand(t *testing.T) {
 		{"watch" + at + "--kafka-properties f", "tenure watch"},
 		{"watch" + at + "--for 5", "tenure watch"},
 		{"run" + at, "tenure run"},
+		{"cron" + at, "tenure cron"},
 		{"run --nothing", "tenure run"},
 		{"run" + at + "--priority x -- true", "tenure run"},
 		{"run" + at + "--context prod -- true", "tenure run"},

@@ -117,11 +117,7 @@ func (r *candidateFlags) wrapper(c *cobra.Command, args []string, o wrap.Options
 	}
 	if w, err = wrap.New(o); err != nil {
 		out.flush()
-		if r.contain {
-			err = fault.New("if the system refuses it, allow this user to make user namespaces, or grant CAP_SYS_ADMIN; or leave it out: "+
-				"a container whose first process is tenure, and a systemd unit, need none", "--pid-namespace: %w", err)
-		}
-		return nil, nil, nil, err
+		return nil, nil, nil, r.uncontained(err)
 	}
 	if text := guard.Uncovered(r.contain); text != "" {
 		log.Info(text)

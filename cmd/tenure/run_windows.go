@@ -11,6 +11,8 @@ func newRun() *cobra.Command {
 	return notHere("run", "Run a command while leading, and only then", aboutRun, examplesRun)
 }
 
+func newCron() *cobra.Command { return notHere("cron", shortCron, aboutCron, examplesCron) }
+
 func newTick() *cobra.Command { return notHere("tick", shortTick, aboutTick, examplesTick) }
 
 // notHere returns a command that only says that it does not work on this system.

@@ -55,7 +55,7 @@ func hasVariable(flag *pflag.Flag) bool { return flag.Name != "help" && flag.Nam
 // command, such as misspelled ones.
 func UnknownVariables(root *cobra.Command, environ []string) []string {
 	known := map[string]bool{}
-	for _, name := range append(stores.Variables(), "TENURE_TOKEN", "TENURE_ID", "TENURE_SLOT", "TENURE_ATTEMPT") {
+	for _, name := range append(stores.Variables(), "TENURE_TOKEN", "TENURE_ID", "TENURE_SLOT", "TENURE_JOB", "TENURE_TICK", "TENURE_ATTEMPT") {
 		known[name] = true
 	}
 	for _, c := range append(root.Commands(), root) {
@@ -103,7 +103,7 @@ func Fill(f *pflag.FlagSet, env func(string) string, others []Variable) (Sources
 }
 
 // orNone lists the flags for which 0 means no time at all. The other durations must be above 0.
-var orNone = []string{flagTimeout, "crash-every", "splay", "wait"}
+var orNone = []string{flagTimeout, "crash-every", "splay", "timeout", "wait"}
 
 // checkDuration checks the rule that all durations share.
 func checkDuration(flag *pflag.Flag, name string) error {

@@ -51,6 +51,28 @@ func TestNonTextBytesReachTheCommand(t *testing.T) {
 	})
 }
 
+// A command can have its output in a file, which it need not be able to write to by itself.
+func TestOutputGoesToAFile(t *testing.T) {
+	withCandidate(t, func(t *testing.T, c *candidate) {
+		file := filepath.Join(guardtest.Dir(t), "output")
+		for range 2 { // the second one is added
+			command := shell("echo out; echo err >&2")
+			command.Output = []byte(file)
+			c.runs(command, Ending{})
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != "out\nerr\nout\nerr\n" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		command := shell("exit 0")
+		command.Output = []byte(filepath.Join(file, "below"))
+		r := c.guard.Run(command, c.lease(), long)
+		if e, _ := c.next(r); e.Failed == nil || !strings.Contains(e.Failed.Text, "keep the output: open ") {
+			t.Errorf("got %+v", e)
+		}
+		c.rest(r)
+	})
+}
+
 func TestCommandSharesTheCandidatesOutput(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
 		out, in := os.Stdout, os.Stdin

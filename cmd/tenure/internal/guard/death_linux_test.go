@@ -133,6 +133,24 @@ func TestSweepSparesEarlierProcesses(t *testing.T) {
 	})
 }
 
+// The commands of other guards go on.
+func TestSweepSparesOtherGuards(t *testing.T) {
+	guardtest.Alone(t, func(t *testing.T) {
+		Adopt()
+		other, c := newCandidate(t), newCandidate(t)
+		goesOn := other.start(shell("exec sleep 100"), long)
+		c.run(spread, long, long)
+		c.guard.Abandon()
+		c.guardDies()
+		if !Sweep(c.pid(), nil) {
+			t.Error("Sweep gave up")
+		}
+		c.nothingRuns()
+		other.guard.Signal(unix.SIGTERM, false)
+		other.expect(goesOn, Event{Ended: &Ending{Signal: int(unix.SIGTERM)}}, Event{Empty: true}) // and not by SIGKILL
+	})
+}
+
 // Sweep waits for processes of other users until it is canceled.
 func TestSweepCanBeCanceled(t *testing.T) {
 	guardtest.Alone(t, func(t *testing.T) {
