@@ -95,7 +95,8 @@ func statusOf(t *ticks.Tick) TickStatus {
 // does not know the zone.
 func next(s *ticks.State) time.Time {
 	spec, name := s.Plan, "UTC"
-	if at := strings.LastIndexByte(spec, ' '); !strings.HasPrefix(spec, "@every ") && at >= 0 { // intervals have no zone
+	at := strings.LastIndexByte(spec, ' ')
+	if at >= 0 && !strings.HasPrefix(spec, "@every ") { // intervals have no zone
 		spec, name = spec[:at], spec[at+1:]
 	}
 	zone, err := time.LoadLocation(name)
