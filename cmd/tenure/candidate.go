@@ -28,6 +28,20 @@ import (
 	"github.com/tenure-go/tenure/peer"
 )
 
+// commandOfCandidate returns a command that runs programs. Its errors have exit codes that those do
+// not use.
+func commandOfCandidate(
+	use, short, long, examples string, define func(*pflag.FlagSet), run func(c *cobra.Command, args []string) error,
+) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Long: long, Example: examples,
+		RunE: func(c *cobra.Command, args []string) error { return failed(run(c, args)) },
+	}
+	define(c.Flags())
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return failed(cli.FlagError(c, err)) })
+	return c
+}
+
 // candidateFlags are the settings that all commands share that take part in an election and run
 // programs under a guard.
 type candidateFlags struct {

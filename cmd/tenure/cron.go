@@ -41,18 +41,8 @@ type cronFlags struct {
 
 func newCron() *cobra.Command {
 	var r cronFlags
-	c := &cobra.Command{
-		Use:     "cron --store URL --election NAME --schedule CRON [flags] [--] COMMAND [ARG...]",
-		Short:   shortCron,
-		Long:    aboutCron,
-		Example: examplesCron,
-		RunE: func(c *cobra.Command, args []string) error {
-			return failed(r.run(c, args))
-		},
-	}
-	r.define(c.Flags())
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return failed(cli.FlagError(c, err)) })
-	return c
+	return commandOfCandidate("cron --store URL --election NAME --schedule CRON [flags] [--] COMMAND [ARG...]",
+		shortCron, aboutCron, examplesCron, r.define, r.run)
 }
 
 // ofOneJob are the flags that a file replaces.

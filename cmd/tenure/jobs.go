@@ -202,10 +202,10 @@ func (s *jobState) line() string {
 	if n := len(s.Ticks); n > 0 {
 		t := s.Ticks[n-1]
 		last, state, machine = cmp.Or(t.Name, t.Planned.UTC().Format(time.RFC3339)), t.State, t.ID
-		switch {
-		case t.State == "failed":
+		switch t.State {
+		case "failed":
 			state = fmt.Sprintf("failed (code %d)", t.Code)
-		case t.State == "finished":
+		case "finished":
 			state = fmt.Sprintf("finished in %v", t.Ended.Sub(t.Began).Round(100*time.Millisecond))
 		}
 		if t.Attempt > 1 {

@@ -25,18 +25,8 @@ import (
 
 func newRun() *cobra.Command {
 	var r runFlags
-	c := &cobra.Command{
-		Use:     "run --store URL --election NAME [flags] [--] COMMAND [ARG...]",
-		Short:   "Run a command while leading, and only then",
-		Long:    aboutRun,
-		Example: examplesRun,
-		RunE: func(c *cobra.Command, args []string) error {
-			return failed(r.run(c, args))
-		},
-	}
-	r.define(c.Flags())
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return failed(cli.FlagError(c, err)) })
-	return c
+	return commandOfCandidate("run --store URL --election NAME [flags] [--] COMMAND [ARG...]",
+		"Run a command while leading, and only then", aboutRun, examplesRun, r.define, r.run)
 }
 
 // nameOfGuard is the first argument of a guard. The list of processes shows it.

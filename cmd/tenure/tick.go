@@ -26,18 +26,8 @@ var begun = time.Now()
 
 func newTick() *cobra.Command {
 	var t tickFlags
-	c := &cobra.Command{
-		Use:     "tick --store URL --election NAME (--period D | --tick NAME) [flags] [--] COMMAND [ARG...]",
-		Short:   shortTick,
-		Long:    aboutTick,
-		Example: examplesTick,
-		RunE: func(c *cobra.Command, args []string) error {
-			return failed(t.run(c, args))
-		},
-	}
-	t.define(c.Flags())
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return failed(cli.FlagError(c, err)) })
-	return c
+	return commandOfCandidate("tick --store URL --election NAME (--period D | --tick NAME) [flags] [--] COMMAND [ARG...]",
+		shortTick, aboutTick, examplesTick, t.define, t.run)
 }
 
 // tickFlags are the settings of tick.

@@ -177,9 +177,20 @@ func (r *Run) Code() int {
 	return CodeNotRunnable
 }
 
-// Err returns nil if the command has ended with code 0, or why it has not. The error has a method
-// ExitCode.
+// lateness is the time by which a guard is ahead of this process in noticing that a lease is over:
+// it counts from before it asks.
+const lateness = 100 * time.Millisecond
+
+// Err returns nil if the command has ended by itself with code 0, or why it has not. The error has a
+// method ExitCode. If the guard has ended the command because the lease is over, the term is, too.
 func (r *Run) Err() error {
+	forced := r.Ended != nil && r.Ended.Forced && !r.Asked
+	if forced && r.Term.Remaining() < lateness {
+		select {
+		case <-r.Term.LeaseContext().Done():
+		case <-time.After(2 * lateness): // a renewal was confirmed meanwhile
+		}
+	}
 	switch {
 	case r.Failed != nil:
 		return &Error{r.Failed.Text, r.Code()}
@@ -189,6 +200,8 @@ func (r *Run) Err() error {
 		return &Error{fmt.Sprintf("ended by signal %d (%v)", r.Ended.Signal, syscall.Signal(r.Ended.Signal)), r.Code()}
 	case r.Ended.Code != 0:
 		return &Error{fmt.Sprintf("exit code %d", r.Ended.Code), r.Code()}
+	case forced:
+		return &Error{"the guard asked it to end", 128 + int(syscall.SIGTERM)}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package command_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -379,4 +380,29 @@ jobs:
 		return len(s["a"].Ticks) > 0 && s["a"].Ticks[0].Code == 137 && len(s["b"].Ticks) > 0 && s["b"].Ticks[0].State == "finished"
 	})
 	m.Stops(0)
+}
+
+var measure = flag.Duration("measure", 0, "how long TestCronStart measures")
+
+// TestCronStart measures the time from a tick to the first act of its command, which is a shell
+// that starts date.
+func TestCronStart(t *testing.T) {
+	if *measure == 0 {
+		t.Skip("it only measures: -measure 1m -v")
+	}
+	c := newCrontab(t)
+	m := c.cron("node-1", every(note+`note $(date +%s.%N)`)...)
+	c.until("a run", 1, func(entry) bool { return true })
+	time.Sleep(*measure)
+	m.Stops(0)
+	var late []time.Duration
+	for _, e := range c.entries() {
+		planned, err := time.Parse(time.RFC3339, e.tick)
+		must.OK(t, err)
+		began, err := strconv.ParseFloat(e.what, 64)
+		must.OK(t, err)
+		late = append(late, time.Duration((began-float64(planned.Unix()))*float64(time.Second)))
+	}
+	slices.Sort(late)
+	t.Logf("%d starts: median %v, 90 %% within %v", len(late), late[len(late)/2], late[len(late)*9/10])
 }
