@@ -24,8 +24,8 @@ type Job struct {
 	// as @daily; or an interval of whole seconds, such as @every 10s, whose instants are multiples
 	// since the Unix epoch. If both days are restricted, either one suffices.
 	Spec string
-	// Zone is the time zone of Spec; nil is UTC. An interval has none. The zone of the machine, time.Local, is an error,
-	// because it may differ between members.
+	// Zone is the time zone of Spec; nil is UTC. An interval has none. The zone of the machine,
+	// time.Local, is an error, because it may differ between members.
 	Zone *time.Location
 	// Run is the work. Its context ends with the term, before another leader can start a tick, and
 	// after Timeout. A run that returns an error has failed, and is not repeated.
