@@ -243,4 +243,7 @@ func (c *check) finish() {
 			c.stats.Ran++
 		}
 	}
+	if p.ticks > 0 && c.stats.Ticks != p.ticks {
+		c.failf("the year has %d ticks of %q, not %d", c.stats.Ticks, p.spec, p.ticks)
+	}
 }

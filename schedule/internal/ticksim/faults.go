@@ -9,6 +9,7 @@ func (w *world) faults() {
 		if !on {
 			return
 		}
+		mean *= p.rare
 		var again func()
 		again = func() {
 			do()

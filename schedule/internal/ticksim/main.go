@@ -31,6 +31,7 @@ func run(args []string) int {
 	seed := flags.Uint64("seed", 0, "run this seed alone")
 	verbose := flags.Bool("v", false, "print what happens")
 	asJSON := flags.Bool("json", false, "print the verdict as JSON")
+	year := flags.Bool("year", false, "each seed is a year of daily and hourly jobs in one of three zones, with rarer faults")
 	all := flags.Bool("all", false, "go on after the first seed that fails")
 	shows := flags.String("shows", "", "only faults that match this `expression` count")
 	bugs := flags.Bool("bugs", false, "plant each bug, and fail unless each is found")
@@ -50,7 +51,7 @@ func run(args []string) int {
 	if *verbose {
 		out = os.Stdout
 	}
-	v := sweep(first, last, *all, regexp.MustCompile(*shows), out)
+	v := sweep(first, last, *year, *all, regexp.MustCompile(*shows), out)
 	if *asJSON {
 		_ = json.NewEncoder(os.Stdout).Encode(v)
 		return 0
@@ -64,7 +65,7 @@ func run(args []string) int {
 }
 
 // sweep runs seeds on all cores, in order, until one fails with a fault that counts.
-func sweep(first, last uint64, all bool, shows *regexp.Regexp, out io.Writer) (v verdict) {
+func sweep(first, last uint64, year, all bool, shows *regexp.Regexp, out io.Writer) (v verdict) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	next := first
@@ -79,7 +80,7 @@ func sweep(first, last uint64, all bool, shows *regexp.Regexp, out io.Writer) (v
 				if done {
 					return
 				}
-				w := newWorld(s, out)
+				w := newWorld(s, year, out)
 				err := w.run()
 				mu.Lock()
 				v.Seeds++

@@ -23,6 +23,7 @@ type node struct {
 	job       *ticks.Job
 	term      *term
 	passing   bool // a read or write is under way
+	wakes     int  // counts the planned calls of loop, of which the last one counts
 	failures  int
 	run       *runOf
 }
@@ -91,7 +92,18 @@ func (n *node) loop(t *term) {
 	if !next.IsZero() {
 		d = min(d, next.Sub(n.wall()))
 	}
-	n.later(max(d, time.Millisecond)+n.w.between(0, 20*time.Millisecond), func() { n.loop(t) })
+	n.loopLater(max(d, time.Millisecond)+n.w.between(0, 20*time.Millisecond), t)
+}
+
+// loopLater calls loop after a time, unless it is called again before.
+func (n *node) loopLater(d time.Duration, t *term) {
+	n.wakes++
+	own := n.wakes
+	n.later(d, func() {
+		if own == n.wakes {
+			n.loop(t)
+		}
+	})
 }
 
 // pass is one read and one write.
@@ -151,7 +163,7 @@ func (n *node) settle(t *term, err error) {
 	if conflict(err) {
 		d = 20 * time.Millisecond
 	}
-	n.later(d, func() { n.loop(t) })
+	n.loopLater(d, t)
 }
 
 func (n *node) start(t *term) {

@@ -22,6 +22,8 @@ type plan struct {
 	needs       time.Duration
 	lease       time.Duration
 	run         time.Duration // mean duration of a run
+	rare        time.Duration // factor by which faults are rarer, and looks at the world
+	ticks       int           // the number of ticks, if it is known; 0: it is not
 
 	// The faults.
 	apart     time.Duration // the largest error of a wall clock
@@ -67,7 +69,7 @@ func newPlan(r *rand.Rand) *plan {
 		zone: pick(zones...), length: 36 * time.Hour, lease: time.Duration(5+r.IntN(40)) * time.Second,
 		atLeastOnce: chance(0.5), catchUp: ticks.CatchUp(r.IntN(3)), queue: chance(0.5),
 		window: time.Hour, run: []time.Duration{time.Second, 40 * time.Second, 4 * time.Minute}[r.IntN(3)],
-		apart: 10 * time.Second, steps: chance(0.3), fast: chance(0.12), crashes: chance(0.6), pauses: chance(0.5),
+		rare: 1, apart: 10 * time.Second, steps: chance(0.3), fast: chance(0.12), crashes: chance(0.6), pauses: chance(0.5),
 		handOvers: chance(0.5), sleeps: chance(0.3), lossy: chance(0.6), stale: chance(0.3), replan: chance(0.15),
 		eras: chance(0.5), unproven: chance(0.4), falls: chance(0.5),
 	}
@@ -89,12 +91,36 @@ func newPlan(r *rand.Rand) *plan {
 	return p
 }
 
-func (p *plan) setSpec(spec string) {
+// newYear returns the plan of a whole year: the jobs are daily and hourly, in one zone after the
+// other, and the faults are rarer. The number of ticks does not come from package calendar.
+func newYear(seed uint64, r *rand.Rand) *plan {
+	p := newPlan(r)
+	jobs := []struct {
+		spec  string
+		ticks int
+	}{{"30 2 * * *", 365}, {"0 * * * *", 365 * 24}, {"30 1,3 * * *", 2 * 365}, {"*/30 * * * *", 365 * 48}}
+	job := jobs[(seed-1)/3%uint64(len(jobs))]
+	p.zone, p.ticks = zones[(seed-1)%3], job.ticks
+	if p.zone == "Australia/Lord_Howe" && p.ticks == 365*24 {
+		p.ticks-- // two changes by half an hour put an hour and a half between two full hours
+	}
+	p.rare, p.length, p.replan = 12, 365*24*time.Hour, false
+	p.setSpec(job.spec)
+	p.start = time.Date(2026, 1, 1, 0, 0, 0, 0, p.location()).Add(-time.Second)
+	return p
+}
+
+func (p *plan) location() *time.Location {
 	zone, err := time.LoadLocation(p.zone)
 	if err != nil {
 		panic(err)
 	}
-	if p.cal, err = calendar.Parse(spec, zone); err != nil {
+	return zone
+}
+
+func (p *plan) setSpec(spec string) {
+	var err error
+	if p.cal, err = calendar.Parse(spec, p.location()); err != nil {
 		panic(err)
 	}
 	p.spec = spec

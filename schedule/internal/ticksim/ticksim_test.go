@@ -9,7 +9,7 @@ import (
 
 // TestNoFault runs a small part of `go run ./internal/ticksim`.
 func TestNoFault(t *testing.T) {
-	v := sweep(1, 12, false, regexp.MustCompile(""), nil)
+	v := sweep(1, 12, false, false, regexp.MustCompile(""), nil)
 	if v.Failed > 0 {
 		t.Errorf("seed %d: %s\nreplay: go run ./internal/ticksim -seed %d -v", v.First, v.Fault, v.First)
 	}

@@ -64,9 +64,14 @@ func (q *events) Pop() any {
 	return e
 }
 
-func newWorld(seed uint64, out io.Writer) *world {
+func newWorld(seed uint64, year bool, out io.Writer) *world {
 	r := rand.New(rand.NewPCG(seed, 39))
-	w := &world{plan: newPlan(r), rand: r, out: out}
+	w := &world{rand: r, out: out}
+	if year {
+		w.plan = newYear(seed, r)
+	} else {
+		w.plan = newPlan(r)
+	}
 	w.now, w.token = w.plan.start, 10
 	w.store, w.check = &store{w: w, era: 5}, newCheck(w)
 	for i := range 3 {
@@ -139,7 +144,7 @@ func (w *world) remaining(t *term) time.Duration {
 
 // elect begins a term, if there is none and a member is well.
 func (w *world) elect() {
-	w.after(w.between(time.Second, 3*time.Second), w.elect)
+	w.after(w.between(time.Second, 3*time.Second)*w.plan.rare, w.elect)
 	if w.leader != nil && (w.leader.deadline.IsZero() || w.now.Before(w.leader.deadline)) || w.now.Before(w.free) {
 		return
 	}
