@@ -103,6 +103,8 @@ type job struct {
 	ended    *result
 	failures int       // passes that failed in a row
 	retry    time.Time // no pass before it
+	due      time.Time // of the next pass, by the wall clock
+	place    int       // in the queue; -1: in none
 }
 
 func (s *Jobs) newJob(j Job) (*job, error) {

@@ -25,8 +25,10 @@ type leading struct {
 	term   *tenure.Term
 	clock  clock.Clock
 	asked  <-chan struct{}
-	passes int // under way
-	runs   int // under way
+	queue  queue
+	looked time.Time // when all jobs were looked at
+	passes int       // under way
+	runs   int       // under way
 	passed chan pass
 	ended  chan result
 	wake   chan struct{}
@@ -54,7 +56,7 @@ func newLeading(s *Jobs, term *tenure.Term) *leading {
 	}
 	lead := nonce()
 	for _, j := range s.jobs {
-		j.retry, j.failures, j.ended = time.Time{}, 0, nil
+		j.retry, j.failures, j.ended, j.place = time.Time{}, 0, nil, -1
 		j.ticks.Begin(l.now(), ticks.Term{Token: term.Token(), ID: f.ID, Lead: lead})
 	}
 	return l
@@ -67,8 +69,8 @@ func (l *leading) now() time.Time { return l.clock.Now().Wall }
 func (l *leading) run(ctx context.Context) {
 	over, asked := l.term.LeaseContext().Done(), ctx.Done()
 	for {
-		left := l.begin()
-		if l.passes == 0 && l.runs == 0 && (l.live().Lost || left == 0 && (l.live().Asked || l.answered())) {
+		l.begin()
+		if l.passes == 0 && l.runs == 0 && l.done() {
 			return
 		}
 		stop := l.wakeUp()
@@ -79,14 +81,24 @@ func (l *leading) run(ctx context.Context) {
 			l.runs--
 			r.job.ended = &r
 			l.noteEnd(r.job)
+			l.plan(r.job, l.now())
 		case <-l.wake:
 		case <-asked:
 			asked = nil
+			l.lookAtAll(l.now())
 		case <-over:
 			over = nil
 		}
 		stop()
 	}
+}
+
+// done reports whether the term is over, or nothing is left to record and this leader was asked to
+// finish or needs to do no more.
+func (l *leading) done() bool {
+	live := l.live()
+	unsettled := func(j *job) bool { return !j.ticks.Settled() }
+	return live.Lost || (live.Asked || l.answered()) && !slices.ContainsFunc(l.jobs, unsettled)
 }
 
 // answered reports whether the tick of an Invocation needs no more work.
@@ -96,19 +108,31 @@ func (l *leading) answered() bool {
 
 // wakeUp sends to wake when the next job is due.
 func (l *leading) wakeUp() (stop func() bool) {
-	live, now := l.live(), l.now()
-	d := ticks.LookEvery // clocks may step
-	for _, j := range l.jobs {
-		if at, ok := l.due(j, now, live.Asked); ok && !live.Lost && l.passes < maxPasses {
-			d = min(d, at.Sub(now))
-		}
+	now := l.now()
+	d := l.looked.Add(ticks.LookEvery).Sub(now)
+	if len(l.queue) > 0 && l.passes < maxPasses && !l.live().Lost {
+		d = min(d, l.queue[0].due.Sub(now))
 	}
-	return l.clock.AfterFunc(max(d, 0), func() {
+	return l.clock.AfterFunc(min(max(d, 0), ticks.LookEvery), func() {
 		select {
 		case l.wake <- struct{}{}:
 		default:
 		}
 	})
+}
+
+// lookAtAll plans the next pass of each job.
+func (l *leading) lookAtAll(now time.Time) {
+	l.looked = now
+	for _, j := range l.jobs {
+		l.plan(j, now)
+	}
+}
+
+// plan sets when the next pass of a job is due.
+func (l *leading) plan(j *job, now time.Time) {
+	at, known := l.due(j, now, l.live().Asked)
+	l.queue.set(j, at, known)
 }
 
 // due returns when the next pass of a job is due; false if that is not known. A leader that was
@@ -132,22 +156,24 @@ func (l *leading) due(j *job, now time.Time, asked bool) (at time.Time, ok bool)
 	return at, true
 }
 
-// begin starts the passes that are due. It returns how many jobs have something left to record.
-func (l *leading) begin() (left int) {
-	live, now := l.live(), l.now()
-	for _, j := range l.jobs {
-		if !j.passing && !j.ticks.Settled() {
-			left++
-		}
-		at, ok := l.due(j, now, live.Asked)
-		if !ok || at.After(now) || l.passes == maxPasses || live.Lost {
-			continue
+// begin starts the passes that are due. Now and then it looks at all jobs, since clocks may step.
+func (l *leading) begin() {
+	now := l.now()
+	if now.Sub(l.looked).Abs() >= ticks.LookEvery {
+		l.lookAtAll(now)
+	}
+	if l.live().Lost {
+		return
+	}
+	for l.passes < maxPasses {
+		j := l.queue.next(now)
+		if j == nil {
+			return
 		}
 		l.passes++
 		j.passing = true
 		go func() { l.passed <- pass{j, l.pass(j)} }()
 	}
-	return left
 }
 
 // pass reads the state and writes the next one, within one attempt (J1).
@@ -179,9 +205,14 @@ func (l *leading) settle(p pass) {
 	l.tellAll(j, r.Events)
 	l.noteEnd(j)
 	l.retryLater(j, p.err)
-	if !r.Start {
-		return
+	if r.Start {
+		l.start(j)
 	}
+	l.plan(j, l.now())
+}
+
+// start starts the confirmed tick, if it may still start.
+func (l *leading) start(j *job) {
 	if t, ok := j.ticks.Start(l.now(), l.live()); ok {
 		l.runs++
 		l.tell(j, Event{Kind: EventStarted, Planned: t.Planned, Attempt: t.Attempt})

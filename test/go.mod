@@ -181,6 +181,8 @@ replace (
 	github.com/tenure-go/tenure/schedule => ../schedule
 )
 
+replace github.com/tenure-go/tenure/schedule => ../schedule
+
 replace github.com/tenure-go/tenure/driver/redisstore => ../driver/redisstore
 
 replace github.com/tenure-go/tenure/driver/etcdkv => ../driver/etcdkv

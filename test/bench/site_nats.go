@@ -33,6 +33,8 @@ var natsSite = site{
 			crowd{modes: plain, elections: []int{1000}, window: choice[int]{5, 60},
 				others: "1 goroutine, 5.9 KB (nats-kv-leader-elect), 2, 9.5 KB (client-go), 739 B (etcd)"},
 			fleets{},
+			scheduled{jobs: 1000, warm: choice[time.Duration]{20 * time.Second, 95 * time.Second},
+				window: choice[time.Duration]{20 * time.Second, 2 * time.Minute}},
 			operations{n: choice[int]{1000, 5000}},
 		}
 	},
