@@ -361,5 +361,5 @@ var (
 )
 
 func flaws() []*flaw {
-	return []*flaw{noGuard, noKernelTimer, noLastLines, deadlineIgnored, noTimeToStop, noLatch, releasedEarly, noKill, commandAlone, namespaceIgnored, groupForgotten, straysForgotten, tokenReset}
+	return []*flaw{noGuard, noKernelTimer, noLastLines, deadlineIgnored, noTimeToStop, noLatch, releasedEarly, noKill, commandAlone, namespaceIgnored, groupForgotten, straysForgotten, tokenReset, lostRunsAgain}
 }

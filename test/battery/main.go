@@ -31,6 +31,9 @@
 // The exit code is 1 if a row fails, or if a control shows no fault. Then the command prints the
 // end of the journal and the logs of all processes. Only -timeout ends a run that takes too long.
 //
+// The rows of tenure cron have no worker that runs on: there, runs of one job must not overlap, and
+// no tick may run twice.
+//
 // If a thread waits for a processor for more than a tenth of the lease, a leader can lose its lease
 // without a fault of tenure. Most such waits are the delay of normal threads on a busy machine. If
 // such a run is safe (acts, tokens, processes of a tenure that ended in order) but breaks another
@@ -235,6 +238,9 @@ func (b *battery) bound(r row) time.Duration {
 	bound := b.lease*3/2 + time.Second/2
 	if r.kind().Polled {
 		bound += b.lease
+	}
+	if r.cron != nil { // the next tick comes first, by the clock of the next leader
+		bound += 2*time.Second + 2*b.offset(r)
 	}
 	return bound
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,6 +105,9 @@ func (c *candidate) start() error {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(c.tenure, c.args()...)
 	cmd.Env = environment(c.stage.mark, c.stage.row.kind().Environ(c.address())...)
+	if bound := c.stage.b.offset(c.stage.row); bound > 0 {
+		cmd.Env = append(cmd.Env, wallVariable+"="+(c.stage.some(2*bound)-bound).String())
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := crew.Start(cmd)
 	if err == nil {
@@ -113,10 +117,13 @@ func (c *candidate) start() error {
 }
 
 func (c *candidate) args() []string {
-	args := []string{"run", "--store", c.stage.row.kind().URL(c.address()), "--create", "--election", election, "--id", c.id(),
+	what, flags, ticks := "run", c.stage.row.run, []string(nil)
+	if c.stage.row.cron != nil {
+		what, flags, ticks = "cron", c.stage.cronArgs(), []string{"-ticks", c.stage.ticks()}
+	}
+	args := []string{what, "--store", c.stage.row.kind().URL(c.address()), "--create", "--election", election, "--id", c.id(),
 		"--lease", c.stage.lease.String(), "--log-level", "debug"}
-	args = append(append(append(args, c.stage.row.run...), "--"), c.stage.row.by...)
-	args = append(args, c.stage.b.worker, "-journal", c.stage.journal())
+	args = slices.Concat(args, flags, []string{"--"}, c.stage.row.by, []string{c.stage.b.worker, "-journal", c.stage.journal()}, ticks)
 	return append(args, c.stage.row.worker...)
 }
 

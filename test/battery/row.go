@@ -16,6 +16,9 @@ type row struct {
 	store string
 	// worker holds the flags of the worker, and run the flags of tenure run.
 	worker, run []string
+	// cron holds the flags of tenure cron, which then takes the place of tenure run. Its controls
+	// are for full runs only, since they need another build.
+	cron []string
 	// by is a program that runs the worker; empty: tenure does.
 	by []string
 	// play is called when there is a leader. It adds its findings to the stage.
@@ -49,7 +52,7 @@ func afterwards(play func(*stage)) func(*stage) {
 }
 
 func rows() []row {
-	return slices.Concat(processRows(), networkRows(), workerRows(), strayRows(), orderlyRows(), longRows())
+	return slices.Concat(processRows(), networkRows(), workerRows(), strayRows(), orderlyRows(), longRows(), cronRows())
 }
 
 func processRows() []row {

@@ -97,7 +97,8 @@ func (s *stage) conclude(err error) outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.seen
-	o.runs, o.acts = 1, witness.Judge(records)
+	acts, failed := s.judge(records)
+	o.runs, o.acts, err = 1, acts, errors.Join(err, failed)
 	if err != nil {
 		o.errs = append(o.errs, err)
 	}

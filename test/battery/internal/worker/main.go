@@ -24,6 +24,7 @@ import (
 // behavior holds the flags, which say how a worker behaves.
 type behavior struct {
 	journal  string
+	ticks    string // a file; empty if tenure runs no job
 	pace     time.Duration
 	stop     time.Duration // how long the worker goes on after SIGTERM
 	deaf     bool          // the worker ignores SIGTERM
@@ -38,6 +39,7 @@ type behavior struct {
 func main() {
 	var h behavior
 	flag.StringVar(&h.journal, "journal", "", "append what is done to this file")
+	flag.StringVar(&h.ticks, "ticks", "", "append to this file which tick this is")
 	flag.DurationVar(&h.pace, "pace", time.Millisecond, "the time from one act to the next")
 	flag.DurationVar(&h.stop, "stop", 0, "go on for so long after SIGTERM")
 	flag.BoolVar(&h.deaf, "deaf", false, "ignore SIGTERM")
@@ -76,6 +78,11 @@ func (h *behavior) work() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if h.ticks != "" {
+		if err := h.writeTick(); err != nil {
+			return 0, err
+		}
+	}
 	if h.root == 0 {
 		if err := w.write(witness.Began); err != nil {
 			return 0, err
@@ -88,6 +95,16 @@ func (h *behavior) work() (int, error) {
 		return 0, err
 	}
 	return h.act(w, asked)
+}
+
+// writeTick writes a line that says which tick this worker runs, by what tenure cron sets.
+func (h *behavior) writeTick() error {
+	f, err := os.OpenFile(h.ticks, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, os.Getpid(), os.Getenv("TENURE_TICK"), os.Getenv("TENURE_ATTEMPT"), os.Getenv("TENURE_JOB"))
+	return errors.Join(err, f.Close())
 }
 
 // act writes acts until the end of life, until the time to stop after SIGTERM has passed, or until
