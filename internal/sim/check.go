@@ -29,6 +29,8 @@ type check struct {
 	fragile time.Duration
 	// misled is like fragile, while the cell holds a write of a former life of the store.
 	misled time.Duration
+	// lapsed is a change of the store's history over which no member has written.
+	lapsed *lapse
 }
 
 // forgive allows two leaders after an older state was put back, if a member may believe that state.

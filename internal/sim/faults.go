@@ -313,6 +313,7 @@ func (w *world) putBack(c protocol.Cell) {
 	w.tracef(nil, "an older state is put back: term %d, pristine %v", c.Record.Term, c.Pristine)
 	w.check.forgive(w.now + w.longest())
 	w.hinderAll()
+	defer w.check.lapse()()
 	w.store.put(c)
 }
 

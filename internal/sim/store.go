@@ -216,6 +216,7 @@ func (s *store) ask(q record.Request) {
 // promote moves the store to a standby.
 func (s *store) promote() {
 	w, lost := s.w, s.cell
+	after := w.check.lapse()
 	if n := len(s.history); n > 0 && w.promotions.chance(0.8) {
 		i := s.releaseBefore(w.promotions.rng.IntN(n))
 		s.cell, s.history = s.history[i].cell, s.history[:i]
@@ -227,6 +228,7 @@ func (s *store) promote() {
 	w.hinderAll()
 	w.check.replaced(&lost, &s.cell)
 	s.again, s.changed = nil, w.now
+	after()
 	w.crash(w.anyone()) // it starts again soon, without any knowledge
 }
 
@@ -244,7 +246,9 @@ func (s *store) edit() {
 	w.tracef(nil, "an earlier value is put back by hand, with term %d", c.Record.Term)
 	w.hinderAll()
 	s.again = nil
+	after := w.check.lapse()
 	s.place(c)
+	after()
 	w.crash(w.anyone())
 }
 

@@ -261,7 +261,7 @@ type machineClocks struct {
 	asleep          bool          // suspended: the hardware's rates come back when it wakes
 }
 
-// epoch is the start of the wall clocks. Nothing depends on it.
+// epoch is the start of the wall clocks, which are right. No decision depends on them.
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (c *machineClocks) at(t time.Duration) clock.Reading {
@@ -272,7 +272,7 @@ func (c *machineClocks) at(t time.Duration) clock.Reading {
 			Raw:  c.reading.Raw + time.Duration(d*c.raw),
 			Boot: c.reading.Boot + time.Duration(d*c.boot),
 		},
-		Wall: epoch,
+		Wall: epoch.Add(t),
 	}
 }
 

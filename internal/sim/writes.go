@@ -12,6 +12,7 @@ import (
 
 // write checks a record that goes into the store.
 func (c *check) write(old *protocol.Cell, r *record.Record) {
+	c.notices(old, r)
 	switch {
 	case old.Kind == protocol.Foreign:
 		c.failf("foreign bytes overwritten by %s", r.Incarnation)

@@ -24,8 +24,8 @@ const jobsProcess = "github.com/tenure-go/tenure/test/bench/internal/jobs/proces
 
 func (x scheduled) about() about {
 	return about{"jobs", fmt.Sprintf("%d scheduled jobs in one process over one client, lease 15 s; each runs about once a minute", x.jobs),
-		"The work of the jobs is empty. Their intervals are from 31 s to 90 s, so that their ticks are spread over " +
-			"each minute, or a minute, so that all are due at the same instant. Start is from the planned instant " +
+		"The work of the jobs lasts 0.2 s. Their intervals are from 31 s to 90 s, so that their ticks are spread over " +
+			"each minute (17 at an instant), or a minute, so that all are due at the same instant. Start is from the planned instant " +
 			"to the call of the work. Memory and processor are those of the whole process, as the system counts " +
 			"them. Requests are the calls of the store per tick, without those of the election"}
 }
@@ -36,6 +36,7 @@ func (x scheduled) measure(t *trial) {
 	for i := range x.jobs {
 		spread[i], once[i] = fmt.Sprintf("@every %ds", 31+i%60), "@every 1m"
 	}
+	x.play(t, binary, "one job each second: ", jobs.Settings{Specs: []string{"@every 1s"}}, false)
 	x.play(t, binary, "one election: ", jobs.Settings{Specs: spread}, true)
 	x.play(t, binary, "all at one instant: ", jobs.Settings{Specs: once}, false)
 	x.play(t, binary, "an election per job: ", jobs.Settings{Specs: spread, Each: true}, false)
@@ -56,7 +57,7 @@ func (x scheduled) play(t *trial, binary, label string, s jobs.Settings, promise
 	}
 	elections := 1
 	if s.Each {
-		elections = x.jobs
+		elections = len(s.Specs)
 	}
 	for ask().Led < elections {
 		t.sleep(settle)

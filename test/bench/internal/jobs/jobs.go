@@ -47,6 +47,9 @@ type Report struct {
 	Goroutines              int
 }
 
+// work is how long the work of each tick lasts.
+const work = 200 * time.Millisecond
+
 // process counts, and leads.
 type process struct {
 	Settings
@@ -128,9 +131,8 @@ func (p *process) start(ctx context.Context) error {
 func (p *process) job(n int) schedule.Job {
 	return schedule.Every(p.Specs[n]).Named(fmt.Sprint("job-", n)).Do(func(_ context.Context, t schedule.Tick) error {
 		late := clock.System{}.Now().Wall.Sub(t.Planned)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.news.Late = append(p.news.Late, late)
+		p.count(func(r *Report) { r.Late = append(r.Late, late) })
+		time.Sleep(work)
 		return nil
 	})
 }
