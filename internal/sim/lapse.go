@@ -44,7 +44,7 @@ func (c *check) notices(old *protocol.Cell, r *record.Record) {
 		return
 	case p.remakes || p.loses: // versions recur, so the write may be from before the change
 		return
-	case p.peers: // it may know the last state from a push of the leader, which is not believed so far
+	case p.peers: // it may know the last state from a push of the leader alone
 		return
 	}
 	c.lapsed = nil

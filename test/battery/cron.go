@@ -24,7 +24,7 @@ func cronRows() []row {
 		{name: "cron", title: "tenure cron runs a job every 2 s, a tick at most once; as random, with wall clocks that are up to 10 s off, in a quick run with one clock",
 			cron: every, worker: worker, play: (*stage).random, alone: true, single: true, lingers: true, flaws: []*flaw{lostRunsAgain}},
 		{name: "cron-again", title: "the same with --at-least-once", cron: slices.Concat(every, []string{atLeastOnce}), worker: worker,
-			play: (*stage).random, alone: true, single: true, lingers: true},
+			play: (*stage).random, alone: true, single: true, full: true, lingers: true},
 	}
 }
 

@@ -86,7 +86,7 @@ var errNotPlayed = errors.New("there was no time left to play it")
 func (b *battery) jobs(chosen []row) []*job {
 	var all []*job
 	for _, r := range chosen {
-		if r.measuring && b.quick {
+		if (r.measuring || r.full) && b.quick {
 			continue
 		}
 		runs := b.runs

@@ -30,7 +30,8 @@ type row struct {
 	lingers bool
 	// alone rows run alone, except in a quick run. single rows run once, whatever -runs says.
 	// measuring rows yield only figures, so a quick run leaves them out.
-	alone, single, measuring bool
+	// A quick run also leaves out full rows, which are like others.
+	alone, single, measuring, full bool
 	// flaws are the flaws with which this row must fail.
 	flaws []*flaw
 }

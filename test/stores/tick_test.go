@@ -68,18 +68,18 @@ const (
 // The kinds of jobs: their ticks run at most once, lost ticks run again, or all ticks are caught up
 // with.
 const (
-	once  = "once"
-	again = "again"
-	all   = "all"
+	atMostOnce  = "once"
+	atLeastOnce = "again"
+	catchingUp  = "all"
 )
 
 // jobs returns the jobs of a member.
 func (k *ticking) jobs(m *ticker) (some []schedule.Job) {
-	for _, kind := range []string{once, again, all} {
+	for _, kind := range []string{atMostOnce, atLeastOnce, catchingUp} {
 		for i := range alike {
 			j := schedule.Every("@every 1s").Named(fmt.Sprint(kind, "-", i))
-			j.Window, j.AtLeastOnce = 2*time.Minute, kind == again
-			if kind == all {
+			j.Window, j.AtLeastOnce = 2*time.Minute, kind == atLeastOnce
+			if kind == catchingUp {
 				j.Spec, j.CatchUp, j.Queue = "@every 2s", schedule.CatchUpAll, true
 			}
 			some = append(some, j.Do(func(ctx context.Context, t schedule.Tick) error { return k.work(ctx, m, t) }))
@@ -92,7 +92,7 @@ func (k *ticking) jobs(m *ticker) (some []schedule.Job) {
 // may act, so that an answer is never older than its stamp.
 func (k *ticking) work(ctx context.Context, m *ticker, t schedule.Tick) error {
 	term, _ := tenure.FromContext(ctx)
-	run := witness.Run{Job: t.Job, Planned: t.Planned.Unix(), Again: strings.HasPrefix(t.Job, again), Attempt: t.Attempt, Token: t.Token, Who: m.id,
+	run := witness.Run{Job: t.Job, Planned: t.Planned.Unix(), Again: strings.HasPrefix(t.Job, atLeastOnce), Attempt: t.Attempt, Token: t.Token, Who: m.id,
 		Number: int(k.runs.Add(1))}
 	for end := time.Now().Add(rand.N(1500 * time.Millisecond)); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		at := machine.Now()
@@ -196,7 +196,7 @@ type trouble struct {
 func TestTicks(t *testing.T) {
 	apart(t, func(t *testing.T, r rig.Rig) {
 		faulty(t, r)
-		if testing.Short() && (r.SoakElections || r.Shared) {
+		if testing.Short() && (r.SoakElections || r.Shared || r.Kind.URL == nil) {
 			t.Skip("the soak does it")
 		}
 		s := r.Start(t, false)
@@ -204,6 +204,9 @@ func TestTicks(t *testing.T) {
 		t.Logf("seed %d", seed)
 		k := newTicking(t, seed)
 		stores, ways := three(t, s)
+		if b := driver.AbilitiesOf(stores[0]).Bounded; b != nil && b.CheckKey(k.key+"/jobs/name") != nil {
+			t.Skip("the keys of this store cannot have a slash, as those of jobs do")
+		}
 		for i, inner := range stores {
 			failing := faults.New(inner, k.rng.Uint64(), faults.Plan{MaxDelay: 300 * time.Millisecond, Chances: faults.Chances{
 				faults.LoseAnswer: 0.02, faults.LoseRequest: 0.02, faults.LandLate: 0.02, faults.DelayAfter: 0.02, faults.Replay: 0.02,
@@ -231,7 +234,7 @@ func newTicking(t *testing.T, seed uint64) *ticking {
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-").Replace(t.Name()))
 	k := &ticking{TB: t, key: name, rng: rand.New(rand.NewPCG(seed, 0)), offset: 10 * time.Second}
 	if testing.Short() {
-		k.offset = time.Second
+		k.offset = time.Second / 4 // so that the ticks of a new job are skipped for less time
 	}
 	return k
 }
@@ -247,7 +250,9 @@ func troubles(t *testing.T, s rig.Site, network bool) (all []trouble) {
 			way.Heal()
 		})
 	}
-	add("the leader leaves", func(k *ticking) { k.replace(k.leader.Load()) })
+	if !network || !testing.Short() {
+		add("the leader leaves", func(k *ticking) { k.replace(k.leader.Load()) })
+	}
 	if testing.Short() {
 		return all
 	}
