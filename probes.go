@@ -152,21 +152,22 @@ func (m *runner) explainTimeout(cause error) error {
 	cfg.Clock = m.clock
 	lease := cfg.WithDefaults().Lease
 	return m.wrap("store", &ShortLeaseError{
-		Lease: lease, Within: within, Took: took, Least: leastLease(cfg, lease, took*5/2), Err: cause,
+		Lease: lease, Within: within, Took: took, Least: leastLease(cfg, lease, took), Err: cause,
 	})
 }
 
 // isTimeout reports whether the store did not answer in time.
 func isTimeout(cause error) bool { return errors.Is(cause, driver.ErrNoAnswer) }
 
-// leastLease returns the shortest lease that gives each request the time it needs.
-func leastLease(cfg Config, from, need time.Duration) time.Duration {
-	first := int(from/time.Second) + 1
+// leastLease returns the shortest lease above another, in whole seconds, that leaves two and a half
+// times took for one request; 0 if there is none.
+func leastLease(cfg Config, above, took time.Duration) time.Duration {
+	first := int(above/time.Second) + 1
 	n := sort.Search(int(driver.MaxLease/time.Second)-first+1, func(i int) bool {
 		cfg.Lease = time.Duration(first+i) * time.Second
 		full := cfg.WithDefaults()
 		p := full.protocol()
-		return p.Attempt() >= need
+		return p.Attempt() >= took*5/2
 	})
 	if least := time.Duration(first+n) * time.Second; least <= driver.MaxLease {
 		return least

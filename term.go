@@ -133,6 +133,9 @@ func (t *Term) Remaining() time.Duration {
 
 func init() {
 	bridge.Renewed = func(term any) <-chan struct{} { return term.(*Term).renewed() }
+	bridge.LeastLease = func(config any, above, took time.Duration) time.Duration {
+		return leastLease(config.(Config), above, took)
+	}
 	bridge.FactsOf = func(term any) bridge.Facts { return term.(*Term).runner.facts() }
 }
 

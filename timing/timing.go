@@ -52,6 +52,17 @@ func WorstFailover(c tenure.Config, store driver.Store) time.Duration {
 	return c.Lease + min(gap+gap/10, c.Lease)
 }
 
+// ShortestLease returns the shortest sensible lease on a store whose answers take so long, in whole
+// seconds. It leaves two and a half times took for one request, with the other settings as they
+// are, and is not below the shortest lease of the store. ShortLeaseError.Least follows the same
+// rule. It returns 0 if not even driver.MaxLease is enough. For took use a high percentile of the
+// slower of reads and writes. The rule is:
+//
+//	(Lease - Margin - Tuning.Renew) / 2 >= 2.5 * took
+func ShortestLease(c tenure.Config, store driver.Store, took time.Duration) time.Duration {
+	return bridge.LeastLease(c, driver.AbilitiesOf(store).MinLease()-1, took)
+}
+
 // Renewed returns a channel that is closed when Term.Remaining may have changed by more than the
 // passing of time: when a renewal is sent or confirmed, or the term has ended. Use it if another
 // process enforces the deadline and must be told of each change. Call it before Remaining, and no

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/internal/doctor"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/peers"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
@@ -250,7 +251,7 @@ func (r *candidateFlags) checkStore(ctx context.Context, s *stores.Store, log *s
 		ctx, cancel = context.WithTimeout(ctx, inspectWithin)
 		defer cancel()
 	}
-	found, err := s.Inspect(ctx, r.lease)
+	found, err := r.inspectStore(ctx, s, log)
 	if err != nil {
 		if r.inspect {
 			return err
@@ -271,6 +272,22 @@ func (r *candidateFlags) checkStore(ctx context.Context, s *stores.Store, log *s
 		log.Log(ctx, level, f.Problem, "severity", f.Severity.String(), "setting", f.Setting, "remedy", f.Remedy)
 	}
 	return nil
+}
+
+// inspectStore reads the settings of the store. With --inspect it also makes the other checks of
+// tenure doctor that may refuse a store.
+func (r *candidateFlags) inspectStore(ctx context.Context, s *stores.Store, log *slog.Logger) ([]driver.Finding, error) {
+	if !r.inspect {
+		return s.Inspect(ctx, r.lease)
+	}
+	found, undecided, err := doctor.Inspect(ctx, s.Driver, r.lease)
+	if err != nil {
+		return nil, r.place.Explain(err)
+	}
+	if undecided != nil {
+		log.Warn("conditional writes could not be tested", "cause", undecided)
+	}
+	return found, nil
 }
 
 // participation holds the arguments of an election besides its name, and what to close after it.

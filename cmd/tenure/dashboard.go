@@ -178,8 +178,9 @@ func (d *dashboardFlags) source(p stores.Place, all *connections, log *slog.Logg
 	if len(d.elections) > 0 {
 		key = d.elections[0]
 	}
+	prices, _ := p.Prices()
 	return dashboard.Source{
-		Name: p.String(), Elections: d.elections, Interval: d.interval, Price: p.Price(),
+		Name: p.String(), Elections: d.elections, Interval: d.interval, Price: prices.Read,
 		Members: d.members.addresses, MembersClient: d.members.client(),
 		Connect: func(ctx context.Context, waiting func(error)) (driver.Store, error) {
 			how := stores.Options{Client: "tenure dashboard", Logger: log, OnConnection: logConnection(log, p)}

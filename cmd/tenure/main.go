@@ -49,7 +49,8 @@ func newRoot() *cobra.Command {
 	cli.SetUp(root)
 	root.AddCommand(
 		newRun(), newCron(), newTick(), newJobs(), newStatus(), newList(), newWatch(), newDashboard(),
-		newAgent(), newHandOver(), newReset(), newEndLease(), newStores(), newDemo(), newMan(), newVersion(),
+		newDoctor(), newAgent(), newHandOver(), newReset(), newEndLease(), newStores(), newDemo(), newMan(),
+		newVersion(),
 	)
 	addGenerated(root)
 	complete(root)

@@ -21,6 +21,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/internal/records"
 )
 
 // observerFlags are the flags of commands that do not take part in the election.
@@ -226,6 +227,7 @@ func suggest(ctx context.Context, errs io.Writer, place stores.Place, store driv
 	ctx, cancel := context.WithTimeout(ctx, othersWithin)
 	defer cancel()
 	names, err := driver.AbilitiesOf(store).Keys(ctx)
+	names = new(records.Jobs).LeaveOut(ctx, store, names)
 	if err != nil || len(names) == 0 || slices.Contains(names, election) {
 		return
 	}

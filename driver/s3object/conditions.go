@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/race"
 )
 
 // conditionsName is the name of the object on which a store checks conditions. It stays in the
@@ -253,7 +254,7 @@ func (p *probe) clean(ctx context.Context) {
 		defer cancel()
 	}
 	errs := make([]error, len(p.made))
-	lanes(len(p.made), contenders, func(i int) { errs[i] = p.s.remove(ctx, p.made[i]) })
+	lanes(len(p.made), race.Contenders, func(i int) { errs[i] = p.s.remove(ctx, p.made[i]) })
 	stayed := 0
 	for _, err := range errs {
 		if err != nil {
@@ -288,29 +289,22 @@ func lanes(n, width int, do func(i int)) {
 }
 
 const (
-	contenders = 16 // writers in a race
 	// races of each kind: all but 0.2 % of the servers that let a second writer win in one of five
 	// are found, though four races decide nothing
 	races   = 32
 	abreast = 4 // races at a time
 )
 
-// race is one object that many writers write to at once.
-type race struct {
-	key     string
-	before  driver.Version
-	version driver.Version // afterwards, as far as known
-
-	winners int
-	refused int
-	failed  error // why an outcome is not known
-	lost    bool  // the acknowledged write is not there, and another state is
-	late    bool  // the earlier state is still there
+// contest is one object for which writers race.
+type contest struct {
+	key    string
+	before driver.Version
+	race.Result
 }
 
 // atRaces first creates objects, then replaces them.
 func (p *probe) atRaces(ctx context.Context) error {
-	all := make([]race, p.races)
+	all := make([]contest, p.races)
 	for i := range all {
 		all[i].key = p.name()
 	}
@@ -326,18 +320,18 @@ func (p *probe) atRaces(ctx context.Context) error {
 }
 
 // settled returns races over objects that exist.
-func settled(all []race) []race {
-	var again []race
+func settled(all []contest) []contest {
+	var again []contest
 	for _, r := range all {
-		if r.version != "" {
-			again = append(again, race{key: r.key, before: r.version})
+		if r.Version != "" {
+			again = append(again, contest{key: r.key, before: r.Version})
 		}
 	}
 	return again
 }
 
 // hold repeats, for a while, races in which the server was too busy to look at any write.
-func (p *probe) hold(ctx context.Context, setting, what string, all []race) error {
+func (p *probe) hold(ctx context.Context, setting, what string, all []contest) error {
 	for range tries {
 		lanes(len(all), abreast, func(i int) {
 			if !all[i].held() {
@@ -347,7 +341,7 @@ func (p *probe) hold(ctx context.Context, setting, what string, all []race) erro
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(all, race.busy) {
+		if !slices.ContainsFunc(all, contest.busy) {
 			break
 		}
 		if err := wait(ctx, p.pause); err != nil {
@@ -359,79 +353,43 @@ func (p *probe) hold(ctx context.Context, setting, what string, all []race) erro
 }
 
 // held reports whether the race was run, and needs no further try.
-func (r race) held() bool { return r.winners+r.refused > 0 || r.failed != nil && !r.busy() }
+func (r contest) held() bool { return r.Winners+r.Refused > 0 || r.Failed != nil && !r.busy() }
 
-func (r race) busy() bool { return r.winners+r.refused == 0 && look(r.failed).busy() }
+func (r contest) busy() bool { return r.Winners+r.Refused == 0 && look(r.Failed).busy() }
 
-// start runs a race, and reads the result. Writers of one race start at one moment.
-func (p *probe) start(ctx context.Context, r *race) {
-	c := condition{r.before, p.bare}
-	versions, errs := make([]driver.Version, contenders), make([]error, contenders)
-	var all sync.WaitGroup
-	gun := make(chan struct{})
-	for i := range contenders {
-		all.Go(func() {
-			<-gun
-			versions[i], errs[i] = p.s.put(ctx, r.key, c, fmt.Appendf(nil, `{"race":%q,"writer":%d}`, c.prev, i))
-		})
-	}
-	close(gun)
-	all.Wait()
-	r.failed = nil // of an earlier try
-	r.count(versions, errs)
-	r.settle(p.s.get(ctx, r.key))
-}
-
-func (r *race) count(versions []driver.Version, errs []error) {
-	for i, err := range errs {
-		switch {
-		case err == nil:
-			r.winners++
-			r.version = versions[i]
-		case look(err).conflict():
-			r.refused++
-		default:
-			r.failed = err
-		}
-	}
-}
-
-// settle compares the present state with the acknowledged one, where only one write can have been
-// applied.
-func (r *race) settle(e driver.Entry, err error) {
-	certain := r.winners == 1 && r.failed == nil
-	switch {
-	case err != nil:
-		r.failed = err
-	case e.Version == r.version:
-	case !certain:
-		r.version = e.Version
-	case e.Version == r.before:
-		r.late = true
-	default:
-		r.lost, r.version = true, e.Version
-	}
+// start runs a race.
+func (p *probe) start(ctx context.Context, r *contest) {
+	r.Result = race.Run(ctx, race.Cell{
+		Read: func(ctx context.Context) (driver.Entry, error) { return p.s.get(ctx, r.key) },
+		Write: func(ctx context.Context, prev driver.Version, value []byte) (driver.Version, error) {
+			v, err := p.s.put(ctx, r.key, condition{prev, p.bare}, value)
+			if err != nil && look(err).conflict() {
+				err = fmt.Errorf("%w: %w", driver.ErrConflict, err)
+			}
+			return v, err
+		},
+	}, r.before)
 }
 
 // judge makes at most one finding from all races.
-func (p *probe) judge(setting, what string, all []race) {
+func (p *probe) judge(setting, what string, all []contest) {
 	var doubled, lost, undecided int
 	var failed error
 	for _, r := range all {
 		switch {
-		case r.winners > 1:
+		case r.Winners > 1:
 			doubled++
-		case r.lost:
+		case r.Overwritten:
 			lost++
-		case r.winners == 0:
+		case r.Winners == 0:
 			undecided++
-			failed = r.failed
+			failed = r.Failed
 		}
-		if r.late {
+		if r.Stale {
 			p.late()
 		}
 	}
-	held := fmt.Sprintf("of %d races in which %d writers try to %s", len(all), contenders, what)
+	held := fmt.Sprintf("of %d races in which %d writers try to %s", len(all), race.Contenders, what)
 	switch {
 	case doubled > 0:
 		p.find(driver.Unsafe, setting, fmt.Sprintf("in %d %s, more than one writer gets a success: there will be two leaders",

@@ -17,6 +17,10 @@ var Renewed func(term any) <-chan struct{}
 // *tenure.Election.
 var ShownAt func(election any) (clock.Instant, bool)
 
+// LeastLease returns the shortest lease above another, in whole seconds, that leaves two and a half
+// times took for one request; 0 if there is none. The configuration is a tenure.Config.
+var LeastLease func(config any, above, took time.Duration) time.Duration
+
 // Facts are what package schedule needs to know of the election of a term.
 type Facts struct {
 	// ID is that of the candidate.

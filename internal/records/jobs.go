@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/race"
 )
 
 // IsJob reports whether a value is the state of a scheduled job, which package schedule keeps
@@ -17,7 +18,8 @@ func IsJob(value []byte) bool {
 	return json.Unmarshal(value, &state) == nil && strings.HasPrefix(state.Format, "tenure-ticks/")
 }
 
-// Jobs remembers which keys hold the states of scheduled jobs. The zero value is ready.
+// Jobs remembers which keys hold no election but the state of a scheduled job, or the probe of
+// `tenure doctor`. The zero value is ready.
 type Jobs struct {
 	mu    sync.Mutex
 	known map[string]bool
@@ -26,19 +28,20 @@ type Jobs struct {
 // maxReads is how many keys are read at once.
 const maxReads = 16
 
-// LeaveOut returns the keys without those of scheduled jobs. It reads each key that has "/jobs/" in
-// it until that is known to be one. A key that cannot be read stays.
+// LeaveOut returns the keys without those of scheduled jobs and of probes. It reads each key that
+// has "/jobs/" in it, or begins like that of a probe, until that is known to be one. A key that
+// cannot be read stays.
 func (j *Jobs) LeaveOut(ctx context.Context, store driver.Store, keys []string) []string {
 	var reads sync.WaitGroup
 	slots := make(chan struct{}, maxReads)
 	for _, key := range keys {
-		if !strings.Contains(key, "/jobs/") || j.knows(key) {
+		if !strings.Contains(key, "/jobs/") && !strings.HasPrefix(key, race.Prefix) || j.knows(key) {
 			continue
 		}
 		slots <- struct{}{}
 		reads.Go(func() {
 			defer func() { <-slots }()
-			if e, err := store.Read(ctx, key); err == nil && IsJob(e.Value) {
+			if e, err := store.Read(ctx, key); err == nil && (IsJob(e.Value) || race.IsProbe(e.Value)) {
 				j.note(key)
 			}
 		})

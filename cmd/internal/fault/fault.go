@@ -17,7 +17,8 @@ const (
 	Failed       = 1
 	Usage        = 2
 	NoLeader     = 3
-	NotConfirmed = 4 // a record names a leader that was not seen to renew
+	NotConfirmed = 4 // a record names a leader that was not seen to renew, or a store is not known to be sound
+	UnsafeStore  = 5
 )
 
 // Error is an error with a remedy. Several problems at once are an errors.Join in Err.

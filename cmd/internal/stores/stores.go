@@ -219,13 +219,13 @@ func (p Place) Pushes() bool { return p.At.Pushes() }
 // Commands returns those for the record of an election.
 func (p Place) Commands(key string) Commands { return p.At.Commands(key) }
 
-// Price returns the cost of a thousand reads in dollars; 0 if they cost nothing, or it is not
-// known.
-func (p Place) Price() float64 {
+// Prices returns those of requests. They are zero if they are not known. It returns false if this
+// kind of store does not bill for requests.
+func (p Place) Prices() (kind.Prices, bool) {
 	if priced, ok := p.At.(kind.Priced); ok {
-		return priced.Price()
+		return priced.Prices(), true
 	}
-	return 0
+	return kind.Prices{}, false
 }
 
 // Nomination returns one line of text about the group that nominates the leader of an election, or

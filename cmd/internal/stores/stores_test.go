@@ -498,8 +498,9 @@ func TestPropertiesOfPlaces(t *testing.T) {
 		if text := p.Nomination("e"); !strings.HasSuffix(text, c.nomination) || (text == "") != (c.nomination == "") {
 			t.Errorf("%s: the nomination is %q", c.raw, text)
 		}
-		if p.Description().Key != c.key || p.Kind() != c.kind || p.Pushes() != c.pushes || p.Price() != c.price {
-			t.Errorf("%s: got %s, %s, %v, %v", c.raw, p.Description().Key, p.Kind(), p.Pushes(), p.Price())
+		prices, _ := p.Prices()
+		if p.Description().Key != c.key || p.Kind() != c.kind || p.Pushes() != c.pushes || prices.Read != c.price {
+			t.Errorf("%s: got %s, %s, %v, %v", c.raw, p.Description().Key, p.Kind(), p.Pushes(), prices.Read)
 		}
 	}
 }

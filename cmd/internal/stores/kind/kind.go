@@ -102,10 +102,10 @@ type Place interface {
 type (
 	// Named is a place with another name than String in an error, after the setting.
 	Named interface{ Name() string }
-	// Priced is a place whose reads cost money.
+	// Priced is a place where each request may cost money.
 	Priced interface {
-		// Price returns the cost of a thousand reads in dollars; 0 if it is not known.
-		Price() float64
+		// Prices returns the zero value if they are not known.
+		Prices() Prices
 	}
 	// Nominated is a place in which a group may nominate the leader.
 	Nominated interface {
@@ -117,6 +117,14 @@ type (
 		With(Settings) (Place, error)
 	}
 )
+
+// Prices are those of requests, in dollars.
+type Prices struct {
+	// Read and Write are the prices of a thousand requests.
+	Read, Write float64
+	// List names the price list, Date is its day, as in 2006-01-02.
+	List, Date string
+}
 
 // Settings say where the properties of clients come from.
 type Settings struct {

@@ -95,13 +95,12 @@ func (s *Place) Product() string { return "object storage" }
 // Pushes returns false.
 func (s *Place) Pushes() bool { return false }
 
-// Price returns that of AWS, S3 Standard, us-east-1 (docs/object-storage.md), or 0 for another
-// server.
-func (s *Place) Price() float64 {
-	if s.Endpoint == "" {
-		return 0.0004
+// Prices returns those of AWS, which docs/object-storage.md also has, or none for another server.
+func (s *Place) Prices() kind.Prices {
+	if s.Endpoint != "" {
+		return kind.Prices{}
 	}
-	return 0
+	return kind.Prices{Read: 0.0004, Write: 0.005, List: "S3 Standard, us-east-1", Date: "2026-11-21"}
 }
 
 // Commands returns those of the AWS command line, or of curl if nothing is signed.
