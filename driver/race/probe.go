@@ -1,15 +1,20 @@
 package race
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tenure-go/tenure/driver"
 )
 
 // Rounds is the number of races of a Probe.
 const Rounds = 9
+
+// roundWithin bounds a race and the writes after it: a lost answer may never come.
+const roundWithin = 10 * time.Second
 
 // Probe tests whether a store heeds the versions of writes, on one cell that no election uses:
 //
@@ -21,7 +26,7 @@ const Rounds = 9
 // Each finding is about the setting "conditional writes" and is driver.Unsafe. No finding means
 // that the store broke no rule in the decided rounds. A lost answer, or an outcome that is not
 // known, decides nothing. If no round was decided, Probe returns an error that wraps the reason:
-// driver.ErrDenied without the right to write. The cell stays in the store, because driver.Store
+// driver.ErrDenied without the right to write. A round takes at most 10 s. The cell stays in the store, because driver.Store
 // has no removal. It has less than 100 bytes.
 func Probe(ctx context.Context, s driver.Store, key string) (decided int, found []driver.Finding, err error) {
 	p := &probe{Store: s, key: key, cell: Cell{
@@ -30,14 +35,14 @@ func Probe(ctx context.Context, s driver.Store, key string) (decided int, found 
 			return s.CompareAndSwap(ctx, key, prev, value)
 		},
 	}}
-	for round := 0; round < Rounds && err == nil; round++ {
-		err = p.round(ctx)
+	for round := 0; round < Rounds && ctx.Err() == nil && !errors.Is(p.failed, driver.ErrDenied); round++ {
+		p.round(ctx)
 	}
 	switch {
 	case errors.Is(p.failed, driver.ErrUnfit):
 		p.find(p.failed.Error())
 	case p.decided == 0 && len(p.found) == 0:
-		return 0, nil, fmt.Errorf("race for %q: no race was decided: %w", key, errors.Join(err, p.failed))
+		return 0, nil, fmt.Errorf("race for %q: no race was decided: %w", key, cmp.Or(p.failed, context.Cause(ctx), errContended))
 	}
 	return p.decided, p.found, nil
 }
@@ -64,11 +69,17 @@ func (p *probe) find(problem string) {
 	})
 }
 
-// round returns an error if the state of the cell is not known.
-func (p *probe) round(ctx context.Context) error {
+// errContended is the reason if each race was refused to all: others write to the cell.
+var errContended = errors.New("every write was refused, as if others wrote to this cell")
+
+// round is one race, unless the state of the cell is not known.
+func (p *probe) round(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
 	before, err := p.cell.Read(ctx)
 	if err != nil {
-		return err
+		p.failed = err
+		return
 	}
 	r := Run(ctx, p.cell, before.Version)
 	what := "replace the same version"
@@ -89,7 +100,6 @@ func (p *probe) round(ctx context.Context) error {
 		p.decided++
 		p.stale(ctx, before)
 	}
-	return ctx.Err()
 }
 
 // stale writes from the version that the race has replaced, and tries to create the cell again.

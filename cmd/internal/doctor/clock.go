@@ -24,7 +24,7 @@ func (d *Doctor) checkClock(began clock.Instant) {
 		mono, raw = now.Mono-began.Mono, now.Raw-began.Raw
 	}
 	off := math.Abs(float64(mono-raw)) / float64(raw)
-	text := fmt.Sprintf("CLOCK_MONOTONIC is %.0f ppm off the hardware's rate; elections allow %.0f, and need no time of day", off*1e6, allowed*1e6)
+	text := fmt.Sprintf("%.0f ppm off the hardware's rate; elections allow %.0f", off*1e6, allowed*1e6)
 	if asleep := (now.Boot - began.Boot) - mono; asleep > time.Second {
 		text += fmt.Sprintf("; the machine slept for %v meanwhile", asleep.Round(time.Second))
 	}
@@ -44,12 +44,12 @@ type synchronization struct {
 }
 
 func (d *Doctor) checkTimeOfDay(s synchronization, err error) {
-	const check, use = "time of day", "only ages in output, and signatures of requests, depend on it"
+	const check, use = "time of day", "no election depends on it"
 	switch {
 	case err != nil:
 		d.row(check, Unknown, "", "could not be checked: %v; %s", err, use)
 	case !s.synchronized:
-		d.row(check, OK, "run a time daemon, such as chrony", "advice: the kernel's clock is not synchronized; %s", use)
+		d.row(check, OK, "run a time daemon, such as chrony", "advice: not synchronized; %s", use)
 	default:
 		d.measurement(check, OK, "", "synchronized within %v, rate corrected by %.0f ppm; %s", s.maxError.Round(time.Millisecond), s.rate, use)
 	}

@@ -109,14 +109,15 @@ type Doctor struct {
 	able   driver.Abilities
 	clock  clock.Clock
 	report *Report
-	// unsure: only a write shows whether the right to write is missing.
-	unsure bool
+	// unsure: only a write shows whether the right to write is missing. denied: a right is.
+	unsure, denied bool
 }
 
 // Examine makes all checks. They take some seconds, longer on a slow store. If ctx ends, the checks
 // that were not made are Unknown.
 func (d *Doctor) Examine(ctx context.Context) *Report {
-	d.able, d.clock, d.report, d.unsure = driver.AbilitiesOf(d.Store), clock.Default(), &Report{Verdict: OK}, false
+	d.able, d.clock, d.report = driver.AbilitiesOf(d.Store), clock.Default(), &Report{}
+	d.unsure, d.denied = false, false
 	began := d.clock.Now()
 	for _, check := range []func(context.Context){
 		d.checkRights, d.checkSettings, d.checkConditions, d.measureReads, d.measureWrites,
@@ -126,12 +127,18 @@ func (d *Doctor) Examine(ctx context.Context) *Report {
 	d.judgeLease()
 	d.checkClock(began.Instant)
 	d.checkCost()
-	for _, row := range d.report.Checks {
-		if rank[row.Status] > rank[d.report.Verdict] {
-			d.report.Verdict = row.Status
+	d.report.Verdict = d.report.worst()
+	return d.report
+}
+
+func (r *Report) worst() Status {
+	worst := OK
+	for _, row := range r.Checks {
+		if rank[row.Status] > rank[worst] {
+			worst = row.Status
 		}
 	}
-	return d.report
+	return worst
 }
 
 func (d *Doctor) row(check string, status Status, remedy, seen string, args ...any) {
@@ -143,8 +150,12 @@ func (d *Doctor) measurement(check string, status Status, remedy, seen string, a
 	d.report.Checks[len(d.report.Checks)-1].measured = true
 }
 
-// unknown adds a check that could not be made.
+// unknown adds a check that could not be made. A missing right is described once.
 func (d *Doctor) unknown(check string, err error) {
+	if d.denied && errors.Is(err, driver.ErrDenied) {
+		d.row(check, Unknown, "", "could not be checked: a right is missing, see above")
+		return
+	}
 	text, remedy := d.explain(err)
 	d.row(check, Unknown, remedy, "could not be checked: %s", text)
 }
@@ -161,38 +172,43 @@ func (d *Doctor) explain(err error) (text, remedy string) {
 	return fault.Masked(err.Error()), remedy
 }
 
-// within bounds one call of the store, and longWithin the calls that make many requests.
+// within bounds one call of the store, and longWithin those that make many requests.
 const (
 	within     = 10 * time.Second
-	longWithin = 60 * time.Second
+	longWithin = time.Minute
 )
+
+func bounded(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return call(ctx)
+}
 
 // checkRights makes a row for each right. That to write is also shown by the probe.
 func (d *Doctor) checkRights(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, longWithin)
-	defer cancel()
 	key := d.Key
 	if d.Election != "" {
 		key = d.Election
 	}
-	if _, err := d.Store.Read(ctx, key); err != nil {
+	if err := bounded(ctx, func(ctx context.Context) (err error) { _, err = d.Store.Read(ctx, key); return err }); err != nil {
 		d.refused("right to read", Unsafe, err)
 	} else {
 		d.row("right to read", OK, "", "%q can be read", key)
 	}
-	err := d.able.CheckRights(ctx, key)
+	err := bounded(ctx, func(ctx context.Context) error { return d.able.CheckRights(ctx, key) })
 	switch {
 	case err == nil:
-		d.row("right to write", OK, "", "no right is known to be missing for %q", key)
+		d.row("right to write", OK, "", "no right to write %q is known to be missing", key)
 	case errors.Is(err, errors.ErrUnsupported):
 		d.unsure = true
 	default:
 		d.refused("right to write", Unsafe, err)
 	}
-	names, err := d.able.Keys(ctx)
+	var names []string
+	err = bounded(ctx, func(ctx context.Context) (err error) { names, err = d.able.Keys(ctx); return err })
 	switch {
 	case err == nil:
-		d.row("right to list", OK, "", "%d keys are listed", len(names))
+		d.row("right to list", OK, "", "keys: %d", len(names))
 		d.report.Checks[len(d.report.Checks)-1].measured = true
 	case errors.Is(err, errors.ErrUnsupported):
 		d.row("right to list", Unknown, "name elections with --election", "this store cannot list its keys")
@@ -207,6 +223,7 @@ func (d *Doctor) refused(check string, status Status, err error) {
 		d.unknown(check, err)
 		return
 	}
+	d.denied = d.denied || errors.Is(err, driver.ErrDenied)
 	text, remedy := d.explain(err)
 	d.row(check, status, remedy, "%s", text)
 }
@@ -268,8 +285,10 @@ func (d *Doctor) checkConditions(ctx context.Context) {
 	for _, f := range found {
 		d.finding(conditions, f)
 	}
-	if len(found) == 0 {
-		d.row(conditions, OK, "", "%d of %d races of %d writers had one winner; old versions were refused",
+	if len(found) == 0 && 2*decided < race.Rounds {
+		d.row(conditions, Warning, "run it again when the store is less busy", "only %d of %d races were decided", decided, race.Rounds)
+	} else if len(found) == 0 {
+		d.row(conditions, OK, "", "%d of %d races of %d had one winner; old versions were refused",
 			decided, race.Rounds, race.Contenders)
 	}
 }

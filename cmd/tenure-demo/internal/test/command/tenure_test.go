@@ -329,3 +329,37 @@ func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 		})
 	}
 }
+
+// doctor judges servers by their answers, and rights by those of the user.
+func TestDoctorOnServers(t *testing.T) {
+	t.Parallel()
+	s := servers.NATS(t, &server.User{Username: "all", Password: "x"}, &server.User{
+		Username: "looker", Password: "s3cret", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.MSG.GET.KV_ELECTIONS", "$JS.API.STREAM.INFO.KV_ELECTIONS", "$JS.API.DIRECT.GET.>"}},
+			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		},
+	})
+	_, err := places.Enter(t, places.Parse(t, as(s, "all:x")), true, "")
+	must.OK(t, err)
+	careless := servers.StartObjects(t)
+	careless.Careless = true
+	for _, c := range []struct {
+		why, url string
+		code     int
+		wants    []string
+	}{
+		{"a sound server", as(s, "all:x"), 0, []string{`^  conditional writes  ok: `, `^  pushes +ok: `, `^  right to write +ok: `, `^left in the store: tenure-doctor\.\w+; to remove it: nats `}},
+		{"no right to write", as(s, "looker:s3cret"), 5, []string{`^  right to write +unsafe: .*the right`, `permission denied`, `^  conditional writes  unknown: .*a right is missing`, `^unsafe: right to write`}},
+		{"object storage that ignores conditions", careless.URL, 5, []string{`^  settings +unsafe: If-None-Match: `, `^  conditional writes  unsafe: `}},
+		{"object storage", servers.StartObjects(t).URL, 4, []string{`^  conditional writes  ok: `, `^  pushes +ok: this store does not push`, `^  cost +unknown: `}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			r := program.Command(t, binary, "doctor", "--store", c.url, "--connect-timeout", "1h").Run()
+			if c.code == 0 && r.Code == 4 { // a busy machine may be too slow for a call
+				r.Code = 0
+			}
+			r.Must(t, c.code, c.wants...)
+		})
+	}
+}
