@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,7 +198,7 @@ func summary(r *doctor.Report) string {
 	for _, status := range []doctor.Status{doctor.Unsafe, doctor.Warning, doctor.Unknown} {
 		var names []string
 		for _, row := range r.Checks {
-			if row.Status == status {
+			if row.Status == status && !slices.Contains(names, row.Check) {
 				names = append(names, row.Check)
 			}
 		}

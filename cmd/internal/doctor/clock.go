@@ -55,7 +55,7 @@ func (d *Doctor) checkTimeOfDay(s synchronization, err error) {
 	}
 }
 
-// checkCost computes the cost of a month with the default settings.
+// checkCost computes the requests and the cost of a month with the default settings.
 func (d *Doctor) checkCost() {
 	const check, members, month = "cost", 3, 30 * 24 * time.Hour
 	if !d.Billed {
@@ -67,12 +67,12 @@ func (d *Doctor) checkCost() {
 	cfg := d.config(d.Lease)
 	writes := float64(month) / float64(cfg.Tuning.Renew)
 	reads := (members - 1) * float64(month) / float64(cfg.Tuning.PollStable)
-	text := fmt.Sprintf("%.0f writes and %.0f reads a month for one election of %d members with a lease of %v", writes, reads, members, d.Lease)
+	text := fmt.Sprintf("%.0f writes and %.0f reads a month (%d members, lease %v)", writes, reads, members, d.Lease)
 	if d.Prices.List == "" {
-		d.row(check, Unknown, "multiply by the prices of your provider", "%s; the prices of this server are not known", text)
+		d.row(check, OK, "", "%s; no prices of this server are known", text)
 		return
 	}
 	cost := (writes*d.Prices.Write + reads*d.Prices.Read) / 1000
 	d.report.DollarsPerMonth = &cost
-	d.row(check, OK, "", "$%.2f: %s, at the prices of %s on %s", cost, text, d.Prices.List, d.Prices.Date)
+	d.row(check, OK, "", "$%.2f: %s; %s on %s", cost, text, d.Prices.List, d.Prices.Date)
 }

@@ -65,7 +65,7 @@ type Report struct {
 	FailoverMillis      int64 `json:"failoverMillis,omitempty"`
 	// DollarsPerMonth is nil if no price is known.
 	DollarsPerMonth *float64 `json:"dollarsPerMonth,omitempty"`
-	// Left is the key of the cell that stays in the store; empty: none.
+	// Left is the key of the cell that stays in the store, or may; empty: none.
 	Left string `json:"left,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func (r *Report) Changed(before *Report) (all []Row) {
 // Doctor examines one store. Its methods may be called again, one at a time.
 type Doctor struct {
 	Store driver.Store
-	// Election is the one whose rights are checked; empty: none in particular.
+	// Election is the one whose rights are checked; empty: the rights to the cell of the probe are.
 	Election string
 	// Lease is the intended lease.
 	Lease time.Duration
@@ -124,11 +124,22 @@ func (d *Doctor) Examine(ctx context.Context) *Report {
 	} {
 		check(ctx)
 	}
+	d.findLeft(ctx)
 	d.judgeLease()
 	d.checkClock(began.Instant)
 	d.checkCost()
 	d.report.Verdict = d.report.worst()
 	return d.report
+}
+
+// findLeft finds out whether the cell of the probe is there.
+func (d *Doctor) findLeft(ctx context.Context) {
+	_ = bounded(ctx, func(ctx context.Context) error {
+		if e, err := d.Store.Read(ctx, d.Key); err != nil || !e.Absent() { // without an answer it may be
+			d.report.Left = d.Key
+		}
+		return nil
+	})
 }
 
 func (r *Report) worst() Status {
@@ -150,10 +161,15 @@ func (d *Doctor) measurement(check string, status Status, remedy, seen string, a
 	d.report.Checks[len(d.report.Checks)-1].measured = true
 }
 
-// unknown adds a check that could not be made. A missing right is described once.
+// unknown adds a check that could not be made. A missing right, or an unfit store, is described
+// once.
 func (d *Doctor) unknown(check string, err error) {
-	if d.denied && errors.Is(err, driver.ErrDenied) {
+	switch {
+	case d.denied && errors.Is(err, driver.ErrDenied):
 		d.row(check, Unknown, "", "could not be checked: a right is missing, see above")
+		return
+	case errors.Is(err, driver.ErrUnfit):
+		d.row(check, Unknown, "", "could not be checked: the store is unfit, see "+conditions)
 		return
 	}
 	text, remedy := d.explain(err)
@@ -186,23 +202,24 @@ func bounded(ctx context.Context, call func(context.Context) error) error {
 
 // checkRights makes a row for each right. That to write is also shown by the probe.
 func (d *Doctor) checkRights(ctx context.Context) {
-	key := d.Key
+	// Without the right to the cell of the probe, a candidate may still have that to its election.
+	key, severity := d.Key, Warning
 	if d.Election != "" {
-		key = d.Election
+		key, severity = d.Election, Unsafe
 	}
 	if err := bounded(ctx, func(ctx context.Context) (err error) { _, err = d.Store.Read(ctx, key); return err }); err != nil {
-		d.refused("right to read", Unsafe, err)
+		d.refused("right to read", severity, err)
 	} else {
 		d.row("right to read", OK, "", "%q can be read", key)
 	}
 	err := bounded(ctx, func(ctx context.Context) error { return d.able.CheckRights(ctx, key) })
 	switch {
 	case err == nil:
-		d.row("right to write", OK, "", "no right to write %q is known to be missing", key)
+		d.row("right to write", OK, "", "%q may be written, as far as a check without a write shows", key)
 	case errors.Is(err, errors.ErrUnsupported):
 		d.unsure = true
 	default:
-		d.refused("right to write", Unsafe, err)
+		d.refused("right to write", severity, err)
 	}
 	var names []string
 	err = bounded(ctx, func(ctx context.Context) (err error) { names, err = d.able.Keys(ctx); return err })
@@ -219,11 +236,11 @@ func (d *Doctor) checkRights(ctx context.Context) {
 
 // refused adds a check that failed with status if the store refused it for good.
 func (d *Doctor) refused(check string, status Status, err error) {
-	if !errors.Is(err, driver.ErrDenied) && !errors.Is(err, driver.ErrUnfit) {
+	if !errors.Is(err, driver.ErrDenied) {
 		d.unknown(check, err)
 		return
 	}
-	d.denied = d.denied || errors.Is(err, driver.ErrDenied)
+	d.denied = true
 	text, remedy := d.explain(err)
 	d.row(check, status, remedy, "%s", text)
 }
@@ -273,7 +290,7 @@ func (d *Doctor) checkConditions(ctx context.Context) {
 	defer cancel()
 	decided, found, err := race.Probe(ctx, d.Store, d.Key)
 	if d.unsure && err != nil {
-		d.refused("right to write", Unsafe, err)
+		d.refused("right to write", Warning, err) // of the cell of the probe
 	} else if d.unsure {
 		d.row("right to write", OK, "", "writes of the probe succeeded")
 	}
@@ -281,7 +298,6 @@ func (d *Doctor) checkConditions(ctx context.Context) {
 		d.unknown(conditions, err)
 		return
 	}
-	d.report.Left = d.Key
 	for _, f := range found {
 		d.finding(conditions, f)
 	}

@@ -125,18 +125,18 @@ func TestExamine(t *testing.T) {
 		{"it does not push", memory.NewPolled(), OK, []want{
 			{"pushes", OK, "does not push: followers read it each 15s"}, {"lease", OK, "sensible 1s: a failover takes up to 2s"}}},
 		{"conditions are ignored", &fake{careless: true}, Unsafe, []want{{"conditional writes", Unsafe, "more than one gets a success"}}},
-		{"the driver knows that", &fake{write: driver.ErrUnfit}, Unsafe, []want{{"conditional writes", Unsafe, "unfit"}, {"writes", Unknown, "unfit"}}},
+		{"the driver knows that", &fake{write: driver.ErrUnfit, rights: driver.ErrUnfit}, Unsafe, []want{{"right to write", Unknown, "unfit"}, {"conditional writes", Unsafe, "unfit"}, {"writes", Unknown, "unfit, see conditional writes"}}},
 		{"answers are lost, and writes applied", faults.New(memory.New(), 1, faults.Plan{Chances: faults.Chances{faults.LoseAnswer: 0.05}}), Warning, []want{
 			{"conditional writes", OK, ""}, {"writes", Warning, "had no success"}, {"reads", Warning, "had no success"}}},
 		{"it is slow", &fake{delay: 2 * time.Second}, Warning, []want{
 			{"reads", OK, "p50 2000"}, {"lease", Warning, "use a lease of at least 16s"}}},
 		{"it is too slow", &fake{delay: time.Minute}, Unknown, []want{{"writes", Unknown, "deadline"}, {"lease", Unknown, "not known"}}},
-		{"no right to read", &fake{read: errDenied}, Unsafe, []want{
-			{"right to read", Unsafe, "grant it"}, {"reads", Unknown, "a right is missing, see above"}, {"lease", Unknown, "not known"}}},
-		{"no right to write", &fake{rights: errDenied, write: errDenied}, Unsafe, []want{
-			{"right to write", Unsafe, "grant it"}, {"conditional writes", Unknown, "a right is missing"}, {"pushes", Unknown, "no write"}}},
-		{"only a write shows that", &fake{noInspection: true, write: errDenied}, Unsafe, []want{
-			{"right to write", Unsafe, "grant it"}, {"settings", Unknown, "no check"}, {"right to list", Unknown, "cannot list"}}},
+		{"no right to read", &fake{read: errDenied}, Warning, []want{
+			{"right to read", Warning, "grant it"}, {"reads", Unknown, "a right is missing, see above"}, {"lease", Unknown, "not known"}}},
+		{"no right to write", &fake{rights: errDenied, write: errDenied}, Warning, []want{
+			{"right to write", Warning, "grant it"}, {"conditional writes", Unknown, "a right is missing"}, {"pushes", Unknown, "no write"}}},
+		{"only a write shows that", &fake{noInspection: true, write: errDenied}, Warning, []want{
+			{"right to write", Warning, "grant it"}, {"settings", Unknown, "no check"}, {"right to list", Unknown, "cannot list"}}},
 		{"only a write shows the right", &fake{noInspection: true}, Unknown, []want{{"right to write", OK, "succeeded"}}},
 		{"no right to list", &fake{unlisted: errDenied}, Warning, []want{{"right to list", Warning, "grant it"}}},
 		{"an unsafe setting", &fake{found: find(driver.Unsafe)}, Unsafe, []want{{"settings", Unsafe, "replicas: there is one add two"}}},
@@ -221,8 +221,8 @@ func TestCost(t *testing.T) {
 		text   string
 	}{
 		{"requests cost nothing", false, kind.Prices{}, OK, "$0"},
-		{"docs/object-storage.md has the same figure", true, list, OK, "$2.73: 518400 writes and 345600 reads a month for one election of 3 members with a lease of 15s, at the prices of the list on 2026-11-21"},
-		{"another server", true, kind.Prices{}, Unknown, "prices of this server are not known"},
+		{"docs/object-storage.md has the same figure", true, list, OK, "$2.73: 518400 writes and 345600 reads a month (3 members, lease 15s); the list on 2026-11-21"},
+		{"another server", true, kind.Prices{}, OK, "no prices of this server are known"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestCost(t *testing.T) {
 				d.Billed, d.Prices = c.billed, c.prices
 				r := d.Examine(t.Context())
 				r.requires(t, "cost", c.status, c.text)
-				if known := r.DollarsPerMonth != nil; known != (c.status == OK) {
+				if known := r.DollarsPerMonth != nil; known != (!c.billed || c.prices.List != "") {
 					t.Errorf("known: %v", known)
 				}
 			})
@@ -302,5 +302,17 @@ func TestInspect(t *testing.T) {
 		if _, _, err = Inspect(t.Context(), f, time.Second); !errors.Is(err, errAway) {
 			t.Errorf("without an answer: %v", err)
 		}
+	})
+}
+
+// A candidate that cannot write the record of its election never leads.
+func TestRightsOfAnElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := patient(&fake{Store: memory.New(), rights: errDenied})
+		d.Election = "billing"
+		r := d.Examine(t.Context())
+		r.requires(t, "right to read", OK, `"billing"`)
+		r.requires(t, "right to write", Unsafe, "grant it")
+		r.requires(t, "conditional writes", OK, "")
 	})
 }

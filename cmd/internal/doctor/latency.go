@@ -132,7 +132,6 @@ func (d *Doctor) measureWrites(ctx context.Context) {
 			return err
 		}
 		s.took = append(s.took, time.Since(sent))
-		d.report.Left = d.Key
 		if pushed.awaits() {
 			pushed.await(ctx, v, sent)
 		}

@@ -96,15 +96,21 @@ func TestRunFailsOnAStoreThatRefuses(t *testing.T) {
 	}
 }
 
-// A user with the right to read can observe. An error names the missing right for anything else.
-func TestObserversNeedNoRightToWrite(t *testing.T) {
-	t.Parallel()
-	publish := []string{"$JS.API.STREAM.MSG.GET.KV_ELECTIONS", "$JS.API.STREAM.INFO.KV_ELECTIONS", "$JS.API.CONSUMER.CREATE.KV_ELECTIONS.*.$KV.ELECTIONS.>", "$JS.FC.KV_ELECTIONS.>"}
-	s := servers.NATS(t, &server.User{Username: "all", Password: "x"}, &server.User{
+// withLooker starts a server with the users all:x and looker:s3cret, which may not write.
+func withLooker(t *testing.T) *server.Server {
+	t.Helper()
+	publish := []string{"$JS.API.STREAM.MSG.GET.KV_ELECTIONS", "$JS.API.STREAM.INFO.KV_ELECTIONS", "$JS.API.CONSUMER.CREATE.KV_ELECTIONS.*.$KV.ELECTIONS.>", "$JS.FC.KV_ELECTIONS.>", "$JS.API.CONSUMER.DELETE.KV_ELECTIONS.*"}
+	return servers.NATS(t, &server.User{Username: "all", Password: "x"}, &server.User{
 		Username: "looker", Password: "s3cret", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 		},
 	})
+}
+
+// A user with the right to read can observe. An error names the missing right for anything else.
+func TestObserversNeedNoRightToWrite(t *testing.T) {
+	t.Parallel()
+	s := withLooker(t)
 	leader := place{t, as(s, "all:x")}.run("node-1")
 	leader.Says("begun as node-1")
 	looker := place{t, as(s, "looker:s3cret")}
@@ -333,14 +339,12 @@ func TestObserversOnObjectStorageAndKafka(t *testing.T) {
 // doctor judges servers by their answers, and rights by those of the user.
 func TestDoctorOnServers(t *testing.T) {
 	t.Parallel()
-	s := servers.NATS(t, &server.User{Username: "all", Password: "x"}, &server.User{
-		Username: "looker", Password: "s3cret", Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.MSG.GET.KV_ELECTIONS", "$JS.API.STREAM.INFO.KV_ELECTIONS", "$JS.API.DIRECT.GET.>"}},
-			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
-		},
-	})
-	_, err := places.Enter(t, places.Parse(t, as(s, "all:x")), true, "")
-	must.OK(t, err)
+	s := withLooker(t)
+	kafka := "kafka://" + servers.Kafka(t) + "/elections"
+	for _, url := range []string{as(s, "all:x"), kafka} {
+		_, err := places.Enter(t, places.Parse(t, url), true, "")
+		must.OK(t, err)
+	}
 	careless := servers.StartObjects(t)
 	careless.Careless = true
 	for _, c := range []struct {
@@ -350,12 +354,13 @@ func TestDoctorOnServers(t *testing.T) {
 	}{
 		{"a sound server", as(s, "all:x"), 0, []string{`^  conditional writes  ok: `, `^  pushes +ok: `, `^  right to write +ok: `, `^left in the store: tenure-doctor\.\w+; to remove it: nats `}},
 		{"no right to write", as(s, "looker:s3cret"), 5, []string{`^  right to write +unsafe: .*the right`, `permission denied`, `^  conditional writes  unknown: .*a right is missing`, `^unsafe: right to write`}},
-		{"object storage that ignores conditions", careless.URL, 5, []string{`^  settings +unsafe: If-None-Match: `, `^  conditional writes  unsafe: `}},
-		{"object storage", servers.StartObjects(t).URL, 4, []string{`^  conditional writes  ok: `, `^  pushes +ok: this store does not push`, `^  cost +unknown: `}},
+		{"object storage that ignores conditions", careless.URL, 5, []string{`^  settings +unsafe: If-None-Match: `, `^  conditional writes  unsafe: `, `^unsafe: settings, conditional writes; unknown: right to write, writes, lease$`}},
+		{"Kafka", kafka, 0, []string{`^  conditional writes  ok: `, `^  pushes +ok: `}},
+		{"object storage", servers.StartObjects(t).URL, 0, []string{`^  conditional writes  ok: `, `^  pushes +ok: this store does not push`, `^  cost +ok: 518400 writes`}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
-			r := program.Command(t, binary, "doctor", "--store", c.url, "--connect-timeout", "1h").Run()
+			r := place{t, c.url}.says("doctor")
 			if c.code == 0 && r.Code == 4 { // a busy machine may be too slow for a call
 				r.Code = 0
 			}
