@@ -100,7 +100,7 @@ func (r *candidateFlags) defineLease(f *pflag.FlagSet) {
 // defineRest adds the other flags, after those of the command itself.
 func (r *candidateFlags) defineRest(f *pflag.FlagSet) {
 	r.defineGuard(f)
-	f.BoolVar(&r.inspect, "inspect", false, "test the store first, refuse it if it is unsafe, and warn of lesser findings; on object storage that takes about 1,130 requests")
+	f.BoolVar(&r.inspect, "inspect", false, "test the store first, refuse it if it is unsafe, and warn of lesser findings; on object storage that takes about 1,300 requests")
 	cli.Group(f, cli.GroupStore)
 	r.peers.Define(f)
 	cli.Group(f, cli.GroupPeers)

@@ -115,7 +115,8 @@ func (d *doctorFlags) run(c *cobra.Command) error {
 	prices, billed := d.place.Prices()
 	return d.repeat(c, &doctor.Doctor{
 		Store: s.Driver, Election: d.election, Lease: d.lease, Prices: prices, Billed: billed, Key: d.key,
-		Explain: func(err error) error { return d.place.At.Explain(err) }, // the report names the store once
+		// the report names the store once
+		Explain: func(err error) error { return d.place.At.Explain(err) },
 	})
 }
 

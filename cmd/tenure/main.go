@@ -33,6 +33,8 @@ Exit codes:
   1  error: lines with "error:" describe it, and a line with "hint:" gives the remedy, if known
   2  usage: a flag, an argument or a variable is wrong
   3  nobody leads
+  4  status, list: a leader is not confirmed; doctor: a check warns or could not be made
+  5  doctor: the store is unsafe
 tenure run exits with the code of the program that it runs: see tenure help run.
 
 Any flag may come from the environment instead: TENURE_STORE for --store, and so on. Other users of

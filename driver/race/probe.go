@@ -26,8 +26,9 @@ const roundWithin = 10 * time.Second
 // Each finding is about the setting "conditional writes" and is driver.Unsafe. No finding means
 // that the store broke no rule in the decided rounds. A lost answer, or an outcome that is not
 // known, decides nothing. If no round was decided, Probe returns an error that wraps the reason:
-// driver.ErrDenied without the right to write. A round takes at most 10 s. The cell stays in the store, because driver.Store
-// has no removal. It has less than 100 bytes.
+// driver.ErrDenied without the right to write. A round takes at most 10 s.
+//
+// The cell stays in the store, because driver.Store has no removal. It has less than 100 bytes.
 func Probe(ctx context.Context, s driver.Store, key string) (decided int, found []driver.Finding, err error) {
 	p := &probe{Store: s, key: key, cell: Cell{
 		Read: func(ctx context.Context) (driver.Entry, error) { return s.Read(ctx, key) },

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/driver/race"
 	"github.com/tenure-go/tenure/internal/records"
 )
 
@@ -14,9 +15,11 @@ func TestJobsAreLeftOut(t *testing.T) {
 	store.Put("nightly", []byte(`{"leader_id":"a"}`))
 	store.Put("nightly/jobs/report", []byte(`{"format":"tenure-ticks/1","seq":3}`))
 	store.Put("other/jobs/election", []byte(`{"leader_id":"a"}`))
+	store.Put(race.Prefix+"a", race.NewValue())
+	store.Put(race.Prefix+"election", []byte(`{"leader_id":"a"}`))
 	var jobs records.Jobs
-	keys := []string{"nightly", "nightly/jobs/report", "other/jobs/election", "other/jobs/none"}
-	want := []string{"nightly", "other/jobs/election", "other/jobs/none"}
+	keys := []string{"nightly", "nightly/jobs/report", "other/jobs/election", "other/jobs/none", race.Prefix + "a", race.Prefix + "election"}
+	want := []string{"nightly", "other/jobs/election", "other/jobs/none", race.Prefix + "election"}
 	for range 2 {
 		if got := jobs.LeaveOut(t.Context(), store, keys); !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)

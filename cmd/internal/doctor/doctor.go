@@ -135,7 +135,8 @@ func (d *Doctor) Examine(ctx context.Context) *Report {
 // findLeft finds out whether the cell of the probe is there.
 func (d *Doctor) findLeft(ctx context.Context) {
 	_ = bounded(ctx, func(ctx context.Context) error {
-		if e, err := d.Store.Read(ctx, d.Key); err != nil || !e.Absent() { // without an answer it may be
+		// without an answer it may be there
+		if e, err := d.Store.Read(ctx, d.Key); err != nil || !e.Absent() {
 			d.report.Left = d.Key
 		}
 		return nil

@@ -17,7 +17,7 @@ const (
 	Failed       = 1
 	Usage        = 2
 	NoLeader     = 3
-	NotConfirmed = 4 // a record names a leader that was not seen to renew, or a store is not known to be sound
+	NotConfirmed = 4 // a leader was not seen to renew, or a store is not known to be sound
 	UnsafeStore  = 5
 )
 
