@@ -12,8 +12,8 @@ import (
 // apart.
 const leastRate = 100 * time.Millisecond
 
-// checkClock compares the rates of this machine's clocks since an instant. Elections need no time of
-// day, and no clock of the server.
+// checkClock compares the rates of this machine's clocks since an instant. Elections need no time
+// of day, and no clock of the server.
 func (d *Doctor) checkClock(began clock.Instant) {
 	now := d.clock.Now().Instant
 	mono, raw := now.Mono-began.Mono, now.Raw-began.Raw
