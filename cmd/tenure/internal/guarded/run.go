@@ -182,7 +182,7 @@ func (r *Run) Code() int {
 const lateness = 100 * time.Millisecond
 
 // Err returns nil if the command has ended by itself with code 0, or why it has not. The error has
-// a method ExitCode. If the guard has ended the command because the lease is over, the term is, too.
+// a method ExitCode. If the guard has ended the command because the lease is over, so is the term.
 func (r *Run) Err() error {
 	forced := r.Ended != nil && r.Ended.Forced && !r.Asked
 	if forced && r.Term.Remaining() < lateness {
