@@ -88,9 +88,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 func SetUp(root *cobra.Command) {
 	root.Args, root.SilenceErrors, root.SilenceUsage = NoArgs, true, true
 	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
-		// of the commands that work on an election; run and cron log these warnings once their
-		// flags are right
-		if c.Name() != "run" && c.Name() != "cron" && c.Flags().Lookup(FlagStore) != nil {
+		// of the commands that work on an election; those that run programs log these warnings once
+		// their flags are right
+		if !slices.Contains([]string{"run", "cron", "tick"}, c.Name()) && c.Flags().Lookup(FlagStore) != nil {
 			WarnOfUnknownVariables(c)
 		}
 	}
