@@ -17,11 +17,13 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/faults"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/schedule"
 	"github.com/tenure-go/tenure/test/internal/machine"
 	"github.com/tenure-go/tenure/test/internal/rig"
+	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
 
 // offClock is a clock whose time of day is wrong. It can change.
@@ -204,30 +206,58 @@ func TestTicks(t *testing.T) {
 		t.Logf("seed %d", seed)
 		k := newTicking(t, seed)
 		stores, ways := three(t, s)
-		if b := driver.AbilitiesOf(stores[0]).Bounded; b != nil && b.CheckKey(k.key+"/jobs/name") != nil {
-			t.Skip("the keys of this store cannot have a slash, as those of jobs do")
-		}
-		for i, inner := range stores {
-			failing := faults.New(inner, k.rng.Uint64(), faults.Plan{MaxDelay: 300 * time.Millisecond, Chances: faults.Chances{
-				faults.LoseAnswer: 0.02, faults.LoseRequest: 0.02, faults.LandLate: 0.02, faults.DelayAfter: 0.02, faults.Replay: 0.02,
-			}})
-			t.Cleanup(failing.Wait)
-			k.join(failing, ways[i])
-		}
-		k.ticks("at first")
-		for _, x := range troubles(t, s, ways[0] != nil) {
-			k.Log(x.name)
-			x.make(k)
-			for _, m := range k.all {
-				k.setClock(m)
+		if b := driver.AbilitiesOf(stores[0]).Bounded; b != nil {
+			if err := b.CheckKey(k.key + "/jobs/name"); err != nil {
+				t.Skip("the keys of jobs are not for this store: ", err)
 			}
-			k.ticks("after: " + x.name)
 		}
-		for _, m := range k.all {
-			m.leave()
-		}
-		k.judge()
+		k.play(stores, ways, troubles(t, s, ways[0] != nil))
 	})
+}
+
+// TestTicksOnObjects is TestTicks on a stand-in for S3. The rigs of object storage keep objects as
+// files, so that no key is the folder of another.
+func TestTicksOnObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the soak does it")
+	}
+	t.Parallel()
+	server, err := s3fake.Start(rand.Uint64(), s3fake.Plan{}, "bucket")
+	rig.Must(t, err)
+	t.Cleanup(server.Close)
+	var stores []driver.Store
+	for range members {
+		store, err := s3object.New(server.Client(), "bucket")
+		rig.Must(t, err)
+		stores = append(stores, store)
+	}
+	leaves := trouble{"the leader leaves", func(k *ticking) { k.replace(k.leader.Load()) }}
+	newTicking(t, rand.Uint64()).play(stores, make([]rig.Way, members), []trouble{leaves, leaves})
+}
+
+// play lets members run jobs over these stores, whose requests are lost, late and repeated, makes
+// each trouble, and judges.
+func (k *ticking) play(stores []driver.Store, ways []rig.Way, troubles []trouble) {
+	for i, inner := range stores {
+		failing := faults.New(inner, k.rng.Uint64(), faults.Plan{MaxDelay: 300 * time.Millisecond, Chances: faults.Chances{
+			faults.LoseAnswer: 0.02, faults.LoseRequest: 0.02, faults.LandLate: 0.02, faults.DelayAfter: 0.02, faults.Replay: 0.02,
+		}})
+		k.Cleanup(failing.Wait)
+		k.join(failing, ways[i])
+	}
+	k.ticks("at first")
+	for _, x := range troubles {
+		k.Log(x.name)
+		x.make(k)
+		for _, m := range k.all {
+			k.setClock(m)
+		}
+		k.ticks("after: " + x.name)
+	}
+	for _, m := range k.all {
+		m.leave()
+	}
+	k.judge()
 }
 
 func newTicking(t *testing.T, seed uint64) *ticking {
