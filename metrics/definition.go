@@ -41,6 +41,8 @@ type Definition struct {
 	Scope Scope
 	// Key is the label for the name of the election; empty if Scope is Process.
 	Key string
+	// JobKey is the label for the name of a scheduled job, if there is a series for each.
+	JobKey string
 	// Label is the next label, and Label2 the one after it; empty: there is none. All their values
 	// are known beforehand, and each has a sample from the beginning.
 	Label, Label2 string
@@ -50,12 +52,14 @@ type Definition struct {
 	// read yields the samples of the elections of one Recorder, or of the Set where Scope is
 	// Process.
 	read func(r *reading, yield func(value string, number float64))
+	// readJob yields those of one job, where JobKey is set.
+	readJob func(r *jobReading, yield func(value string, number float64))
 }
 
 // key is the label of an election's name, except in leader_election_master_status.
 const key = "election"
 
-// definitions are all metrics except those of store calls.
+// definitions are all metrics except those of jobs and of store calls.
 var definitions = []*Definition{
 	{
 		Name: "tenure_leading", Key: key,
@@ -146,7 +150,7 @@ var (
 // Definitions returns all metrics, in the order in which Gather yields their samples. Do not change
 // them.
 func Definitions() []*Definition {
-	return append(slices.Clone(definitions), &calls, &callDuration)
+	return append(slices.Concat(definitions, jobDefinitions), &calls, &callDuration)
 }
 
 // counts yields one sample for each value of a label.

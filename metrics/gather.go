@@ -15,6 +15,8 @@ type Sample struct {
 	*Definition
 	// Election is the name of the election; empty in a summary, and where Scope is Process.
 	Election string
+	// Job is the name of the job; empty in a summary, and where there is no JobKey.
+	Job string
 	// Value and Value2 are the values of Label and Label2.
 	Value, Value2 string
 	// Since is when a Counter or a Histogram began to count, from 0.
@@ -34,7 +36,8 @@ type Distribution struct {
 	Sum float64
 }
 
-// Gather yields a sample for each metric, election and value of a label, also if its number is 0.
+// Gather yields a sample for each metric, election, job and value of a label, also if its number is
+// 0.
 // The samples of one metric follow one another. Before the first, Gather reads the clock for each
 // election, so tenure_leading is right at that moment.
 func (s *Set) Gather(yield func(Sample)) {
@@ -49,7 +52,22 @@ func (s *Set) Gather(yield func(Sample)) {
 			}
 		}
 	}
+	s.gatherJobs(yield)
 	s.gatherCalls(yield)
+}
+
+func (s *Set) gatherJobs(yield func(Sample)) {
+	all := s.collectJobs()
+	for _, d := range jobDefinitions {
+		if d.Scope == Detail && s.summary {
+			continue
+		}
+		for _, r := range all {
+			d.readJob(r, func(value string, number float64) {
+				yield(Sample{Definition: d, Election: r.election, Job: r.job, Value: value, Since: r.since, Number: number})
+			})
+		}
+	}
 }
 
 func gather(yield func(Sample), d *Definition, election string, r *reading) {
@@ -165,7 +183,7 @@ func (w *textWriter) sample(s Sample) {
 func (w *textWriter) line(s *Sample, suffix, le string, value float64) {
 	w.all(s.Name, suffix)
 	separator := "{"
-	for _, l := range [...][2]string{{s.Key, s.Election}, {s.Label, s.Value}, {s.Label2, s.Value2}, {"le", le}} {
+	for _, l := range [...][2]string{{s.Key, s.Election}, {s.JobKey, s.Job}, {s.Label, s.Value}, {s.Label2, s.Value2}, {"le", le}} {
 		if l[0] == "" || l[0] == "le" && le == "" {
 			continue
 		}

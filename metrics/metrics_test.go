@@ -16,6 +16,7 @@ func TestGatherFollowsTheDefinitions(t *testing.T) {
 	set := metrics.New()
 	for _, name := range []string{"b", "a"} {
 		set.Add(name, func() (metrics.State, bool) { return metrics.State{}, true })
+		set.AddJob(name, "report")
 	}
 	left := metrics.Definitions()
 	var last metrics.Sample
@@ -29,10 +30,12 @@ func TestGatherFollowsTheDefinitions(t *testing.T) {
 		if s.Definition == last.Definition && s.Election < last.Election {
 			t.Errorf("%s of %s comes after that of %s", s.Name, s.Election, last.Election)
 		}
-		if s.Key != "" && s.Label != "" && s.Key > s.Label || s.Label2 != "" && s.Label > s.Label2 {
+		if s.JobKey != "" && (s.Key > s.JobKey || s.Label != "" && s.JobKey > s.Label) ||
+			s.Key != "" && s.Label != "" && s.Key > s.Label || s.Label2 != "" && s.Label > s.Label2 {
 			t.Errorf("%s has labels out of order", s.Name)
 		}
-		if (s.Value != "") != (s.Label != "") || (s.Value2 != "") != (s.Label2 != "") || (s.Election != "") != (s.Key != "") {
+		if (s.Value != "") != (s.Label != "") || (s.Value2 != "") != (s.Label2 != "") || (s.Election != "") != (s.Key != "") ||
+			(s.Job != "") != (s.JobKey != "") {
 			t.Errorf("%s has a value without a label, or a label without a value: %+v", s.Name, s)
 		}
 		last = s
@@ -102,11 +105,51 @@ func TestPageOfTheMetrics(t *testing.T) {
 	}
 	set := metrics.New()
 	set.Add("job", func() (metrics.State, bool) { return metrics.State{}, true })
+	set.AddJob("job", "")
 	set.Gather(func(s metrics.Sample) {
-		for _, word := range []string{s.Name, s.Key, s.Label, s.Label2, s.Value, s.Value2} {
+		for _, word := range []string{s.Name, s.Key, s.JobKey, s.Label, s.Label2, s.Value, s.Value2} {
 			if word != "" && !strings.Contains(string(page), "`"+word+"`") {
 				t.Errorf("docs/observe.md has no `%s`", word)
 			}
 		}
 	})
+}
+
+// Jobs of one name count together, the latest times count, and the series leave with the last job.
+// A summary has sums only, without names.
+func TestJobs(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	number := func(set *metrics.Set, name, value string) (n float64, found int) {
+		set.Gather(func(s metrics.Sample) {
+			if s.Name == name && s.Value == value {
+				n, found = s.Number, found+1
+			}
+		})
+		return n, found
+	}
+	for _, test := range []struct {
+		set      *metrics.Set
+		series   int // of two jobs
+		detailed int
+		left     int
+	}{{metrics.New(), 2, 2, 0}, {metrics.NewSummary(), 1, 0, 1}} {
+		set := test.set
+		first, second, other := set.AddJob("nightly", "report"), set.AddJob("nightly", "report"), set.AddJob("nightly", "backup")
+		first.Ran(metrics.RunFailed)
+		second.Ran(metrics.RunFailed)
+		first.Know(metrics.JobFacts{Success: at, Took: time.Second})
+		second.Know(metrics.JobFacts{Success: at.Add(-time.Hour)})
+		if n, found := number(set, "tenure_job_runs_total", "failed"); found != test.series || test.series == 1 && n != 2 {
+			t.Errorf("%v failed in %d series", n, found)
+		}
+		if n, found := number(set, "tenure_job_last_success_timestamp_seconds", ""); found != test.detailed || found > 0 && n != 1_800_000_000 {
+			t.Errorf("the last success is %v in %d series", n, found)
+		}
+		for _, j := range []*metrics.Job{first, first, second, other} {
+			set.RemoveJob(j)
+		}
+		if _, found := number(set, "tenure_job_running", ""); found != test.left {
+			t.Errorf("%d series are left", found)
+		}
+	}
 }

@@ -28,15 +28,20 @@ type Set struct {
 	mu      sync.Mutex
 	members map[*Member]struct{}
 	byName  map[string]*Recorder
+	jobs    map[*Job]struct{}
+	byJob   map[[2]string]*jobSeries // by election and job
 	dropped atomic.Uint64
 	calls   [len(operations)][len(outcomes)]atomic.Uint64
 	took    [len(operations)]histogram
 }
 
-// New returns a Set with series for each election: 18 for one. It suits up to about a thousand
-// elections.
+// New returns a Set with series for each election, 18 for one, and for each scheduled job, 16 for
+// one. It suits up to about a thousand of both.
 func New() *Set {
-	return &Set{since: time.Now(), members: map[*Member]struct{}{}, byName: map[string]*Recorder{}}
+	return &Set{
+		since: time.Now(), members: map[*Member]struct{}{}, byName: map[string]*Recorder{},
+		jobs: map[*Job]struct{}{}, byJob: map[[2]string]*jobSeries{},
+	}
 }
 
 // NewSummary returns a Set with sums over all elections instead of series for each. It suits a

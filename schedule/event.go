@@ -58,6 +58,7 @@ func (e Event) level() slog.Level {
 
 func (l *leading) tell(j *job, e Event) {
 	e.Time, e.Election, e.Job, e.Token = l.now(), l.election, j.Name, l.term.Token()
+	j.meter.count(&e)
 	if l.cfg.OnEvent != nil {
 		l.cfg.OnEvent(e)
 	}

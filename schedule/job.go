@@ -97,6 +97,7 @@ type job struct {
 	Job
 	key   string
 	ticks *ticks.Job
+	meter meter
 	// passing: a goroutine reads and writes, and owns ticks until it is done.
 	passing bool
 	// ended is the result of a run that has not been passed to ticks yet.

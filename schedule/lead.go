@@ -64,6 +64,13 @@ func newLeading(s *Jobs, term *tenure.Term) *leading {
 
 func (l *leading) now() time.Time { return l.clock.Now().Wall }
 
+// rest notes that the term is over.
+func (l *leading) rest() {
+	for _, j := range l.jobs {
+		j.meter.rest()
+	}
+}
+
 // run goes on until the leader was asked to finish and the store shows all that it did, or until
 // the term is over.
 func (l *leading) run(ctx context.Context) {
@@ -203,6 +210,7 @@ func (l *leading) settle(p pass) {
 	j.passing = false
 	r := j.ticks.Settle(l.now(), p.err)
 	l.tellAll(j, r.Events)
+	j.meter.know(j.ticks, r.Shown)
 	l.noteEnd(j)
 	l.retryLater(j, p.err)
 	if r.Start {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/metrics"
 )
 
 // Config holds the settings of the jobs of one election. The zero value of each field is its
@@ -22,6 +23,9 @@ type Config struct {
 	Logger *slog.Logger
 	// OnEvent is called for each event, one at a time. It must return at once: it delays ticks.
 	OnEvent func(Event)
+	// Metrics collects the metrics of the jobs. Use the Set of the election. By default nothing
+	// does.
+	Metrics *metrics.Set
 }
 
 // Jobs are the jobs of one election, in one process. It starts nothing: pass Lead to the election.
@@ -58,6 +62,7 @@ func New(store driver.Store, election string, cfg Config, jobs ...Job) (*Jobs, e
 		names[j.Name] = true
 		s.jobs = append(s.jobs, own)
 	}
+	s.addMeters()
 	return s, nil
 }
 
@@ -75,6 +80,7 @@ func (s *Jobs) Lead(ctx context.Context, term *tenure.Term) error {
 		return errors.New("schedule: Lead already runs for these jobs")
 	}
 	l := newLeading(s, term)
+	defer l.rest()
 	l.run(ctx)
 	return nil
 }

@@ -81,7 +81,12 @@ func (w *witness) config() schedule.Config {
 // join runs a member until the result is called, which waits for it.
 func (w *witness) join(store driver.Store, jobs ...schedule.Job) (stop func()) {
 	w.Helper()
-	s, err := schedule.New(store, "nightly", w.config(), jobs...)
+	return w.joinAs(w.config(), store, jobs...)
+}
+
+func (w *witness) joinAs(cfg schedule.Config, store driver.Store, jobs ...schedule.Job) (stop func()) {
+	w.Helper()
+	s, err := schedule.New(store, "nightly", cfg, jobs...)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/schedule/internal/calendar"
 	"github.com/tenure-go/tenure/schedule/internal/ticks"
 )
 
@@ -28,6 +27,8 @@ type Status struct {
 	// the past while a run goes on that is longer than the time between two ticks, and if no leader
 	// has looked since.
 	Next time.Time
+	// LastSuccess is when the last run ended that finished; zero if none has.
+	LastSuccess time.Time
 	// Ticks are the last ticks that started, at most 16, in the order of their planned instants.
 	Ticks []TickStatus
 	// Late and Overlap count the ticks that never started since the job was first seen: no leader
@@ -61,7 +62,8 @@ func Read(ctx context.Context, store driver.Store, election, job string) (Status
 	}
 	st := Status{
 		Plan: s.Plan, Updated: s.At, ID: s.ID, Token: s.Token,
-		Late: s.Missed.Late, Overlap: s.Missed.Overlap, LastMissed: s.Missed.Last, Next: next(&s),
+		Late: s.Missed.Late, Overlap: s.Missed.Overlap, LastMissed: s.Missed.Last,
+		Next: s.Next, LastSuccess: s.Success.Ended,
 	}
 	for n := range s.Ticks {
 		st.Ticks = append(st.Ticks, statusOf(&s.Ticks[n]))
@@ -89,31 +91,6 @@ func statusOf(t *ticks.Tick) TickStatus {
 		Planned: t.Planned, Name: t.Name, State: string(t.State), ID: t.ID, Token: t.Token, Attempt: t.Attempt,
 		Began: t.Began, Ended: t.Ended, Code: t.Code, Error: t.Error,
 	}
-}
-
-// next returns the first tick that is not decided, or zero if there is none, or if this machine
-// does not know the zone.
-func next(s *ticks.State) time.Time {
-	spec, name := s.Plan, "UTC"
-	at := strings.LastIndexByte(spec, ' ')
-	if at >= 0 && !strings.HasPrefix(spec, "@every ") { // intervals have no zone
-		spec, name = spec[:at], spec[at+1:]
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return time.Time{}
-	}
-	plan, err := calendar.Parse(spec, zone)
-	if err != nil {
-		return time.Time{}
-	}
-	after := s.After
-	for _, t := range append(s.Ticks, ticks.Tick{Planned: s.Over}) {
-		if t.Planned.After(after) {
-			after = t.Planned
-		}
-	}
-	return plan.Next(after)
 }
 
 // Names returns the names of the jobs of an election that have a state, sorted. It returns

@@ -54,9 +54,9 @@ func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 
 // labels returns the attributes of a sample.
 func (p *producer) labels(s *metrics.Sample) attribute.Set {
-	all := make([]attribute.KeyValue, 0, len(p.attributes)+2)
+	all := make([]attribute.KeyValue, 0, len(p.attributes)+3)
 	all = append(all, p.attributes...)
-	for _, l := range [...]struct{ key, value string }{{s.Key, s.Election}, {s.Label, s.Value}, {s.Label2, s.Value2}} {
+	for _, l := range [...]struct{ key, value string }{{s.Key, s.Election}, {s.JobKey, s.Job}, {s.Label, s.Value}, {s.Label2, s.Value2}} {
 		if l.value != "" { // a summary names no election
 			all = append(all, attribute.String(l.key, l.value))
 		}

@@ -38,6 +38,9 @@ func played() *metrics.Set {
 	m.Dropped()
 	m.Called(metrics.Write, metrics.OK, 3*time.Millisecond)
 	m.Called(metrics.Read, metrics.Failed, time.Minute)
+	j := set.AddJob("reports", "daily")
+	j.Ran(metrics.RunLost)
+	j.Know(metrics.JobFacts{Success: time.Unix(1700000000, 0), Took: time.Minute})
 	return set
 }
 
@@ -90,6 +93,14 @@ func TestNamesAndUnits(t *testing.T) {
 		"Sum tenure.alarms",
 		"Gauge tenure.elections",
 		"Sum tenure.events_dropped",
+		"Gauge tenure.job_running",
+		"Sum tenure.job_runs",
+		"Sum tenure.job_missed_ticks",
+		"Sum tenure.job_warnings",
+		"Gauge tenure.job_last_success_timestamp s",
+		"Gauge tenure.job_last_failure_timestamp s",
+		"Gauge tenure.job_due_timestamp s",
+		"Gauge tenure.job_last_duration s",
 		"Sum tenure.store_calls",
 		"Histogram tenure.store_call_duration s",
 	}
@@ -195,7 +206,7 @@ func TestSeriesInPrometheus(t *testing.T) {
 	types := map[metrics.Kind]string{metrics.Gauge: "GAUGE", metrics.Counter: "COUNTER", metrics.Histogram: "HISTOGRAM"}
 	set.Gather(func(s metrics.Sample) {
 		series := []string{types[s.Kind], s.Name, s.Help}
-		for _, l := range []struct{ name, value string }{{s.Key, s.Election}, {s.Label, s.Value}, {s.Label2, s.Value2}} {
+		for _, l := range []struct{ name, value string }{{s.Key, s.Election}, {s.JobKey, s.Job}, {s.Label, s.Value}, {s.Label2, s.Value2}} {
 			if l.name != "" {
 				series = append(series, l.name+"="+l.value)
 			}

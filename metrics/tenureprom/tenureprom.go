@@ -27,7 +27,7 @@ func NewCollector(set *metrics.Set) prometheus.Collector {
 
 // labels are those that a definition has, in the order of a sample's values.
 func labels(d *metrics.Definition) (names []string) {
-	for _, name := range []string{d.Key, d.Label, d.Label2} {
+	for _, name := range []string{d.Key, d.JobKey, d.Label, d.Label2} {
 		if name != "" {
 			names = append(names, name)
 		}
@@ -64,8 +64,8 @@ func (s *sample) Desc() *prometheus.Desc { return s.desc }
 
 // Write implements prometheus.Metric.
 func (s *sample) Write(to *dto.Metric) error {
-	to.Label = make([]*dto.LabelPair, 0, 2)
-	for _, l := range [...]struct{ name, value *string }{{&s.Key, &s.Election}, {&s.Label, &s.Value}, {&s.Label2, &s.Value2}} {
+	to.Label = make([]*dto.LabelPair, 0, 3)
+	for _, l := range [...]struct{ name, value *string }{{&s.Key, &s.Election}, {&s.JobKey, &s.Job}, {&s.Label, &s.Value}, {&s.Label2, &s.Value2}} {
 		if *l.name != "" { // they are in the order of their names
 			to.Label = append(to.Label, &dto.LabelPair{Name: l.name, Value: l.value})
 		}

@@ -44,6 +44,15 @@ func played() *metrics.Set {
 		m.Alarmed(metrics.BadHistory)
 		m.Dropped()
 	}
+	j := set.AddJob("reports", "daily")
+	j.Running(true)
+	j.Ran(metrics.RunFinished)
+	j.Missed(metrics.MissLate, 3)
+	j.Warned(metrics.WarnClock)
+	j.Know(metrics.JobFacts{
+		Success: time.UnixMilli(1700000000250), Loss: time.Unix(1600000000, 0), Took: 90 * time.Second,
+		Due: [3]time.Time{time.Unix(1700003600, 0), time.Unix(1700007200, 0), time.Unix(1700010800, 0)},
+	})
 	return set
 }
 
@@ -91,6 +100,7 @@ func TestSetsOfSeveralStores(t *testing.T) {
 // metrics.Set itself writes the same text as a registry of client_golang, except for the order.
 func TestTextWithoutTheLibrary(t *testing.T) {
 	set := played()
+	set.AddJob("reports", "a \"quoted\" job")
 	set.Add("a \"quoted\" \\ name\nof two lines", func() (metrics.State, bool) { return metrics.State{}, true })
 	var text strings.Builder
 	if err := set.WriteText(&text); err != nil {

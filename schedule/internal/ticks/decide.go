@@ -54,6 +54,7 @@ func (d *decision) encode() ([]byte, error) {
 	if d.changed {
 		d.s.Seq, d.s.Nonce = max(d.s.Seq, d.seen.seq)+1, d.policy.Nonce()
 		d.s.Draft = d.e.Absent()
+		d.s.Next = d.planned(d.f.Now, &d.s)
 		d.s.Era, d.s.At, d.s.ID, d.s.Token = d.e.Era, d.f.Now.UTC(), d.term.ID, d.term.Token
 	}
 	value, err := d.s.encode()
@@ -170,6 +171,7 @@ func (d *decision) checkPlan() {
 		d.tell(Event{Kind: EventPlan, Reason: fmt.Sprintf("%q replaces %q", d.policy.Plan, d.s.Plan)})
 	}
 	d.s.Plan, d.s.After, d.changed = d.policy.Plan, d.f.Now.UTC(), true
+	d.s.Success.Since = d.s.After
 }
 
 // recordRun makes the state show the run of this process, and its end (J9).
@@ -185,6 +187,9 @@ func (d *decision) recordRun() {
 	case t == nil && !d.run.ended, d.run.ended:
 		d.s.put(own)
 		d.changed = true
+		if own.State == Finished {
+			d.s.Success = Success{own.Ended.UTC(), later(d.s.Success.Since, own.Planned)}
+		}
 	}
 	d.step.ended = d.run.ended
 }
@@ -329,10 +334,10 @@ func (d *decision) within(planned time.Time) bool {
 
 func (d *decision) miss(missed []missedTick) {
 	for _, overlap := range []bool{false, true} {
-		e := Event{Kind: EventMissed, Reason: "late"}
+		e := Event{Kind: EventMissed, Reason: ReasonLate}
 		n := &d.s.Missed.Late
 		if overlap {
-			e.Reason, n = "overlap", &d.s.Missed.Overlap
+			e.Reason, n = ReasonOverlap, &d.s.Missed.Overlap
 		}
 		for _, m := range missed {
 			if m.overlap == overlap {

@@ -7,7 +7,7 @@ type Kind string
 
 // The kinds.
 const (
-	// Missed ticks never start; Reason is "late" or "overlap".
+	// Missed ticks never start; Reason is ReasonLate or ReasonOverlap.
 	EventMissed Kind = "missed"
 	// EventLost: a run of an earlier term has no recorded end.
 	EventLost Kind = "lost"
@@ -17,6 +17,12 @@ const (
 	EventHistory Kind = "history"
 	// EventPlan: another schedule replaced that in the state.
 	EventPlan Kind = "plan"
+)
+
+// The reasons of EventMissed.
+const (
+	ReasonLate    = "late"
+	ReasonOverlap = "overlap"
 )
 
 // Event is something that people may have to know.

@@ -183,6 +183,8 @@ type Result struct {
 	// Again: read again at once.
 	Again  bool
 	Events []Event
+	// Shown is the state in the store; nil if it is not known.
+	Shown *State
 }
 
 // Settle takes the outcome of the read and the write of Decide: nil if the write was confirmed,
@@ -219,7 +221,7 @@ func (j *Job) Settle(now time.Time, err error) Result {
 	if !s.state.Draft { // else the next state would not be believed
 		j.verdict = s.verdict
 	}
-	return Result{Start: s.start != nil, Again: s.state.Draft, Events: s.events}
+	return Result{Start: s.start != nil, Again: s.state.Draft, Events: s.events, Shown: &s.state}
 }
 
 // nextAfter returns the next planned instant that is not decided, or asOf if this pass left work.
@@ -233,16 +235,40 @@ func (j *Job) nextAfter(asOf time.Time, s *State) time.Time {
 	if j.policy.Once != nil {
 		return time.Time{}
 	}
-	next := j.policy.Next(later(asOf, s.floor()))
-	for !next.IsZero() && s.find(next) != nil {
-		next = j.policy.Next(next)
-	}
+	next := j.planned(asOf, s)
 	for _, t := range s.Ticks { // one that a fast clock started too early runs again when it is due
 		if t.State == Started && t.Planned.After(asOf) && (next.IsZero() || t.Planned.Before(next)) {
 			next = t.Planned
 		}
 	}
 	return next
+}
+
+// planned returns the next planned instant that is not decided; zero if there is none.
+func (j *Job) planned(asOf time.Time, s *State) time.Time {
+	next := j.after(later(asOf, s.floor()))
+	for !next.IsZero() && s.find(next) != nil {
+		next = j.after(next)
+	}
+	return next
+}
+
+// after returns the first planned instant after t; zero if there is none.
+func (j *Job) after(t time.Time) time.Time {
+	if t.IsZero() || j.policy.Next == nil {
+		return time.Time{}
+	}
+	return j.policy.Next(t).UTC()
+}
+
+// Expect sets due to the planned instants of the first ticks after that of the last success, as a
+// state shows it.
+func (j *Job) Expect(s *State, due []time.Time) {
+	t := s.Success.Since
+	for i := range due {
+		t = j.after(t)
+		due[i] = t
+	}
 }
 
 // Start returns the confirmed tick if it may start now. The caller starts it at once, and calls End

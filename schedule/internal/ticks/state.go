@@ -47,6 +47,11 @@ type State struct {
 	After time.Time `json:"after"`
 	// Over: no tick planned until then ever starts (again), whatever any clock shows (J5, J10).
 	Over time.Time `json:"over"`
+	// Next is the planned instant of the next tick, as of At; zero if there is none. It is for
+	// people, and decides nothing.
+	Next time.Time `json:"next,omitzero"`
+	// Success is the last success. It is for people and alerts, and decides nothing.
+	Success Success `json:"success,omitzero"`
 	// Ticks are the last ticks that were started, in the order of their planned instants.
 	Ticks []Tick `json:"ticks,omitempty"`
 	// Missed counts the ticks that never started.
@@ -74,6 +79,15 @@ type Tick struct {
 	// failed.
 	Code  int    `json:"code,omitempty"`
 	Error string `json:"error,omitempty"`
+}
+
+// Success is the last run that finished, also if its tick was dropped since.
+type Success struct {
+	// Ended is when it ended; zero if no run has finished.
+	Ended time.Time `json:"ended,omitzero"`
+	// Since is the planned instant of its tick, or later when the schedule began. The ticks after
+	// it should succeed.
+	Since time.Time `json:"since"`
 }
 
 // Phase says how far a tick has come.

@@ -37,6 +37,9 @@ func TestGolden(t *testing.T) {
 				{Planned: at("04:00:00"), State: Lost, Token: 7, Lead: "l7", ID: "db-1", Began: at("04:00:00"), Ended: at("05:00:01"), Attempt: 1},
 				{Planned: at("05:00:00"), State: Started, Token: 8, Lead: "l8", ID: "db-2", Began: at("05:00:01"), Attempt: 1},
 			}},
+		"success": {Seq: 3, Nonce: "a3", At: at("02:10:00"), ID: "db-1", Token: 7, Plan: "0 * * * * UTC",
+			After: at("02:00:00"), Over: at("01:00:00"), Next: at("03:00:00"),
+			Success: Success{Ended: at("02:10:00"), Since: at("02:00:00")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := s.encode()
