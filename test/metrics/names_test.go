@@ -25,7 +25,7 @@ func read(t *testing.T, file string) string {
 
 var (
 	metricName = regexp.MustCompile(`\b(?:tenure_[a-z_]+|leader_election_master_status)\b`)
-	matcher    = regexp.MustCompile(`\b(reason|left|kind|role|operation|outcome)\\?(?:=|!=|=~|!~)\\?"([a-z|]+)\\?"`)
+	matcher    = regexp.MustCompile(`\b(reason|left|kind|role|operation|outcome|result|tick)\\?(?:=|!=|=~|!~)\\?"([a-z0-9|]+)\\?"`)
 )
 
 // Rules and the board use metrics that exist, and values that their labels have.
@@ -33,6 +33,7 @@ func TestNamesOfMetrics(t *testing.T) {
 	names, values := map[string]bool{}, map[string]bool{}
 	set := metrics.New()
 	set.Add("job", func() (metrics.State, bool) { return metrics.State{}, true })
+	set.AddJob("nightly", "report")
 	set.Gather(func(s metrics.Sample) {
 		names[s.Name] = true
 		if s.Kind == metrics.Histogram {

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver/memory"
@@ -41,7 +42,7 @@ type prometheus struct {
 func startPrometheus(t *testing.T, targets map[string][]string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
-	hurried := regexp.MustCompile(`for: \dm`).ReplaceAllString(read(t, rulesFile), "for: 1s")
+	hurried := regexp.MustCompile(`for: \d+m`).ReplaceAllString(read(t, rulesFile), "for: 1s")
 	write(t, filepath.Join(dir, "rules.yml"), hurried)
 	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\nscrape_configs:\n"
 	for job, at := range targets {
@@ -153,6 +154,23 @@ func fleet(t *testing.T) (address string) {
 		done <- g.Run(ctx, tenure.Lead(func(ctx context.Context, _ *tenure.Term) error { <-ctx.Done(); return nil }), "a", "b", "c")
 	}()
 	t.Cleanup(func() { stop(); <-done })
+	return serve(t, set)
+}
+
+// jobs serves the metrics of a scheduled job that is overdue, and whose last run has failed.
+func jobs(t *testing.T) (address string) {
+	t.Helper()
+	set := metrics.New()
+	now := time.Now()
+	j := set.AddJob("nightly", "report")
+	j.Know(metrics.JobFacts{Failure: now, Due: [3]time.Time{now, now, now}})
+	j.Missed(metrics.MissLate, 1)
+	j.Warned(metrics.WarnClock)
+	return serve(t, set)
+}
+
+func serve(t *testing.T, set *metrics.Set) (address string) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", metrics.TextType)
 		_ = set.WriteText(w)
@@ -168,7 +186,7 @@ func TestPrometheus(t *testing.T) {
 	tenure := command.Build(t)
 	store := server.URL() + "/ELECTIONS?pristine=true"
 	all := map[string]*candidate{}
-	targets := map[string][]string{"fleet": {fleet(t)}}
+	targets := map[string][]string{"fleet": {fleet(t)}, "jobs": {jobs(t)}}
 	for _, id := range []string{"a", "b", "c"} {
 		c := startCandidate(t, tenure, store, id)
 		all[c.address] = c
@@ -191,6 +209,9 @@ func TestPrometheus(t *testing.T) {
 	p.until("the term was handed over", fmt.Sprintf(`tenure_terms_ended_total{instance=%q,reason="handed-over"} == 1`, second.address))
 	p.checkRules()
 	p.checkBoard()
+	for _, name := range []string{"TenureJobNoSuccess", "TenureJobFailed", "TenureJobMissed", "TenureJobClock"} {
+		p.fires(name)
+	}
 
 	server.Kill()
 	for _, name := range []string{"TenureNobodyLeads", "TenureStandbyUnfit", "TenureStoreFails"} {
