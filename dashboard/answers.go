@@ -151,6 +151,8 @@ type detail struct {
 	Events   []event     `json:"events"`
 	Members  []memberRow `json:"members"`
 	Presence presenceRow `json:"presence"` // how the members are known
+	Jobs     []jobRow    `json:"jobs"`
+	MoreJobs int         `json:"more_jobs,omitempty"` // which are not shown
 }
 
 // timeLeft is the range of the time left of a lease, as an observer can know it.
@@ -172,6 +174,7 @@ type recordRow struct {
 func (s *source) detail(e *election) detail {
 	d := e.detail(time.Now(), s.isAway())
 	d.Members, d.Presence = s.reports.members(e.key.Name), s.reports.presence(e.key.Name)
+	d.Jobs, d.MoreJobs = s.jobs.rows(e.key.Name, d.Now)
 	if len(d.Terms) > 0 {
 		d.Unseen = append(s.history.unseen(d.Terms[0].From), d.Unseen...)
 	}

@@ -566,7 +566,7 @@ func TestPageReadsTheNamesOfAnswers(t *testing.T) {
 	}
 	for _, of := range []any{
 		overview{}, links{}, sourceRow{}, row{}, key{}, detail{}, timeLeft{}, recordRow{}, term{}, gap{}, outage{}, trouble{}, renewal{},
-		event{}, memberRow{}, presenceRow{},
+		event{}, memberRow{}, presenceRow{}, jobRow{},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -20,10 +20,11 @@ type source struct {
 	hub     *hub
 	history *history
 	reports *reports
-	jobs    records.Jobs // which are no elections
+	jobs    *jobs
 
 	mu        sync.Mutex
 	store     driver.Store  // nil: not reached yet
+	reads     driver.Store  // the same, with few reads at once if candidates use it, too
 	group     *tenure.Group // of that store
 	elections map[string]*election
 	problem   trouble   // why the elections cannot be listed, or are not all shown
@@ -45,6 +46,7 @@ func newSource(of Source, h *hub, kept *history) *source {
 		Source: of, hub: h, history: kept, elections: map[string]*election{}, outages: kept.outagesOf(of.Name),
 		troubles: make(chan failure, 1), answers: make(chan struct{}, 1), relist: make(chan struct{}, 1),
 	}
+	s.jobs = newJobs(func(election string) { h.changed(key{of.Name, election}) })
 	s.reports = newReports(&of, h, func(election string) bool { return s.find(election) != nil })
 	return s
 }
@@ -69,6 +71,7 @@ func (s *source) run(ctx context.Context) {
 	drain(s.relist)
 	tasks.Go(func() { s.watch(ctx) })
 	tasks.Go(func() { s.followTrouble(ctx) })
+	tasks.Go(func() { s.jobs.follow(ctx, s.reads) })
 	able := driver.AbilitiesOf(store)
 	if able.Presence != nil {
 		tasks.Go(func() { s.reports.ask(ctx, able.Presence) })
@@ -114,15 +117,16 @@ func (s *source) follow(ctx context.Context) {
 
 // setStore sets the store, and makes the group of its elections.
 func (s *source) setStore(store driver.Store) error {
-	tapped := records.Tap(store, func(name string, e driver.Entry, pushed bool) {
+	reads := store
+	if s.Store != nil {
+		reads = limitReads(store)
+	}
+	tapped := records.Tap(reads, func(name string, e driver.Entry, pushed bool) {
 		s.find(name).onEntry(e, pushed, time.Now())
 		if !e.Unverified {
 			offer(s.answers, struct{}{})
 		}
 	})
-	if s.Store != nil {
-		tapped = limitReads(tapped)
-	}
 	group, err := tenure.NewGroup(tapped, s.observerConfig(store, func(e tenure.Event) {
 		s.find(e.Election).onEvent(e)
 		if e.Kind == tenure.EventTrouble {
@@ -131,7 +135,7 @@ func (s *source) setStore(store driver.Store) error {
 	}))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.store, s.group = store, group
+	s.store, s.reads, s.group = store, reads, group
 	return err
 }
 
@@ -152,7 +156,8 @@ func (s *source) list(ctx context.Context) {
 		offer(s.troubles, failure{time.Now(), err})
 		s.report(trouble{"the elections cannot be listed", err.Error()})
 	default:
-		names = s.jobs.LeaveOut(bounded, s.store, names)
+		names, jobs := s.jobs.known.Split(bounded, s.reads, names)
+		s.jobs.list(jobs)
 		s.add(names)
 		s.leave(names, time.Now())
 	}

@@ -126,7 +126,8 @@ func (l *listFlags) names(ctx context.Context, store driver.Store) ([]string, er
 		return nil, fault.New(hint, "%v cannot list its elections", l.place)
 	case err == nil:
 		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, l.prefix) })
-		return new(records.Jobs).LeaveOut(bounded, store, names), nil
+		elections, _ := new(records.Jobs).Split(bounded, store, names)
+		return elections, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -227,7 +227,7 @@ func suggest(ctx context.Context, errs io.Writer, place stores.Place, store driv
 	ctx, cancel := context.WithTimeout(ctx, othersWithin)
 	defer cancel()
 	names, err := driver.AbilitiesOf(store).Keys(ctx)
-	names = new(records.Jobs).LeaveOut(ctx, store, names)
+	names, _ = new(records.Jobs).Split(ctx, store, names)
 	if err != nil || len(names) == 0 || slices.Contains(names, election) {
 		return
 	}

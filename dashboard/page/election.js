@@ -5,6 +5,7 @@ import { h, update } from './dom.js'
 import { badges, healths, leaderOf, leaderText } from './health.js'
 import { eventList } from './events.js'
 import { failovers } from './failovers.js'
+import { jobs } from './jobs.js'
 import { timeLeft, updateTimeLeft } from './timeleft.js'
 import { lastOverview } from './overview.js'
 import { members } from './members.js'
@@ -101,6 +102,7 @@ export class Election {
       headline(data),
       timeLeft(data),
       panel('Timeline of leaders', 'wide', this.timeline.render(data, width)),
+      data.jobs.length > 0 && panel('Scheduled jobs', 'wide', jobs(data)),
       panel('Failovers', polled ? 'wide' : '', failovers(data)),
       !polled && panel('Lease left at each renewal', '', renewals(data, half)),
       panel('Candidates', 'wide', members(data)),

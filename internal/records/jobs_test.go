@@ -9,8 +9,8 @@ import (
 	"github.com/tenure-go/tenure/internal/records"
 )
 
-// TestJobsAreLeftOut: a key is left out by its value, not by its name.
-func TestJobsAreLeftOut(t *testing.T) {
+// TestJobsAreNoElections: a key is that of a job by its value, not by its name.
+func TestJobsAreNoElections(t *testing.T) {
 	store := memory.New()
 	store.Put("nightly", []byte(`{"leader_id":"a"}`))
 	store.Put("nightly/jobs/report", []byte(`{"format":"tenure-ticks/1","seq":3}`))
@@ -21,8 +21,9 @@ func TestJobsAreLeftOut(t *testing.T) {
 	keys := []string{"nightly", "nightly/jobs/report", "other/jobs/election", "other/jobs/none", race.Prefix + "a", race.Prefix + "election"}
 	want := []string{"nightly", "other/jobs/election", "other/jobs/none", race.Prefix + "election"}
 	for range 2 {
-		if got := jobs.LeaveOut(t.Context(), store, keys); !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
+		got, rest := jobs.Split(t.Context(), store, keys)
+		if !slices.Equal(got, want) || !slices.Equal(rest, keys[1:2]) {
+			t.Errorf("got %v, want %v; jobs %v", got, want, rest)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -371,4 +372,62 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// jobState is the state of a job as package schedule keeps it: a tick each ten minutes.
+func jobState(plan string, next time.Duration, states ...string) []byte {
+	now := time.Now().UTC().Truncate(time.Second)
+	last := now.Truncate(10 * time.Minute)
+	at := func(t time.Time) string { return quote(t.Format(time.RFC3339)) }
+	var ticks []string
+	for i, state := range states {
+		planned := last.Add(time.Duration(i+1-len(states)) * 10 * time.Minute)
+		end := `,"ended":` + at(planned.Add(time.Duration(70+i)*time.Second))
+		switch state {
+		case "started":
+			end = ""
+		case "failed":
+			end += `,"code":3,"error":"exit status 3: <b>disk full</b>"`
+		}
+		ticks = append(ticks, fmt.Sprintf(`{"planned":%s,"state":%q,"token":7,"id":"node-1","began":%[1]s,"attempt":1%[3]s}`, at(planned), state, end))
+	}
+	return fmt.Appendf(nil, `{"format":"tenure-ticks/1","seq":9,"at":%s,"id":"node-1","token":7,"plan":%s,"next":%s,
+		"success":{"ended":%s,"since":%[1]s},"ticks":[%[5]s],"missed":{"late":1203,"overlap":2,"last":%[1]s}}`,
+		at(now), quote(plan), at(now.Add(next)), at(last.Add(-time.Hour)), strings.Join(ticks, ","))
+}
+
+// The page shows the jobs of an election. Any content of a state is shown as text.
+func TestPageShowsJobs(t *testing.T) {
+	s := newStage(t)
+	put := func(name string, state []byte) {
+		_, err := s.bucket.Put(wait.Context(t), "nightly/jobs/"+name, state)
+		must(t, err)
+	}
+	many := slices.Repeat([]string{"finished", "finished", "failed", "finished", "lost", "finished", "finished", "finished"}, 2)
+	put("backup", jobState("*/10 * * * * Europe/Berlin", 5*time.Minute, append(many[1:], "started")...))
+	put("invoices", jobState("0 3 * * * UTC", -time.Hour, append(many[1:], "failed")...))
+	put("report", jobState("@daily UTC", 5*time.Hour, "finished", "finished"))
+	put("strange", jobState("<img src=x onerror=window.hacked=1>", time.Hour))
+	s.start("nightly", "node-1")
+	wait.Until(t, "the first listing has it", func() bool {
+		_, err := s.bucket.Get(wait.Context(t), "nightly")
+		return err == nil
+	})
+	s.startDashboard()
+	p := openPage(t, s.url)
+	p.leads("nightly", "node-1")
+	p.until("no job is an election", `document.querySelectorAll('tbody tr').length === 1`)
+	p.click(`a[href$="/nightly"]`)
+	const row = `[...document.querySelectorAll('.jobs tbody tr')].find((r) => r.dataset.key === 'job %s')`
+	p.until("a run goes on", fmt.Sprintf(row, "backup")+`?.querySelector('.last')?.innerText.includes('running')`)
+	p.until("a late tick is late", fmt.Sprintf(row, "invoices")+`.innerText.includes('due for 1 h')`)
+	p.until("a failure has its error", fmt.Sprintf(row, "invoices")+`.innerText.includes('<b>disk full</b>')`)
+	p.until("each tick has a cell with a text", fmt.Sprintf(row, "backup")+`.querySelectorAll('.strip .ticked + title').length === 16`)
+	p.until("the strip has a summary", fmt.Sprintf(row, "backup")+`.querySelector('.strip').getAttribute('aria-label').includes('11 finished, 2 failed, 2 lost, 1 running')`)
+	p.says("1,203 late, 2 during a run")
+	p.shoot("jobs", 1280, 1300, "light")
+	p.shoot("jobs-dark", 1280, 1300, "dark")
+	p.shoot("jobs-phone", 390, 1600, "light")
+	p.shoot("jobs-phone-dark", 390, 1600, "dark")
+	p.harmless()
 }
