@@ -44,7 +44,8 @@ func (s *scene) countReads() *atomic.Int32 {
 	return &n
 }
 
-// ask requests the page of an election for a time, as an open page does. It returns the last answer.
+// ask requests the page of an election for a time, as an open page does. It returns the last
+// answer.
 func (s *scene) ask(election string, long time.Duration) (a detail) {
 	for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(30 * time.Second) {
 		s.about(election)
@@ -54,8 +55,8 @@ func (s *scene) ask(election string, long time.Duration) (a detail) {
 
 func TestJobs(t *testing.T) {
 	scenes{
-		// Without a page, a job costs one read in all. A page makes its jobs be read: each minute, or
-		// each ten seconds during a run. The jobs of other elections are not read.
+		// Without a page, a job costs one read in all. With a page, it is read each minute, or each
+		// ten seconds during a run. The jobs of other elections are not read.
 		"a job is read while a page shows it": func(s *scene) {
 			reads := s.countReads()
 			now := time.Now()

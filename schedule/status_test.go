@@ -42,6 +42,9 @@ func TestObserversReadTheSame(t *testing.T) {
 		if len(j.Ticks) < 3 || len(j.Ticks) != len(st.Ticks) || st.Overlap == 0 || st.LastSuccess.IsZero() || st.Next.IsZero() {
 			w.Fatalf("got %+v, want %+v", j, st)
 		}
+		if d := j.Day; !d.Hour.Equal(time.Now().UTC().Truncate(time.Hour)) || len(d.Finished) != 1 || d.Finished[0] != 2 || d.Failed[0] != 1 || d.Missed[0] != 2 {
+			w.Errorf("the day is %+v", d)
+		}
 		for i, tick := range j.Ticks {
 			want := st.Ticks[i]
 			got := schedule.TickStatus{

@@ -1,7 +1,7 @@
 // The scheduled jobs of an election: the last ticks of each, and the next one. The store keeps the
 // ticks, so a new leader changes nothing here.
 import { h, head, svg } from './dom.js'
-import { ago, duration, moment, now, stamp } from './times.js'
+import { ago, clock, duration, moment, now, stamp } from './times.js'
 import { plain, value } from './values.js'
 
 // states are the states of a tick: each a word, a shape and a color.
@@ -9,6 +9,7 @@ export const states = {
   finished: { word: 'finished', about: 'the run ended well', path: 'M-3.2.3-1 2.6 3.4-2.6' },
   failed: { word: 'failed', about: 'the run returned an error, or took too long', path: 'M-2.8-2.8 2.8 2.8M2.8-2.8-2.8 2.8' },
   lost: { word: 'lost', about: 'the term of its leader ended before the end of the run was recorded', path: 'M-3.5 0h7' },
+  missed: { word: 'missed', about: 'no run started: no leader waited for the tick, or it came due during a run', path: 'M0-3.6v4.2M0 2.4v1.2' },
   started: { word: 'running', about: 'the run goes on', path: 'M-1.8-3.2 3 0-1.8 3.2Z' },
 }
 
@@ -25,7 +26,7 @@ const cell = (state, x, height) => svg('g', { class: `ticked ${known(state)}` },
 export function jobs({ jobs, more_jobs: more }) {
   const ticks = jobs.flatMap((job) => (job.state?.ticks ?? []).map((tick) => ({ job, tick })))
   return [
-    h('table', { class: 'jobs' }, head('Job', 'Last ticks, the newest on the right', 'Next tick', 'Last success', 'Missed'),
+    h('table', { class: 'jobs' }, head('Job', 'Last ticks, and the last day by the hour', 'Next tick', 'Last success', 'Missed'),
       h('tbody', null, jobs.map(row))),
     more > 0 && h('p', { class: 'dim' }, `${more.toLocaleString('en')} more jobs are not shown.`),
     h('p', { class: 'legend' }, Object.keys(states).map(tickBadge)),
@@ -39,7 +40,7 @@ function row(job) {
     h('th', { scope: 'row' }, h('b', null, value(name, 64)), state && h('div', { class: 'under mono' }, value(state.plan, 60)),
       problem && h('div', { class: 'problem' }, value(problem, 160))),
     labeled('Last ticks', state?.ticks?.length ? [h('div', { class: 'ticks' }, strip(state.ticks), h('span', { class: 'under' }, 'since ', moment(state.ticks[0].planned, 5))),
-      last(state.ticks.at(-1))] : dim(read ? 'no tick has started' : 'not read yet')),
+      last(state.ticks.at(-1)), day(state.day)] : dim(read ? 'no tick has started' : 'not read yet')),
     labeled('Next tick', state?.next ? due(state) : dim('–')),
     labeled('Last success', state?.success.ended ? [ago(state.success.ended), ' ago'] : dim(state ? 'none' : '–')),
     labeled('Missed', state ? missed(state.missed) : dim('–')))
@@ -75,6 +76,46 @@ function last(tick) {
     : [h('span', { class: 'dim' }, ' for '), ago(tick.began)],
   h('span', { class: 'dim' }, ' on '), value(tick.id, 40),
   tick.error && h('div', { class: 'problem' }, value(tick.error, 120)))
+}
+
+const hour = 3600000
+const hours = 24
+
+// day has a bar for each hour of the last day, and its numbers in words.
+function day(counts) {
+  if (!counts.hour) return null
+  const until = Math.floor(now() / hour) * hour // when the last hour shown began
+  const all = Array.from({ length: hours }, (_, i) => hourOf(counts, until - (hours - 1 - i) * hour))
+  const most = Math.max(1, ...all.map(sum))
+  const text = words(total(all))
+  return h('div', { class: 'day' },
+    svg('svg', { class: 'strip', width: hours * 8 - 2, height: 24, role: 'img', 'aria-label': `The last day, by the hour: ${text}` },
+      all.map((of, i) => svg('g', null, svg('rect', { class: 'hour', x: i * 8, width: 6, height: 24 }),
+        bars(of, i * 8, 24 / most), svg('title', null, `${clock(of.at, 5)} to ${clock(of.at + hour, 5)}: ${words(of)}`)))),
+    h('span', { class: 'under' }, '24 h: ', text))
+}
+
+const counted = ['finished', 'failed', 'lost', 'missed'] // from the bottom of a bar
+
+// hourOf returns the counts of the hour that begins at a time.
+function hourOf(counts, at) {
+  const back = Math.round((Date.parse(counts.hour) - at) / hour)
+  return { at, ...Object.fromEntries(counted.map((state) => [state, (back >= 0 && counts[state]?.at(-1 - back)) || 0])) }
+}
+
+const sum = (of) => counted.reduce((n, state) => n + of[state], 0)
+
+const total = (all) => Object.fromEntries(counted.map((state) => [state, all.reduce((n, of) => n + of[state], 0)]))
+
+const words = (of) => counted.filter((state) => of[state] > 0).map((state) => `${of[state].toLocaleString('en')} ${state}`).join(', ') || 'no tick'
+
+function bars(of, x, scale) {
+  let y = 24
+  return counted.filter((state) => of[state] > 0).map((state) => {
+    const height = Math.max(2, of[state] * scale)
+    y -= height
+    return svg('g', { class: `ticked ${state}` }, svg('rect', { x, y: Math.max(0, y), width: 6, height }))
+  })
 }
 
 const running = (state) => (state.ticks ?? []).some((tick) => tick.state === 'started')

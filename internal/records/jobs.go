@@ -33,6 +33,15 @@ type Job struct {
 		Overlap int       `json:"overlap"`
 		Last    time.Time `json:"last,omitzero"`
 	} `json:"missed"`
+	// Day counts the ticks of the last day by the hours of their planned instants. The last number
+	// of a list is of the hour that begins at Hour, and those before it of earlier ones.
+	Day struct {
+		Hour     time.Time `json:"hour,omitzero"`
+		Finished []int     `json:"finished,omitempty"`
+		Failed   []int     `json:"failed,omitempty"`
+		Lost     []int     `json:"lost,omitempty"`
+		Missed   []int     `json:"missed,omitempty"`
+	} `json:"day"`
 }
 
 // Tick is one tick of a job.

@@ -391,9 +391,12 @@ func jobState(plan string, next time.Duration, states ...string) []byte {
 		}
 		ticks = append(ticks, fmt.Sprintf(`{"planned":%s,"state":%q,"token":7,"id":"node-1","began":%[1]s,"attempt":1%[3]s}`, at(planned), state, end))
 	}
+	finished := strings.Trim(strings.Repeat("6,", 23), ",")
 	return fmt.Appendf(nil, `{"format":"tenure-ticks/1","seq":9,"at":%s,"id":"node-1","token":7,"plan":%s,"next":%s,
-		"success":{"ended":%s,"since":%[1]s},"ticks":[%[5]s],"missed":{"late":1203,"overlap":2,"last":%[1]s}}`,
-		at(now), quote(plan), at(now.Add(next)), at(last.Add(-time.Hour)), strings.Join(ticks, ","))
+		"success":{"ended":%s,"since":%[1]s},"ticks":[%[5]s],"missed":{"late":1203,"overlap":2,"last":%[1]s},
+		"day":{"hour":%[6]s,"finished":[%[7]s],"failed":[1,0,0,0],"missed":[6,3,0,0,0,0,0,0]}}`,
+		at(now), quote(plan), at(now.Add(next)), at(last.Add(-time.Hour)), strings.Join(ticks, ","),
+		at(now.Truncate(time.Hour)), finished)
 }
 
 // The page shows the jobs of an election. Any content of a state is shown as text.
@@ -422,9 +425,10 @@ func TestPageShowsJobs(t *testing.T) {
 	p.until("a run goes on", fmt.Sprintf(row, "backup")+`?.querySelector('.last')?.innerText.includes('running')`)
 	p.until("a late tick is late", fmt.Sprintf(row, "invoices")+`.innerText.includes('due for 1 h')`)
 	p.until("a failure has its error", fmt.Sprintf(row, "invoices")+`.innerText.includes('<b>disk full</b>')`)
-	p.until("each tick has a cell with a text", fmt.Sprintf(row, "backup")+`.querySelectorAll('.strip .ticked + title').length === 16`)
+	p.until("each tick has a cell with a text", fmt.Sprintf(row, "backup")+`.querySelectorAll('.ticks .ticked + title').length === 16`)
 	p.until("the strip has a summary", fmt.Sprintf(row, "backup")+`.querySelector('.strip').getAttribute('aria-label').includes('11 finished, 2 failed, 2 lost, 1 running')`)
 	p.says("1,203 late, 2 during a run")
+	p.says("24 h: 138 finished, 1 failed, 9 missed")
 	p.shoot("jobs", 1280, 1300, "light")
 	p.shoot("jobs-dark", 1280, 1300, "dark")
 	p.shoot("jobs-phone", 390, 1600, "light")

@@ -187,11 +187,21 @@ func (d *decision) recordRun() {
 	case t == nil && !d.run.ended, d.run.ended:
 		d.s.put(own)
 		d.changed = true
-		if own.State == Finished {
-			d.s.Success = Success{own.Ended.UTC(), later(d.s.Success.Since, own.Planned)}
-		}
+		d.note(&own)
 	}
 	d.step.ended = d.run.ended
+}
+
+// note notes the end of a run for people.
+func (d *decision) note(own *Tick) {
+	switch own.State {
+	case Finished:
+		d.s.Success = Success{own.Ended.UTC(), later(d.s.Success.Since, own.Planned)}
+		d.s.Day.add(&d.s.Day.Finished, own.Planned)
+	case Failed:
+		d.s.Day.add(&d.s.Day.Failed, own.Planned)
+	case Started, Lost:
+	}
 }
 
 // settleOrphans handles ticks without an end that no run of this process belongs to.
@@ -204,6 +214,7 @@ func (d *decision) settleOrphans() {
 			d.takeBack(i)
 		case !d.runsAgain(t):
 			t.State, t.Ended, d.changed = Lost, d.f.Now.UTC(), true
+			d.s.Day.add(&d.s.Day.Lost, t.Planned)
 			d.tell(Event{Kind: EventLost, Planned: t.Planned, Count: 1, Reason: "the term of " + t.ID + " ended during the run"})
 		}
 	}
@@ -342,6 +353,7 @@ func (d *decision) miss(missed []missedTick) {
 		for _, m := range missed {
 			if m.overlap == overlap {
 				d.s.Missed.miss(n, m.planned)
+				d.s.Day.add(&d.s.Day.Missed, m.planned)
 				e.Planned, e.Count = m.planned, e.Count+1
 			}
 		}

@@ -56,6 +56,8 @@ type State struct {
 	Ticks []Tick `json:"ticks,omitempty"`
 	// Missed counts the ticks that never started.
 	Missed Missed `json:"missed"`
+	// Day counts the ticks of the last day.
+	Day Day `json:"day,omitzero"`
 }
 
 // Tick is one tick that was started.

@@ -39,7 +39,8 @@ func TestGolden(t *testing.T) {
 			}},
 		"success": {Seq: 3, Nonce: "a3", At: at("02:10:00"), ID: "db-1", Token: 7, Plan: "0 * * * * UTC",
 			After: at("02:00:00"), Over: at("01:00:00"), Next: at("03:00:00"),
-			Success: Success{Ended: at("02:10:00"), Since: at("02:00:00")}},
+			Success: Success{Ended: at("02:10:00"), Since: at("02:00:00")},
+			Day:     Day{Hour: at("02:00:00"), Finished: []int{1, 0, 1}, Missed: []int{2}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := s.encode()
