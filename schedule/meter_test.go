@@ -118,3 +118,35 @@ func TestMetricsOfBadRuns(t *testing.T) {
 		}
 	})
 }
+
+// TestLastSuccessOutlivesItsTick: the next leader knows the last success, although the state keeps
+// only later failures.
+func TestLastSuccessOutlivesItsTick(t *testing.T) {
+	play(t, func(w *witness) {
+		store := memory.New()
+		first, second := w.metered(), w.metered()
+		minute, runs := time.Now().Truncate(time.Minute).Add(time.Minute), 0
+		job := schedule.Every("* * * * *").Named("job").Do(func(context.Context, schedule.Tick) error {
+			if runs++; runs > 1 {
+				return errors.New("no")
+			}
+			return nil
+		})
+		stop := w.joinAs(first, store, job)
+		time.Sleep(time.Until(minute.Add(30*time.Minute + time.Second)))
+		stop()
+		defer w.joinAs(second, store, job)()
+		time.Sleep(30 * time.Second)
+		st, err := schedule.Read(w.Context(), store, "nightly", "job")
+		if err != nil || st.Ticks[0].State != "failed" || st.LastSuccess.IsZero() {
+			w.Fatalf("the state is %+v, %v", st, err)
+		}
+		const name = "tenure_job_last_success_timestamp_seconds"
+		if a, b := samples(first.Metrics)[name], samples(second.Metrics)[name]; a != unix(st.LastSuccess) || a != b {
+			w.Errorf("the last success is %v, and %v in the next leader", a, b)
+		}
+		if n := samples(second.Metrics)["tenure_job_due_timestamp_seconds 3"]; n != unix(st.LastSuccess.Add(3*time.Minute)) {
+			w.Errorf("the third tick was due at %v", n)
+		}
+	})
+}
