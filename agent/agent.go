@@ -55,7 +55,7 @@ func New(store driver.Store, cfg Config) (*Agent, error) {
 }
 
 // Handler serves the interface. Campaigns are refused to clients that connect from another machine,
-// since those have another clock. The caller keeps out whom it does not trust.
+// since those have another clock. The caller keeps out everyone that it does not trust.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/elections/{election}/campaign", local(a.serveCampaign))

@@ -121,8 +121,8 @@ func TestNeverTold(t *testing.T) {
 	})
 }
 
-// TestLostTerm (A5): after a loss the client is told so, and leads again only when it has reported
-// the end of its work.
+// TestLostTerm (A5): after a loss the client gets an event, and leads again only when it has
+// reported the end of its work.
 func TestLostTerm(t *testing.T) {
 	play(t, func(s *scene) {
 		store := faults.New(s.store, 1, faults.Plan{})
@@ -219,7 +219,7 @@ func TestNotEligible(t *testing.T) {
 	})
 }
 
-// TestBadRequests: each says what is wrong.
+// TestBadRequests: each answer names the fault.
 func TestBadRequests(t *testing.T) {
 	play(t, func(s *scene) {
 		a := s.campaign(`,"id":"a"`)

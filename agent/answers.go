@@ -15,7 +15,7 @@ type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	// Remedy says what to do, and Errors lists the fields at fault.
+	// Remedy is the way out, and Errors lists the fields at fault.
 	Remedy string   `json:"remedy,omitempty"`
 	Errors []string `json:"errors,omitempty"`
 }
@@ -68,7 +68,7 @@ func millisOf(d time.Duration) millis { return millis(max(0, d).Milliseconds()) 
 
 func (m millis) duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
-// standing is what the answers about a campaign have in common.
+// standing is the common part of the answers about a campaign.
 type standing struct {
 	// Number is that of the last heartbeat that counted.
 	Number uint64 `json:"number"`

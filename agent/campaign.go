@@ -25,7 +25,7 @@ var (
 // campaign is one candidate, for one client.
 type campaign struct {
 	agent    *Agent
-	name     string // random: who knows it is the client
+	name     string // random: only the client knows it
 	election *tenure.Election
 	interval time.Duration // of heartbeats
 	// lease and finishWithin are those of the election's Config.
@@ -45,7 +45,7 @@ type campaign struct {
 	told   *work         // the work of the term that the client was told of, until it has ended
 }
 
-// work is what the client does in one term.
+// work is that of the client in one term.
 type work struct {
 	term  *tenure.Term
 	asked bool          // to finish
@@ -137,7 +137,7 @@ func (c *campaign) grant(t *tenure.Term) *work {
 }
 
 // lead is the work of a leader: it returns when the client has reported the end of its own (A3,
-// A5). If the campaign is over before that, it never returns: what the client does is not known, so
+// A5). If the campaign is over before that, it never returns: the client may still act, so
 // the lease must run out.
 func (c *campaign) lead(ctx context.Context, t *tenure.Term) error {
 	w := c.grant(t)
@@ -157,7 +157,7 @@ func (c *campaign) lead(ctx context.Context, t *tenure.Term) error {
 			if w.hasEnded() {
 				return nil
 			}
-			// when the lease has run out, nobody is harmed by the release, and the election ends
+			// when the lease has run out, the release does no harm, and the election ends
 			c.agent.clock.AfterFunc(c.lease, func() { _ = t.Resign(context.Background()) })
 			runtime.Goexit() // the election abandons the term: it renews and releases nothing
 		case <-asked:
@@ -198,7 +198,7 @@ func (c *campaign) ask(w *work) {
 const room = 16
 
 // push queues an event for the client's stream. A client that does not read ends its campaign: it
-// must learn what it was granted.
+// must learn of each grant.
 func (c *campaign) push(e event) {
 	if e.name == "renewed" && len(c.events) > room/2 {
 		return
@@ -210,7 +210,7 @@ func (c *campaign) push(e event) {
 	}
 }
 
-// state is what the agent grants a client at one moment.
+// state is the grant of the agent to a client at one moment.
 type state struct {
 	number    uint64
 	over      error
@@ -280,7 +280,7 @@ func (c *campaign) finishLocked() {
 	}
 }
 
-// leave ends the campaign of a client whose work has ended.
+// leave ends the campaign of a client after the end of its work.
 func (c *campaign) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

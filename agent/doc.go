@@ -1,7 +1,7 @@
 // Package agent lets programs in any language take part in elections, over HTTP, through an agent
 // on the same machine or in the same pod. The command `tenure agent` serves it.
 //
-// A client begins a campaign, whose answer is a stream of events, and sends heartbeats from the
+// A client begins a campaign, gets a stream of events, and sends heartbeats from the
 // loop that does its work. The rules, which the code cites by number:
 //
 //   - A1. A campaign lives by its heartbeats. Each has a higher number than the one before, and any
@@ -11,8 +11,8 @@
 //   - A2. A campaign that is over is granted nothing more, and its lease is renewed no more. It
 //     never revives. Why: a program that hangs must not lead for life.
 //   - A3. A lease is released only if the client has reported that the work of this term has ended,
-//     or was never told of the term. Otherwise it runs out. Why: what the client does after its
-//     last heartbeat is not known.
+//     or was never told of the term. Otherwise it runs out. Why: the client may act after
+//     its last heartbeat.
 //   - A4. Only an answer grants time, and the client counts that from before it sent the question.
 //     An event grants none, since it may have waited in a buffer.
 //   - A5. After a term was lost, the campaign goes on when the client has reported the end of its

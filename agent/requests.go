@@ -211,7 +211,7 @@ func serveEligible(w http.ResponseWriter, r *http.Request, c *campaign) {
 
 func serveLeave(w http.ResponseWriter, r *http.Request, c *campaign) {
 	c.leave()
-	select { // the client learns that the lease is free, if the store says so in time
+	select { // the client learns that the lease is free, if the store answers in time
 	case <-c.ended:
 	case <-r.Context().Done():
 	}

@@ -33,7 +33,7 @@ type eventData struct {
 // keepAliveAfter is the time between two comments that keep a connection alive.
 const keepAliveAfter = 15 * time.Second
 
-// stream tells the client what happens, until the campaign is over or the client is gone.
+// stream tells the client of each event, until the campaign is over or the client is gone.
 func (c *campaign) stream(w http.ResponseWriter, r *http.Request) {
 	out := sse.NewWriter(w)
 	tell := func(name string, data eventData) {

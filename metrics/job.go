@@ -96,7 +96,8 @@ const (
 
 var warnings = [...]string{"clock", "history", "trouble"}
 
-// JobFacts is what a leader knows of a scheduled job from its state in the store. Zero: not known.
+// JobFacts are those that a leader knows of a scheduled job from its state in the store. Zero: it is
+// not known.
 type JobFacts struct {
 	// Success, Failure and Loss are when the last run ended that finished, failed or was lost.
 	Success, Failure, Loss time.Time
@@ -109,7 +110,7 @@ type JobFacts struct {
 
 var dues = [len(JobFacts{}.Due)]string{"1", "2", "3"}
 
-// jobSeries counts what happens to the jobs of one election and one name.
+// jobSeries counts for the jobs of one election and one name.
 type jobSeries struct {
 	election, job string
 	since         time.Time

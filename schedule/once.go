@@ -53,7 +53,7 @@ type Outcome struct {
 	Ran bool
 	// Reason says why a tick without a record does not start.
 	Reason string
-	// Other is the last tick whose run has no recorded end, besides Tick. Only Read sets it.
+	// Other is the last tick without a recorded end, besides Tick. Only Read sets it.
 	Other TickStatus
 }
 

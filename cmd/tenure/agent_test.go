@@ -64,8 +64,8 @@ func acts(t *testing.T, journal string) (first, former float64, tokens int) {
 	return begins[last], former, len(begins)
 }
 
-// TestAgentOfAFrozenWorker: a worker that was frozen while another one was elected acts no more when
-// it goes on. One that keeps an old answer does, which shows that this test can fail.
+// TestAgentOfAFrozenWorker: a worker that was frozen while another one was elected acts no
+// more when it goes on. One that keeps an old answer does, which shows that this test can fail.
 func TestAgentOfAFrozenWorker(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"asks", "cached"} {

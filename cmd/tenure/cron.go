@@ -173,5 +173,6 @@ func (r *cronFlags) campaign(s *jobs.Scheduler, log *slog.Logger) error {
 		names = append(names, r.jobs[i].Name)
 	}
 	log.Info("jobs wait for their ticks on the leader", "jobs", strings.Join(names, " "))
+	s.Schedule.Metrics = p.config.Metrics
 	return s.Run(e, p.opened)
 }

@@ -163,7 +163,7 @@ type ran struct {
 	election string
 }
 
-// lost is the state of a tick whose run was interrupted.
+// lost is the state of a tick after an interrupted run.
 const lost = "lost"
 
 func (r *ran) Error() string {

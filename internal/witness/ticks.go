@@ -13,7 +13,7 @@ type Run struct {
 	Job string
 	// Planned is the planned instant, in seconds since the Unix epoch.
 	Planned int64
-	// Again: the job is of those whose lost ticks run again.
+	// Again: lost ticks of the job run again.
 	Again   bool
 	Attempt int
 	Token   uint64
@@ -54,7 +54,7 @@ func (b *Ticks) Excuse(planned int64) {
 	b.excused = append(b.excused, planned)
 }
 
-// Begun returns the number of runs of a job whose first act was after a moment.
+// Begun returns the number of runs of a job with their first act after a moment.
 func (b *Ticks) Begun(job string, after int64) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +66,7 @@ func (b *Ticks) Begun(job string, after int64) (n int) {
 	return n
 }
 
-// TickVerdict counts what is wrong with the runs of jobs.
+// TickVerdict counts the faults in the runs of jobs.
 type TickVerdict struct {
 	Runs int
 	// Overlapping counts the runs that began before the last act of another run of their job, and

@@ -26,7 +26,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/s3fake"
 )
 
-// offClock is a clock whose time of day is wrong. It can change.
+// offClock is a clock with a wrong time of day, which can change.
 type offClock struct {
 	clock.Clock
 	off *atomic.Int64
@@ -186,7 +186,7 @@ func (k *ticking) judge() {
 	}
 }
 
-// trouble is what happens to members that run jobs.
+// trouble is done to members that run jobs.
 type trouble struct {
 	name string
 	make func(k *ticking)

@@ -32,7 +32,7 @@ var rank = map[Status]int{OK: 0, Unknown: 1, Warning: 2, Unsafe: 3}
 type Row struct {
 	Check  string `json:"check"`
 	Status Status `json:"status"`
-	// Seen describes the finding, Remedy what to do about it; empty if nothing.
+	// Seen describes the finding, Remedy the way out; empty if there is none.
 	Seen   string `json:"seen"`
 	Remedy string `json:"remedy,omitempty"`
 
@@ -324,7 +324,7 @@ func Inspect(ctx context.Context, s driver.Store, lease time.Duration) (found []
 	return append(found, raced...), undecided, nil
 }
 
-// config returns the settings whose times the report shows.
+// config returns the settings behind the times in the report.
 func (d *Doctor) config(lease time.Duration) tenure.Config {
 	return tenure.Config{Lease: lease}.WithDefaults()
 }

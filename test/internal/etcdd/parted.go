@@ -20,7 +20,7 @@ func (s partedSite) Open(t testing.TB, n int) (driver.Store, rig.Way) {
 	return s.openAt(t, s.Servers[n%len(s.Servers)])
 }
 
-// Faults are partitions. A way is cut in one direction where the name says so.
+// Faults are partitions. The name tells if a way is cut in one direction.
 func (s partedSite) Faults() (all []rig.Fault) {
 	for _, p := range []struct {
 		name, why string

@@ -188,7 +188,7 @@ func (r *Run) Err() error {
 	if forced && r.Term.Remaining() < lateness {
 		select {
 		case <-r.Term.LeaseContext().Done():
-		case <-time.After(2 * lateness): // a renewal was confirmed meanwhile
+		case <-time.After(2 * lateness): // a renewal was confirmed since
 		}
 	}
 	switch {

@@ -94,7 +94,7 @@ func (c *crontab) kept(m *program.Process) {
 
 func notes(what string) func(entry) bool { return func(e entry) bool { return e.what == what } }
 
-// state is what tenure jobs --json shows.
+// state is the output of tenure jobs --json.
 type state struct {
 	Job           string
 	Late, Overlap int
@@ -244,7 +244,8 @@ func TestCronLimitsARun(t *testing.T) {
 	c.until("two runs are asked", 2, notes("asked"))
 	m.Says("schedule: failed")
 	c.kept(m)
-	asked := slices.DeleteFunc(c.entries(), func(e entry) bool { return e.what != "asked" })[0] // it has heard of SIGTERM
+	// it has heard of SIGTERM
+	asked := slices.DeleteFunc(c.entries(), func(e entry) bool { return e.what != "asked" })[0]
 	for _, got := range c.jobs()["job"].Ticks {
 		if got.Planned.UTC().Format(time.RFC3339) == asked.tick &&
 			(got.State != "failed" || got.Code != 137 || !strings.Contains(got.Error, "longer than Timeout 200ms")) {
