@@ -96,8 +96,8 @@ const (
 
 var warnings = [...]string{"clock", "history", "trouble"}
 
-// JobFacts are those that a leader knows of a scheduled job from its state in the store. Zero: it is
-// not known.
+// JobFacts are those that a leader knows of a scheduled job from its state in the store. Zero: it
+// is not known.
 type JobFacts struct {
 	// Success, Failure and Loss are when the last run ended that finished, failed or was lost.
 	Success, Failure, Loss time.Time
