@@ -95,7 +95,7 @@ func (c *crontab) kept(m *program.Process) {
 
 func notes(what string) func(entry) bool { return func(e entry) bool { return e.what == what } }
 
-// state is the output of tenure jobs --json.
+// state is what tenure jobs --json shows.
 type state struct {
 	Job           string
 	Late, Overlap int
@@ -106,22 +106,19 @@ type state struct {
 	}
 }
 
-// jobs returns the states of the jobs.
-func (c *crontab) jobs() map[string]state {
+// state returns the state of a job.
+func (c *crontab) state(job string) (s state) {
 	c.Helper()
-	all := map[string]state{}
-	for line := range strings.Lines(c.says("jobs", "--json").Out) {
-		var s state
-		must.OK(c, json.Unmarshal([]byte(line), &s))
-		all[s.Job] = s
+	if out := c.says("jobs", "--json", "--job", job).Out; out != "" {
+		must.OK(c, json.Unmarshal([]byte(out), &s))
 	}
-	return all
+	return s
 }
 
 // any reports whether a tick of a job has this state and code.
 func (c *crontab) any(job, state string, code int) bool {
 	c.Helper()
-	for _, t := range c.jobs()[job].Ticks {
+	for _, t := range c.state(job).Ticks {
 		if t.State == state && t.Code == code {
 			return true
 		}
@@ -132,7 +129,7 @@ func (c *crontab) any(job, state string, code int) bool {
 // tick returns the state of a tick, empty if there is none.
 func (c *crontab) tick(job, planned string) (found string) {
 	c.Helper()
-	for _, t := range c.jobs()[job].Ticks {
+	for _, t := range c.state(job).Ticks {
 		if t.Planned.UTC().Format(time.RFC3339) == planned {
 			return t.State
 		}
@@ -233,8 +230,8 @@ func TestCronOverlap(t *testing.T) {
 			for i, at := range ticks[1:] {
 				skipped = skipped || at.Sub(ticks[i]) > time.Second
 			}
-			if skipped != (overlap == "skip") || c.jobs()["job"].Overlap > 0 != skipped {
-				t.Errorf("the ticks are %v; %+v", ticks, c.jobs())
+			if skipped != (overlap == "skip") || c.state("job").Overlap > 0 != skipped {
+				t.Errorf("the ticks are %v; %+v", ticks, c.state("job"))
 			}
 		})
 	}
@@ -251,7 +248,7 @@ func TestCronLimitsARun(t *testing.T) {
 	c.kept(m)
 	// it has heard of SIGTERM
 	asked := slices.DeleteFunc(c.entries(), func(e entry) bool { return e.what != "asked" })[0]
-	for _, got := range c.jobs()["job"].Ticks {
+	for _, got := range c.state("job").Ticks {
 		if got.Planned.UTC().Format(time.RFC3339) == asked.tick &&
 			(got.State != "failed" || got.Code != 137 || !strings.Contains(got.Error, "longer than Timeout 200ms")) {
 			t.Errorf("the run is %+v", got)
