@@ -154,7 +154,8 @@ func TestCronRunsATickOnOneMachine(t *testing.T) {
 	wait.Until(t, "a hand-over", func() bool { return c.says("hand-over", "--wait", "1h").Code == 0 })
 	c.until("another machine runs ticks", 2, func(e entry) bool { return e.id != first })
 	table := regexp.MustCompile(`^JOB +SCHEDULE +LAST TICK +STATE +MACHINE +NEXT TICK +MISSED\njob +@every 1s +20\S+Z +\S.* node-\d +20\S+Z +`)
-	wait.Until(t, "the table of jobs", func() bool { // NATS may leave out a key that is written meanwhile
+	// NATS may leave out a key that is written meanwhile
+	wait.Until(t, "the table of jobs", func() bool {
 		r := c.says("jobs")
 		return r.Code == 0 && table.MatchString(r.Out)
 	})
