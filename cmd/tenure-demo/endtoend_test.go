@@ -274,7 +274,7 @@ func TestDemoFails(t *testing.T) {
 			return o.URL
 		}
 	}
-	careless := func(o *servers.Objects) { o.Careless = true }
+	careless := func(o *servers.Objects) { o.Careless.Store(true) }
 	for name, c := range map[string]struct {
 		store  func(*testing.T) string
 		flags  string
@@ -302,7 +302,7 @@ func TestDemoFails(t *testing.T) {
 		}, "--create", true, []string{
 			"error: --store kafka://***@", "/elections?timeout=20s: ", "TOPIC_AUTHORIZATION_FAILED", "\nhint: grant it with kafka-acls.sh",
 		}},
-		"object storage without the right to write": {objects(func(o *servers.Objects) { o.ReadOnly = true }), "", true, []string{
+		"object storage without the right to write": {objects(func(o *servers.Objects) { o.ReadOnly.Store(true) }), "", true, []string{
 			"error: --store s3://bucket/p?endpoint=", "s3:PutObject on arn:aws:s3:::bucket/p/*", "\nhint: docs/object-storage.md has a policy",
 		}},
 		"conditions are ignored": {objects(careless), "", true, []string{

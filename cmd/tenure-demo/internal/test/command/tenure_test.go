@@ -346,7 +346,7 @@ func TestDoctorOnServers(t *testing.T) {
 		must.OK(t, err)
 	}
 	careless := servers.StartObjects(t)
-	careless.Careless = true
+	careless.Careless.Store(true)
 	for _, c := range []struct {
 		why, url string
 		code     int

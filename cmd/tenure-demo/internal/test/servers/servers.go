@@ -88,8 +88,9 @@ type Objects struct {
 	// Down makes it answer no request.
 	Down atomic.Bool
 	// ReadOnly refuses writes, and Careless ignores their conditions. Set these before the first
-	// request.
-	ReadOnly, Careless bool
+	// request of the test. An earlier one may come from a client of another server that had this
+	// port.
+	ReadOnly, Careless atomic.Bool
 
 	inner http.Handler
 }
@@ -112,11 +113,11 @@ func (o *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case o.Down.Load():
 		panic(http.ErrAbortHandler)
-	case put && o.ReadOnly:
+	case put && o.ReadOnly.Load():
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
 		return
-	case put && o.Careless:
+	case put && o.Careless.Load():
 		r.Header.Del("If-Match")
 		r.Header.Del("If-None-Match")
 	}
