@@ -178,10 +178,7 @@ replace (
 	github.com/tenure-go/tenure/driver/natskv => ../driver/natskv
 	github.com/tenure-go/tenure/driver/pgxstore => ../driver/pgxstore
 	github.com/tenure-go/tenure/driver/s3object => ../driver/s3object
-	github.com/tenure-go/tenure/schedule => ../schedule
 )
-
-replace github.com/tenure-go/tenure/schedule => ../schedule
 
 replace github.com/tenure-go/tenure/driver/redisstore => ../driver/redisstore
 
