@@ -306,9 +306,9 @@ const (
 	guardJob     = "internal/guard/job.go"
 	guardLines   = "internal/guard/backstop_linux.go"
 	guardSweep   = "internal/guard/client.go"
-	wrapTour     = "internal/wrap/commandrun.go"
-	wrapToken    = "internal/wrap/commandrun.go"
-	runGuard     = "run.go"
+	guardedRun   = "internal/guarded/run.go"
+	wrapToken    = "internal/wrap/wrap.go"
+	runGuard     = "candidate.go"
 )
 
 // Edits that several flaws have in common.
@@ -323,9 +323,9 @@ var (
 	noKiller   = overlay.Edit{File: guardLines, Old: "	if d == nil || t == nil {", New: "	if true {"}
 	noParent   = overlay.Edit{File: guardLines, Old: "{ attr.Pdeathsig = unix.SIGKILL }", New: "{}"}
 	noTripwire = overlay.Edit{File: guardLines, Old: "	fd := uintptr(b.trip)\n", New: "	if group > 0 {\n		return nil\n	}\n	fd := uintptr(b.trip)\n"}
-	noSweep    = overlay.Edit{File: wrapTour, Old: "	r.sweep()\n", New: ""}
+	noSweep    = overlay.Edit{File: guardedRun, Old: "	r.sweep()\n", New: ""}
 	// Tenure does not kill a guard that is late.
-	noAbandon = overlay.Edit{File: wrapTour, Old: "			defer time.AfterFunc(r.last(), g.Abandon).Stop()\n", New: ""}
+	noAbandon = overlay.Edit{File: guardedRun, Old: "			defer time.AfterFunc(r.last(), g.Abandon).Stop()\n", New: ""}
 )
 
 // The flaws, each with the function that detects it in the rows that name it.
@@ -338,12 +338,14 @@ var (
 	deadlineIgnored = &flaw{"deadline-ignored", "the deadline: the command runs on when the lease is lost", []overlay.Edit{noDeadline, noKiller, noTimer, noAbandon}, overlaps}
 	noTimeToStop    = &flaw{"no-time-to-stop", "the part of the lease that is kept for the command to stop in", []overlay.Edit{
 		{File: runGuard, Old: "StopWithin: r.stopWithin, ", New: ""},
-		{File: wrapTour, Old: "r.term.Remaining, r.w.StopWithin", New: "r.term.Remaining, 500*time.Millisecond"},
-		{File: wrapTour, Old: "stop := r.w.StopWithin", New: "stop := 500 * time.Millisecond"}}, overlaps}
+		{File: guardedRun, Old: "r.Term.Remaining, r.StopWithin", New: "r.Term.Remaining, 500*time.Millisecond"},
+		{File: guardedRun, Old: "{ return r.StopWithin - guard.Reserve(r.StopWithin)/2 }",
+			New: "{ return 500*time.Millisecond - guard.Reserve(500*time.Millisecond)/2 }"}}, overlaps}
 	noLatch = &flaw{"no-latch", "the latch: if a guard hears after its own deadline that nothing is left of the lease, it counts the time to stop from that moment",
 		[]overlay.Edit{noAbandon, {File: guardLease, Old: "	if a.Question != l.question || a.Left <= 0 && l.known && l.over(l.asked) <= 0 {", New: "	if a.Question != l.question {"}}, overlaps}
 	releasedEarly = &flaw{"released-early", "the wait for the command's end: the lease is released when it is asked to finish",
-		[]overlay.Edit{{File: wrapTour, Old: "			r.ask(g, context.Cause(ctx))\n", New: "			r.ask(g, context.Cause(ctx))\n			return\n"}}, overlaps}
+		[]overlay.Edit{{File: guardedRun, Old: "			if r.ask(context.Cause(ctx)) && r.KillAfter > 0 {\n				defer r.kill(r.KillAfter)()\n			}\n",
+			New: "			r.ask(context.Cause(ctx))\n			return\n"}}, overlaps}
 	noKill = &flaw{"no-kill", "SIGKILL: the command is asked to end and nothing more", []overlay.Edit{noKiller, noTimer, noAbandon,
 		{File: guardProcess, Old: "	if left <= 0 || p.killing {", New: "	if left <= 0 && !p.killing {\n		return\n	}\n	if p.killing {"}}, overlaps}
 	commandAlone = &flaw{"command-alone", "the end of what the command has started: signals go to the command alone, and its end is the end", []overlay.Edit{
@@ -356,8 +358,8 @@ var (
 	groupForgotten  = &flaw{"group-forgotten", "the tripwire: a guard that dies takes along the command and not its children", []overlay.Edit{noTripwire}, overlaps}
 	straysForgotten = &flaw{"strays-forgotten", "the search for what is left when the guard has died", []overlay.Edit{noSweep}, overlaps}
 	tokenReset      = &flaw{"token-reset", "the election's token: each process counts its own from 1", []overlay.Edit{
-		{File: wrapToken, Old: "func token(t *tenure.Term) string { return strconv.FormatUint(t.Token(), 10) }",
-			New: "var terms uint64\n\nfunc token(*tenure.Term) string {\n	terms++\n	return strconv.FormatUint(terms, 10)\n}"}}, regresses}
+		{File: wrapToken, Old: "\"TENURE_TOKEN=\", t.Token())", New: "\"TENURE_TOKEN=\", ownToken())"},
+		{File: wrapToken, Old: "func (w *Wrapper) command(", New: "var terms uint64\n\nfunc ownToken() uint64 {\n	terms++\n	return terms\n}\n\nfunc (w *Wrapper) command("}}, regresses}
 )
 
 func flaws() []*flaw {
