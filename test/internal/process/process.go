@@ -37,6 +37,8 @@ type Process struct {
 	User string
 	// Family is set for a server with processes of its own: Pause, Resume and Kill reach them, too.
 	Family bool
+	// Respawn starts the process again when it has ended by itself, as an init system does.
+	Respawn bool
 	// StopBy is the signal of Stop. The default is SIGTERM.
 	StopBy os.Signal
 	// Prepare changes the command before each start, for example to connect pipes.
@@ -92,7 +94,17 @@ func (p *Process) Begin() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.process, p.wanted = started, true
+	if p.Respawn {
+		go p.respawn(started)
+	}
 	return nil
+}
+
+func (p *Process) respawn(started *crew.Process) {
+	<-started.Ended()
+	if p.current() == started && p.EndedEarly() {
+		_ = p.Begin()
+	}
 }
 
 // Await waits until the process answers. It fails if the process ends, or the context.

@@ -241,12 +241,13 @@ type PgBouncer struct{ server }
 
 // RunPgBouncer runs a pooler. The mode is session, transaction or statement. Only the role postgres
 // may connect, without a password. The pooler tries a failed server again after 1 s; the default is
-// 15 s.
+// 15 s. PgBouncer 1.18 may end by itself, with "bad client state", when clients vanish: then it is
+// started again.
 func RunPgBouncer(p *Postgres, mode string) (*PgBouncer, error) {
 	b := new(PgBouncer)
 	return b, b.settle("postgres", "pgx", func() string { return b.DSN("postgres", "postgres") }, func(dir string) error {
 		users, file := filepath.Join(dir, "users.txt"), filepath.Join(dir, "pgbouncer.ini")
-		b.Command = []string{"pgbouncer", file}
+		b.Command, b.Respawn = []string{"pgbouncer", file}, true
 		return errors.Join(
 			os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644),
 			os.WriteFile(file, fmt.Appendf(nil, settings, ports.Host, p.port, ports.Host, b.port, users, mode), 0o644),
