@@ -73,7 +73,10 @@ func (c *campaign) begin() error {
 func (c *campaign) run() {
 	defer c.agent.running.Done()
 	defer close(c.ended)
-	defer c.end(errEnded)
+	defer func() {
+		c.end(errEnded)
+		c.agent.log.Info("the campaign is over", "election", c.election.Name(), "id", c.election.ID(), "cause", c.state().over)
+	}()
 	c.push(event{name: "candidate"})
 	if err := c.election.Run(c.ctx, c.lead); err != nil {
 		c.end(err)
@@ -121,7 +124,6 @@ func (c *campaign) endLocked(why error) {
 		c.cancel()
 	}
 	c.agent.remove(c)
-	c.agent.log.Info("the campaign is over", "election", c.election.Name(), "id", c.election.ID(), "cause", why)
 }
 
 // grant returns the work of a term that the client will be told of, or nil if it never is.

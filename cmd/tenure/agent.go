@@ -14,7 +14,6 @@ import (
 	"github.com/tenure-go/tenure/agent"
 	"github.com/tenure-go/tenure/cmd/internal/cli"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
-	"github.com/tenure-go/tenure/cmd/internal/output"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/web"
 )
@@ -115,7 +114,7 @@ func (a *agentFlags) run(c *cobra.Command) error {
 		return err
 	}
 	defer func() { _ = server.Close() }()
-	a.say(c, server.URL)
+	sayServing(c, a.json, "agent", server.URL)
 	<-c.Context().Done()
 	const release = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), a.finishWithin+release)
@@ -130,17 +129,4 @@ func (a *agentFlags) pages(all *agent.Agent) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("/", all.Handler())
 	return mux
-}
-
-// say prints the address.
-func (a *agentFlags) say(c *cobra.Command, url string) {
-	if !a.json {
-		fmt.Fprintf(c.OutOrStdout(), "The agent is at %s\nCtrl-C ends it.\n", url)
-		return
-	}
-	output.JSON(c.OutOrStdout(), struct {
-		Time  time.Time `json:"time"`
-		Event string    `json:"event"`
-		URL   string    `json:"url"`
-	}{time.Now().UTC(), "serving", url})
 }

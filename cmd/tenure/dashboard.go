@@ -153,15 +153,15 @@ func (d *dashboardFlags) run(c *cobra.Command) error {
 	if !server.Loopback && !d.at.HasToken() {
 		log.Warn("every client that reaches the address sees all elections", "remedy", "give --listen-token-file")
 	}
-	d.say(c, server.URL+"/")
+	sayServing(c, d.json, "dashboard", server.URL+"/")
 	board.Run(c.Context())
 	return nil
 }
 
-// say prints the URL of the page.
-func (d *dashboardFlags) say(c *cobra.Command, url string) {
-	if !d.json {
-		fmt.Fprintf(c.OutOrStdout(), "The dashboard is at %s\nCtrl-C ends it.\n", url)
+// sayServing prints the address of a server.
+func sayServing(c *cobra.Command, asJSON bool, name, url string) {
+	if !asJSON {
+		fmt.Fprintf(c.OutOrStdout(), "The %s is at %s\nCtrl-C ends it.\n", name, url)
 		return
 	}
 	output.JSON(c.OutOrStdout(), struct {

@@ -21,6 +21,7 @@ import json
 import select
 import socket
 import time
+import urllib.parse
 from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 __all__ = ["Agent", "Campaign", "Term", "AgentError", "Over"]
@@ -130,18 +131,26 @@ class Campaign:
             try:
                 self._await_election()
             except (Over, OSError):
-                self._drop()
-                time.sleep(1.0)
-                try:
-                    self._begin()
-                except OSError:
-                    pass
+                self._begin_again()
                 continue
             term = Term(self, self._token)
             try:
                 yield term
             finally:
                 term.finished()
+
+    def _begin_again(self) -> None:
+        """Begins another campaign, after a pause. It fails if the agent is away, shuts down, or has
+        not noticed yet that the last campaign has lost its stream."""
+        self._drop()
+        time.sleep(1.0)
+        try:
+            self._begin()
+        except OSError:
+            pass
+        except AgentError as e:
+            if e.status not in (409, 503):
+                raise
 
     def leave(self) -> None:
         """Reports that the work has ended, and ends the campaign."""
@@ -165,7 +174,8 @@ class Campaign:
         self._number, self._token, self._remaining = 0, 0, 0.0
         body = json.dumps(self._settings)
         # with HTTP/1.0 the stream has no chunks
-        lines = [f"POST /v1/elections/{self._election}/campaign HTTP/1.0", "Host: localhost", f"Content-Length: {len(body)}"]
+        elections = "/v1/elections/" + urllib.parse.quote(self._election, safe="")
+        lines = [f"POST {elections}/campaign HTTP/1.0", "Host: localhost", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in self._agent._headers.items()]
         self._stream, self._lines = self._agent._connect(), b""
         self._stream.sendall(("\r\n".join(lines) + "\r\n\r\n" + body).encode())
@@ -181,7 +191,7 @@ class Campaign:
             raise AgentError(status, _object(rest))
         first = self._event()
         self._interval = first["heartbeatMillis"] / 1000
-        self._path = f"/v1/elections/{self._election}/campaigns/{first['campaign']}"
+        self._path = f"{elections}/campaigns/{first['campaign']}"
 
     def _drop(self) -> None:
         for connection in (self._stream, self._requests):

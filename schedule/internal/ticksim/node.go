@@ -23,7 +23,7 @@ type node struct {
 	job       *ticks.Job
 	term      *term
 	passing   bool // a read or write is under way
-	wakes     int  // counts the planned calls of loop, of which the last one counts
+	wakes     int  // numbers the wake-ups of loop; only the last one has an effect
 	failures  int
 	run       *runOf
 }
