@@ -33,9 +33,9 @@ var kubernetesSite = site{
 		return []experiment{
 			operations{n: choice[int]{200, 2000}},
 			crash{modes: modes, lease: always(5 * time.Second), groups: always(6), rounds: choice[int]{1, 10},
-				late: figures.Bound{Median: 25 * time.Millisecond}},
+				late: figures.Bound{Median: 10 * time.Millisecond}},
 			stops{lease: lease, of: []stopping{{mode: leaseMode, rounds: choice[int]{40, 300}}},
-				late: figures.Bound{Median: 25 * time.Millisecond}},
+				late: figures.Bound{Median: 10 * time.Millisecond}},
 			steady{modes: modes, elections: 20, lease: lease, window: choice[int]{10, 20},
 				note: "Requests as each process sends them"},
 			cut(strike{modes: modes, lease: 2 * time.Second, groups: always(5), rounds: choice[int]{1, 10}}),
