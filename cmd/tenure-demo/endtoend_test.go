@@ -287,7 +287,7 @@ func TestDemoFails(t *testing.T) {
 			return strings.Replace(url, "//", "//reader:s3cret@", 1) + "/ELECTIONS"
 		}, "--create", true, []string{"error: --store nats://***@", "/ELECTIONS: ", "$KV.ELECTIONS.demo", "\nhint: grant it"}},
 		"a missing bucket": {func(t *testing.T) string { return servers.NATS(t).ClientURL() + "/MISSING" }, "", false, []string{
-			"/MISSING: there is no bucket MISSING\nhint: check its name; --create, which tenure run and tenure-demo have, makes it, and so does: nats --server nats://",
+			"/MISSING: there is no bucket MISSING\nhint: check its name; --create, which the commands that hold elections have, makes it, and so does: nats --server nats://",
 			" kv add MISSING --history 1 --storage file\n",
 		}},
 		"Kafka without the right to write": {func(t *testing.T) string {

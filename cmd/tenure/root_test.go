@@ -174,7 +174,7 @@ func TestWrongValues(t *testing.T) {
 		{"an empty store", "status --election e --store=", nil, "--store is empty"},
 		{"restarts", "run" + at + "--restart sometimes", nil, `--restart is "sometimes"; it must be never, on-failure or always`},
 		{"jobs", "cron" + at, nil, "--schedule is missing"},
-		{"jobs", "cron" + at + "--schedule @dayly", nil, `schedule: job "job": schedule "@dayly": unrecognized descriptor: "@dayly"`},
+		{"jobs", "cron" + at + "--schedule @dayly", nil, `--schedule: schedule "@dayly": unrecognized descriptor: "@dayly"`},
 		{"jobs", cron + "--timezone Berlin", nil, `--timezone is "Berlin"; it must be a name of the time zone database, such as Europe/Berlin`},
 		{"jobs", cron + "--catch-up some", nil, `--catch-up is "some"; it must be last, none or all`},
 		{"jobs", cron, env{"TENURE_OVERLAP": "both"}, `TENURE_OVERLAP is "both"; it must be skip or queue`},

@@ -18,7 +18,7 @@ import (
 // MadeBy returns the hint for a bucket, topic or table that is missing. Commands that only read
 // cannot make it.
 func MadeBy(command string) string {
-	return "check its name; --create, which tenure run and tenure-demo have, makes it, and so does: " + command
+	return "check its name; --create, which the commands that hold elections have, makes it, and so does: " + command
 }
 
 // networkOperations are those of a net.OpError that mean trouble on the way to a server. The other

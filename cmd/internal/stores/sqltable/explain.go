@@ -24,7 +24,7 @@ func (s *Place) Explain(err error) *fault.Error {
 		return fault.New("docs/sql.md has the rights of a candidate and of an observer; passwords come from the URL, PGPASSFILE, "+
 			"PGPASSWORD, MYSQL_PWD or ~/.my.cnf; tenure help stores has the parameters for TLS and certificates", "%w: %w", driver.ErrDenied, theServers(err))
 	case s.Scheme == "sqlite" && strings.Contains(err.Error(), "unable to open"):
-		return fault.New("name a file in a directory that exists and that this user can write to; --create, which tenure run and tenure-demo have, makes the file", "cannot be opened: %w", theServers(err))
+		return fault.New("name a file in a directory that exists and that this user can write to; --create, which the commands that hold elections have, makes the file", "cannot be opened: %w", theServers(err))
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return fault.New("give the authority's file as "+d.authority+"; the URL's host must be one of the certificate's names",
 			"the server's certificate is not accepted: %w", theServers(err))

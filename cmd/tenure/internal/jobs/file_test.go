@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 		`...name is ".."; it must be`:      func(j *Job) { j.Name = ".." },
 		`schedule: job "a/b": the name`:    func(j *Job) { j.Name = "a/b" },
 		`schedule: job "": the name must`:  func(j *Job) { j.Name = "" },
-		`schedule: job "a": schedule "61`:  func(j *Job) { j.Schedule = "61 * * * *" },
+		`a.schedule: schedule "61`:         func(j *Job) { j.Schedule = "61 * * * *" },
 	} {
 		j := good()
 		change(&j)

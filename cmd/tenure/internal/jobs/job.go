@@ -77,8 +77,14 @@ func (j *Job) check(named func(setting string) string) error {
 	if !slices.Contains([]string{"skip", "queue"}, j.Overlap) {
 		wrong("overlap", j.Overlap, "skip or queue")
 	}
-	if zone, err := time.LoadLocation(j.Timezone); err != nil || zone == time.Local {
+	zone, err := time.LoadLocation(j.Timezone)
+	switch {
+	case err != nil || zone == time.Local:
 		wrong("timezone", j.Timezone, "a name of the time zone database, such as Europe/Berlin")
+	case j.Schedule != "":
+		if err := checkSchedule(j.Schedule, zone); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", named("schedule"), err))
+		}
 	}
 	if j.Schedule == "" {
 		problems = append(problems, fmt.Errorf("%s is missing", named("schedule")))
@@ -90,6 +96,14 @@ func (j *Job) check(named func(setting string) string) error {
 		wrong("name", j.Name, "a name with letters or digits")
 	}
 	return errors.Join(problems...)
+}
+
+// checkSchedule returns why package schedule does not take a schedule.
+func checkSchedule(text string, zone *time.Location) error {
+	j := schedule.Every(text).Named("job").Do(func(context.Context, schedule.Tick) error { return nil })
+	j.Zone = zone
+	_, err := schedule.New(unopened{}, "election", schedule.Config{}, j)
+	return errors.Unwrap(err) // without the name of this job
 }
 
 // work runs the command of a job.
