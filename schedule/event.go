@@ -37,6 +37,7 @@ type Event struct {
 	// Planned is the planned instant of the tick, or of the last one of Count.
 	Planned time.Time
 	Count   int
+	// Attempt is that of the run: from 1. The log has it from 2.
 	Attempt int
 	Token   uint64
 	Took    time.Duration
@@ -66,13 +67,17 @@ func (l *leading) tell(j *job, e Event) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("election", e.Election), slog.String("job", e.Job), slog.Uint64("token", e.Token)}
-	for name, t := range map[string]time.Time{"planned": e.Planned, "until": e.Until} {
-		if !t.IsZero() {
-			attrs = append(attrs, slog.Time(name, t))
-		}
+	if !e.Planned.IsZero() {
+		attrs = append(attrs, slog.Time("planned", e.Planned))
+	}
+	if !e.Until.IsZero() {
+		attrs = append(attrs, slog.Time("until", e.Until))
 	}
 	if e.Count > 0 {
 		attrs = append(attrs, slog.Int("count", e.Count))
+	}
+	if e.Attempt > 1 {
+		attrs = append(attrs, slog.Int("attempt", e.Attempt))
 	}
 	if e.Took > 0 {
 		attrs = append(attrs, slog.Duration("took", e.Took))
