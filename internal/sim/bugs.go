@@ -17,24 +17,11 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/internal/overlay"
+	"github.com/tenure-go/tenure/internal/planted"
 )
 
-// bug is a change to the text of the source that leaves out a rule. The simulation must notice it.
-// The source itself has no trace of it.
-type bug struct {
-	Name string
-	Rule string
-	Left string // says what is left out, or what the code does instead
-	Edit []edit
-	// Shows is a regular expression that matches the faults that this bug causes. Other faults do
-	// not count.
-	Shows string
-	// Test is the deterministic test that fails with a bug that too few seeds show. Note explains
-	// why. In is the directory of the test, if it is not internal/protocol.
-	Test, Note, In string
-}
-
-type edit struct{ File, Old, New string }
+// bug is a planted bug. The simulation must notice it.
+type bug struct{ planted.Bug }
 
 // verdict is the result of a run over several seeds, as one process sends it to another.
 type verdict struct {
@@ -48,30 +35,9 @@ type verdict struct {
 // enough is the number of standard seeds that must find a bug by the faults in Shows.
 const enough = 5
 
-func findBug(name string) (bug, error) {
-	for _, b := range planted {
-		if b.Name == name {
-			return b, nil
-		}
-	}
-	return bug{}, fmt.Errorf("there is no bug %q; -bugs lists them", name)
-}
-
-// planted calls do with a go command that sees the bug in the source.
-func (b *bug) planted(do func(run overlay.Tool, dir string) error) error {
-	var edits []overlay.Edit
-	for _, e := range b.Edit {
-		edits = append(edits, overlay.Edit(e))
-	}
-	if err := overlay.Plant("internal", edits, do); err != nil {
-		return fmt.Errorf("bug %s: %w", b.Name, err)
-	}
-	return nil
-}
-
 // built calls do with the path of this program with the bug in it.
 func (b *bug) built(do func(binary string) error) error {
-	return b.planted(func(run overlay.Tool, dir string) error {
+	return b.Plant(func(run overlay.Tool, dir string) error {
 		binary := filepath.Join(dir, "sim")
 		if out, err := run("build", "-ldflags=-s -w", "-o", binary, "./internal/sim").CombinedOutput(); err != nil {
 			return fmt.Errorf("%w\n%s", err, out)
@@ -104,7 +70,7 @@ func (b *bug) hunt(seeds uint64, all bool) (v verdict, err error) {
 // fails runs the deterministic test with the bug. It returns whether the test notices, and what the
 // test prints.
 func (b *bug) fails() (v verdict, out []byte, err error) {
-	err = b.planted(func(run overlay.Tool, _ string) (err error) {
+	err = b.Plant(func(run overlay.Tool, _ string) (err error) {
 		pattern := "^" + strings.ReplaceAll(b.Test, "/", "$/^") + "$"
 		out, err = run("test", "-count=1", "-run", pattern, "./"+cmp.Or(b.In, "internal/protocol")).CombinedOutput()
 		switch {
@@ -122,7 +88,8 @@ func (b *bug) fails() (v verdict, out []byte, err error) {
 // replay plants the bug. Then it runs the test that shows it, or this program in place of this
 // process.
 func replay(name string, args ...string) (status int) {
-	b, err := findBug(name)
+	found, err := planted.Find(name)
+	b := bug{found}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
@@ -157,7 +124,7 @@ type hunted struct {
 }
 
 // partOf returns every Nth bug from the Kth on, for a part "K/N"; all bugs for "".
-func partOf(bugs []bug, part string) ([]bug, error) {
+func partOf(bugs []planted.Bug, part string) ([]planted.Bug, error) {
 	if part == "" {
 		return bugs, nil
 	}
@@ -165,7 +132,7 @@ func partOf(bugs []bug, part string) ([]bug, error) {
 	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || k < 0 || n < 1 {
 		return nil, fmt.Errorf("-part %q: want K/N, such as 0/3", part)
 	}
-	var some []bug
+	var some []planted.Bug
 	for i := k % n; i < len(bugs); i += n {
 		some = append(some, bugs[i])
 	}
@@ -173,7 +140,7 @@ func partOf(bugs []bug, part string) ([]bug, error) {
 }
 
 // huntAll runs bugs, one on each core.
-func huntAll(bugs []bug, seeds uint64) []hunted {
+func huntAll(bugs []planted.Bug, seeds uint64) []hunted {
 	all := make([]hunted, len(bugs))
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
@@ -181,7 +148,7 @@ func huntAll(bugs []bug, seeds uint64) []hunted {
 		free <- struct{}{}
 		wg.Go(func() {
 			h := &all[i]
-			h.bug = bugs[i]
+			h.bug = bug{bugs[i]}
 			if h.Test != "" {
 				h.verdict, _, h.err = h.fails()
 			} else {
@@ -196,7 +163,7 @@ func huntAll(bugs []bug, seeds uint64) []hunted {
 
 // listBugs prints the result of every bug, and fails if one was not found as it should be.
 func listBugs(o *options) int {
-	bugs, err := partOf(planted, o.part)
+	bugs, err := partOf(planted.All, o.part)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2

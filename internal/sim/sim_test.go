@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/internal/overlay"
+	"github.com/tenure-go/tenure/internal/planted"
 )
 
 var standardHour = settings{Hour: time.Hour, Drift: 1}
@@ -43,10 +44,11 @@ func TestClocksBeyondTheBoundAreNoticed(t *testing.T) {
 func TestPlantedBugsAreCaught(t *testing.T) {
 	for _, name := range []string{"deadline-from-answer", "timer-by-version", "absence-claimed", "release-before-stop"} {
 		t.Run(name, func(t *testing.T) {
-			b, err := findBug(name)
+			found, err := planted.Find(name)
 			if err != nil {
 				t.Fatal(err)
 			}
+			b := bug{found}
 			v, err := b.hunt(60, false)
 			if err != nil || v.Failed == 0 {
 				t.Errorf("%s: not caught within 60 seeds, %v", b.Left, err)
@@ -57,8 +59,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 
 // TestEveryPlantedBugStillApplies: the text that each edit replaces occurs exactly once.
 func TestEveryPlantedBugStillApplies(t *testing.T) {
-	for _, b := range planted {
-		if err := b.planted(func(overlay.Tool, string) error { return nil }); err != nil {
+	for _, b := range planted.All {
+		if err := b.Plant(func(overlay.Tool, string) error { return nil }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -69,8 +71,8 @@ func TestPageListsEveryPlantedBug(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range planted {
-		if !strings.Contains(string(page), b.row()) {
+	for _, b := range planted.All {
+		if h := (bug{b}); !strings.Contains(string(page), h.row()) {
 			t.Errorf("docs/planted-bugs.md does not list %s as it is; write the page again", b.Name)
 		}
 	}
@@ -79,7 +81,7 @@ func TestPageListsEveryPlantedBug(t *testing.T) {
 func TestPartsCoverAllPlantedBugs(t *testing.T) {
 	found := map[string]int{}
 	for _, part := range []string{"0/3", "7/3", "2/3"} {
-		some, err := partOf(planted, part)
+		some, err := partOf(planted.All, part)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,13 +89,13 @@ func TestPartsCoverAllPlantedBugs(t *testing.T) {
 			found[b.Name]++
 		}
 	}
-	for _, b := range planted {
+	for _, b := range planted.All {
 		if found[b.Name] != 1 {
 			t.Errorf("three parts have %s %d times", b.Name, found[b.Name])
 		}
 	}
 	for _, wrong := range []string{"1", "1/0", "-1/3", "a/b"} {
-		if _, err := partOf(planted, wrong); err == nil {
+		if _, err := partOf(planted.All, wrong); err == nil {
 			t.Errorf("part %q is accepted", wrong)
 		}
 	}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tenure-go/tenure/internal/overlay"
+	"github.com/tenure-go/tenure/internal/planted"
+)
+
+// inBounds are the bugs that the quick scenarios must find.
+var inBounds = []string{}
+
+// found is the first fault of an exploration, as one process sends it to another.
+type found struct {
+	Scenario, Fault string
+	Moves, States   int
+}
+
+// built calls do with the path of this program with the bug in it.
+func built(b planted.Bug, do func(binary string) error) error {
+	return b.Plant(func(run overlay.Tool, dir string) error {
+		binary := filepath.Join(dir, "explore")
+		if out, err := run("build", "-ldflags=-s -w", "-o", binary, "./internal/explore").CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		return do(binary)
+	})
+}
+
+// replay explores with a bug planted, in place of this process.
+func replay(o *options) (status int) {
+	b, err := planted.Find(o.bug)
+	if err == nil {
+		fmt.Printf("%s (%s): %s\n", b.Name, b.Rule, b.Left)
+		err = built(b, func(binary string) error {
+			cmd := exec.Command(binary, "-only", o.only, "-states", strconv.Itoa(o.states))
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			if cmd.Run() != nil {
+				status = 1
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	return status
+}
+
+// huntAll explores the scenarios with each bug that can let two lead, and prints a table. It fails
+// if a bug of the list inBounds is not found.
+func huntAll(o *options) (status int) {
+	for _, b := range planted.All {
+		if !ofProtocol(b) || !strings.Contains(b.Shows, "two valid leases") {
+			continue
+		}
+		f, err := hunt(b, o.states)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+		if f.Fault == "" {
+			fmt.Printf("%-30s not found\n", b.Name)
+			if slices.Contains(inBounds, b.Name) {
+				status = 1
+			}
+			continue
+		}
+		fmt.Printf("%-30s %-12s %3d moves, %8d states: %s\n", b.Name, f.Scenario, f.Moves, f.States, f.Fault)
+	}
+	return status
+}
+
+// hunt explores the scenarios with a bug, up to the first fault.
+func hunt(b planted.Bug, states int) (f found, err error) {
+	err = built(b, func(binary string) error {
+		out, _ := exec.Command(binary, "-json", "-states", strconv.Itoa(states)).Output()
+		if len(out) > 0 {
+			return json.Unmarshal(out, &f)
+		}
+		return nil
+	})
+	return f, err
+}
+
+// ofProtocol reports whether the bug changes only what the exploration runs.
+func ofProtocol(b planted.Bug) bool {
+	for _, e := range b.Edit {
+		if !strings.HasPrefix(e.File, "protocol/") && !strings.HasPrefix(e.File, "record/") {
+			return false
+		}
+	}
+	return true
+}
