@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +22,9 @@ type Config struct {
 	Election tenure.Config
 	// MaxCampaigns bounds the campaigns at one time: by default 2,000.
 	MaxCampaigns int
+	// MaxWaiting bounds the clients that wait for news of elections at one time, in long polls and
+	// streams of events: by default 500. The stream of a campaign does not count.
+	MaxWaiting int
 }
 
 // Agent takes part in elections for the clients of Handler.
@@ -28,6 +33,8 @@ type Agent struct {
 	cfg   Config
 	clock clock.Clock
 	log   *slog.Logger
+
+	observers *observers
 
 	mu        sync.Mutex
 	closed    bool
@@ -41,6 +48,9 @@ func New(store driver.Store, cfg Config) (*Agent, error) {
 	if cfg.MaxCampaigns == 0 {
 		cfg.MaxCampaigns = 2000
 	}
+	if cfg.MaxWaiting == 0 {
+		cfg.MaxWaiting = 500
+	}
 	if cfg.Election.Clock == nil {
 		cfg.Election.Clock = clock.Default()
 	}
@@ -51,7 +61,12 @@ func New(store driver.Store, cfg Config) (*Agent, error) {
 	if _, err := tenure.New(store, "check", cfg.Election); err != nil {
 		return nil, err
 	}
-	return &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, log: log, campaigns: map[string]*campaign{}}, nil
+	a := &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, log: log, campaigns: map[string]*campaign{}}
+	var err error
+	if a.observers, err = newObservers(a); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // Handler serves the interface. Campaigns are refused to clients that connect from another machine,
@@ -66,6 +81,9 @@ func (a *Agent) Handler() http.Handler {
 	mux.HandleFunc("POST "+one+"/hand-over", a.of(serveHandOver))
 	mux.HandleFunc("PUT "+one+"/eligible", a.of(serveEligible))
 	mux.HandleFunc("DELETE "+one, a.of(serveLeave))
+	mux.HandleFunc("GET /v1/elections", a.serveElections)
+	mux.HandleFunc("GET /v1/elections/{election}", a.serveElection)
+	mux.HandleFunc("GET /v1/elections/{election}/events", a.serveNews)
 	mux.HandleFunc("GET /leader/{election}", a.serveLeader)
 	mux.HandleFunc("GET /follower/{election}", a.serveFollower)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -74,9 +92,10 @@ func (a *Agent) Handler() http.Handler {
 	return mux
 }
 
-// Close asks the clients that lead to finish, ends all campaigns, and returns when they have ended
-// or ctx has.
+// Close asks the clients that lead to finish, ends all campaigns and streams, and returns when they
+// have ended or ctx has.
 func (a *Agent) Close(ctx context.Context) {
+	a.observers.close()
 	a.mu.Lock()
 	a.closed = true
 	for _, c := range a.campaigns {
@@ -86,6 +105,7 @@ func (a *Agent) Close(ctx context.Context) {
 	all := make(chan struct{})
 	go func() {
 		a.running.Wait()
+		a.observers.running.Wait()
 		close(all)
 	}()
 	select {
@@ -137,7 +157,14 @@ func (a *Agent) find(election, name string) *campaign {
 	return nil
 }
 
-// of returns the campaigns of an election.
+// allCampaigns returns all campaigns, in no order.
+func (a *Agent) allCampaigns() []*campaign {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Values(a.campaigns))
+}
+
+// campaignsOf returns the campaigns of an election.
 func (a *Agent) campaignsOf(election string) (found []*campaign) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -132,7 +132,8 @@ func (s *scene) campaign(fields string) *client {
 	if err != nil || answer.StatusCode != http.StatusOK {
 		s.Fatalf("campaign: %+v, %v", answer, err)
 	}
-	c := &client{scene: s, events: make(chan told, 1000), hangUp: cancel}
+	mine := *s // it stays with this agent
+	c := &client{scene: &mine, events: make(chan told, 1000), hangUp: cancel}
 	go c.read(answer.Body)
 	first := <-c.events
 	if first.name != "campaign" || first.HeartbeatMillis != millisOf(interval) {

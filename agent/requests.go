@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"time"
@@ -146,17 +147,27 @@ func serveMayAct(w http.ResponseWriter, r *http.Request, c *campaign) {
 
 // needsOf returns the parameter needs: how much time must be left.
 func needsOf(w http.ResponseWriter, r *http.Request) (time.Duration, bool) {
-	text := r.FormValue("needs")
+	return durationOf(w, r, "needs", math.MaxInt64)
+}
+
+// durationOf returns a parameter that is a duration of at most so much; 0 if it is not there.
+func durationOf(w http.ResponseWriter, r *http.Request, name string, most time.Duration) (time.Duration, bool) {
+	text := r.FormValue(name)
 	if text == "" {
 		return 0, true
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		refuse(w, &problem{Status: http.StatusBadRequest, Title: "The parameter needs is no duration", Detail: text,
+	switch {
+	case err != nil || d < 0:
+		refuse(w, &problem{Status: http.StatusBadRequest, Title: "The parameter " + name + " is no duration", Detail: text,
 			Remedy: "write it with a unit, such as 500ms or 2s"})
-		return 0, false
+	case d > most:
+		refuse(w, &problem{Status: http.StatusBadRequest, Title: "The parameter " + name + " is too long", Detail: text,
+			Remedy: "ask for at most " + most.String()})
+	default:
+		return d, true
 	}
-	return d, true
+	return 0, false
 }
 
 func serveFinished(w http.ResponseWriter, r *http.Request, c *campaign) {

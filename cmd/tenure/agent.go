@@ -28,7 +28,7 @@ stop a program that acts without asking. Use tenure run where that is needed.
 With unix:PATH only processes of the same user, and of root, can connect. An address on loopback is
 open to all users of the machine: give --listen-token-file. On other addresses, campaigns are
 refused, since a program on another machine has another clock; load balancers may ask
-/leader/ELECTION and /follower/ELECTION.
+/leader/ELECTION and /follower/ELECTION, and observers /v1/elections/ELECTION.
 
 When agent receives SIGTERM or SIGINT, it asks the programs that lead to finish, and waits for them
 for --finish-within.
@@ -82,12 +82,15 @@ func (a *agentFlags) resolve(c *cobra.Command) error {
 	if a.campaigns < 1 || a.campaigns > 100_000 {
 		return fault.OfValue(fmt.Errorf("%s is %d; it must be from 1 to 100000", from.Named("max-campaigns"), a.campaigns))
 	}
-	a.web.Connections = 2*a.campaigns + 100 // a stream and a request for each
+	a.web.Connections = 2*a.campaigns + mostWaiting + 100 // a stream and a request for each campaign
 	if a.at, err = a.web.Settings(from.Named); err == nil && a.at == nil {
 		return fault.OfUsage(errors.New(from.Named("listen") + " is empty"))
 	}
 	return err
 }
+
+// mostWaiting is how many clients may wait for news of elections at a time.
+const mostWaiting = 500
 
 // agentCheck is a name for the first read of the store: any key will do.
 const agentCheck = "agent"
@@ -103,7 +106,7 @@ func (a *agentFlags) run(c *cobra.Command) error {
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	all, err := agent.New(s.Driver, agent.Config{MaxCampaigns: a.campaigns, Election: tenure.Config{
+	all, err := agent.New(s.Driver, agent.Config{MaxCampaigns: a.campaigns, MaxWaiting: mostWaiting, Election: tenure.Config{
 		Lease: a.lease, StopWithin: a.stopWithin, FinishWithin: a.finishWithin, Logger: log,
 	}})
 	if err != nil {
