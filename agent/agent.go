@@ -87,7 +87,8 @@ func (a *Agent) Handler() http.Handler {
 	mux.HandleFunc("GET /leader/{election}", a.serveLeader)
 	mux.HandleFunc("GET /follower/{election}", a.serveFollower)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, &problem{Status: http.StatusNotFound, Title: "There is no such path", Detail: r.URL.Path})
+		refuse(w, &problem{Status: http.StatusNotFound, Title: "There is no such request", Detail: r.Method + " " + r.URL.Path,
+			Remedy: "GET /v1/openapi.json lists the requests"})
 	})
 	return mux
 }

@@ -244,10 +244,15 @@ func TestBadRequests(t *testing.T) {
 			{"POST", a.path + "/finished", `{"token":99}`, 409, "no open term"},
 			{"PUT", a.path + "/eligible", `{}`, 400, ""},
 			{"GET", "/leader/e?needs=soon", "", 400, "soon"},
-			{"GET", "/", "", 404, "/"},
+			{"GET", "/", "", 404, "GET /"},
+			{"GET", "/v1/elections/e/campaign", "", 404, "GET /v1/elections/e/campaign"},
+			{"GET", "/v1/elections/" + strings.Repeat("x", 2000), "", 422, "name"},
+			{"GET", "/v1/elections/e?wait=2", "", 400, "2"},
+			{"GET", "/v1/elections/e?wait=6m", "", 400, "too long"},
+			{"GET", "/v1/elections/" + strings.Repeat("x", 2000) + "/events", "", 422, "name"},
 		} {
 			r := s.ask(c.method, c.path, c.body)
-			if r.Status != c.status || r.Title == "" || !strings.Contains(r.Detail+r.Title, c.text) {
+			if r.Status != c.status || r.Title == "" || r.Remedy == "" || !strings.Contains(r.Detail+r.Title, c.text) {
 				t.Errorf("%s %.60s %.40s: %+v", c.method, c.path, c.body, r)
 			}
 		}

@@ -16,7 +16,7 @@ type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
 	// Remedy is the way out, and Errors lists the fields at fault.
-	Remedy string   `json:"remedy,omitempty"`
+	Remedy string   `json:"remedy"`
 	Errors []string `json:"errors,omitempty"`
 }
 
@@ -91,7 +91,8 @@ func overProblem(why error) *problem {
 }
 
 func configProblem(err error) *problem {
-	p := &problem{Status: http.StatusUnprocessableEntity, Title: "The election cannot be held so", Detail: err.Error()}
+	p := &problem{Status: http.StatusUnprocessableEntity, Title: "The election cannot be held so", Detail: err.Error(),
+		Remedy: "change the fields or the name that the errors list"}
 	if c := (*tenure.ConfigError)(nil); errors.As(err, &c) {
 		for i := range c.Fields {
 			p.Errors = append(p.Errors, c.Fields[i].Error())
@@ -102,8 +103,12 @@ func configProblem(err error) *problem {
 
 // busyProblem is for a campaign that cannot begin now.
 func busyProblem(err error) *problem {
-	p := &problem{Status: http.StatusServiceUnavailable, Title: "The campaign cannot begin", Detail: err.Error()}
-	if errors.Is(err, errTaken) {
+	p := &problem{Status: http.StatusServiceUnavailable, Title: "The campaign cannot begin", Detail: err.Error(),
+		Remedy: "try again later"}
+	switch {
+	case errors.Is(err, errFull):
+		p.Remedy = "end other campaigns, or raise the limit of the agent: --max-campaigns"
+	case errors.Is(err, errTaken):
 		p.Status, p.Remedy = http.StatusConflict, "give each client an id of its own, or leave the id out"
 	}
 	return p

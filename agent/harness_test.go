@@ -71,6 +71,7 @@ func (s *scene) serve(store driver.Store) {
 type reply struct {
 	Status          int
 	Title, Detail   string
+	Remedy          string
 	Errors          []string
 	MayAct, Leader  bool
 	Follower        bool

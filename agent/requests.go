@@ -195,11 +195,13 @@ func serveHandOver(w http.ResponseWriter, r *http.Request, c *campaign) {
 		return
 	}
 	if c.state().token == 0 {
-		refuse(w, &problem{Status: http.StatusConflict, Title: "The client does not lead"})
+		refuse(w, &problem{Status: http.StatusConflict, Title: "The client does not lead",
+			Remedy: "ask the leader; GET /v1/elections/ELECTION names it"})
 		return
 	}
 	if err := c.election.HandOver(r.Context(), q.To); err != nil {
-		refuse(w, &problem{Status: http.StatusBadGateway, Title: "The hand-over was not requested", Detail: err.Error()})
+		refuse(w, &problem{Status: http.StatusBadGateway, Title: "The hand-over was not requested", Detail: err.Error(),
+			Remedy: "try again while the client leads, when the store answers"})
 		return
 	}
 	done(w)
@@ -213,7 +215,8 @@ func serveEligible(w http.ResponseWriter, r *http.Request, c *campaign) {
 		return
 	}
 	if q.Eligible == nil {
-		refuse(w, &problem{Status: http.StatusBadRequest, Title: "The field eligible is missing"})
+		refuse(w, &problem{Status: http.StatusBadRequest, Title: "The field eligible is missing",
+			Remedy: `send {"eligible": true} or {"eligible": false}`})
 		return
 	}
 	c.election.SetEligible(*q.Eligible)
