@@ -1,0 +1,144 @@
+//go:build integration && linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"github.com/tenure-go/tenure/internal/test/wait"
+)
+
+// unixClient returns a client of the agent at a socket, with connections of its own.
+func unixClient(t *testing.T, socket string) *http.Client {
+	t.Helper()
+	to := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	t.Cleanup(to.CloseIdleConnections)
+	return &http.Client{Transport: to}
+}
+
+// asks makes a request and returns the answer, whose body the caller closes.
+func asks(t *testing.T, c *http.Client, method, path, body string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(wait.Context(t), method, "http://localhost"+path, strings.NewReader(body))
+	must.OK(t, err)
+	answer, err := c.Do(request)
+	must.OK(t, err)
+	return answer
+}
+
+// TestAgentWithTenThousandConnections: a campaign goes on beside 10,000 clients that connect and
+// send nothing. When they are gone, the agent has as many open files as before.
+func TestAgentWithTenThousandConnections(t *testing.T) {
+	h := newHome(t)
+	w, socket := h.agent("one")
+	files := func() int {
+		all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", w.Cmd.Process.Pid))
+		must.OK(t, err)
+		return len(all)
+	}
+	stream := asks(t, unixClient(t, socket), http.MethodPost, "/v1/elections/billing/campaign", `{"heartbeatMillis":3600000}`)
+	defer stream.Body.Close()
+	first := make([]byte, 1024)
+	n, err := stream.Body.Read(first)
+	must.OK(t, err)
+	_, name, _ := strings.Cut(string(first[:n]), `"campaign":"`)
+	name, _, _ = strings.Cut(name, `"`)
+	client, number := unixClient(t, socket), 0
+	beat := func() {
+		t.Helper()
+		number++
+		answer := asks(t, client, http.MethodPost, "/v1/elections/billing/campaigns/"+name+"/heartbeat", fmt.Sprintf(`{"number":%d}`, number))
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("heartbeat %d: %d %s, %v", number, answer.StatusCode, text, err)
+		}
+	}
+	beat()
+	before := files()
+	var idle []net.Conn
+	defer func() {
+		for _, c := range idle {
+			_ = c.Close()
+		}
+	}()
+	for i := range 10_000 {
+		wait.Succeeds(t, "it connects", func(ctx context.Context) error {
+			c, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+			if err == nil {
+				idle = append(idle, c)
+			}
+			return err // the queue of the socket may be full
+		})
+		if i%100 == 0 {
+			beat()
+		}
+	}
+	for _, c := range idle {
+		_ = c.Close()
+	}
+	wait.Succeeds(t, "the files are closed", func(context.Context) error {
+		if now := files(); now > before {
+			return fmt.Errorf("%d are open, %d were", now, before)
+		}
+		return nil
+	})
+	beat()
+	answer := asks(t, unixClient(t, socket), http.MethodGet, "/healthz", "")
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("/healthz: %d", answer.StatusCode)
+	}
+}
+
+// TestAgentAnswersALongPoll: a wait that is longer than a request may take gets its answer.
+func TestAgentAnswersALongPoll(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	_, socket := h.agent("one")
+	const path = "/v1/elections/billing?wait=3s&since="
+	c := unixClient(t, socket)
+	var last string
+	for range 2 { // the second one waits longer than a request may take
+		answer := asks(t, c, http.MethodGet, path+last, "")
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		must.OK(t, err)
+		if answer.StatusCode != http.StatusOK || !strings.Contains(string(text), `"vacant"`) {
+			t.Fatalf("%d: %s", answer.StatusCode, text)
+		}
+		_, last, _ = strings.Cut(string(text), `"version":"`)
+		last, _, _ = strings.Cut(last, `"`)
+	}
+}
+
+// TestAgentKilledLeavesItsSocket: the next agent takes the place of a socket that no process serves.
+func TestAgentKilledLeavesItsSocket(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	killed, socket := h.agent("one")
+	killed.Signal(syscall.SIGKILL)
+	_ = killed.Result()
+	if _, err := os.Lstat(socket); err != nil {
+		t.Fatalf("the socket of the killed agent: %v", err)
+	}
+	if _, err := new(net.Dialer).DialContext(wait.Context(t), "unix", socket); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Fatalf("it is served: %v", err)
+	}
+	next := tenureRuns(t, "agent", "--store", h.url, "--json", "--listen", "unix:"+socket).Start()
+	next.Says(`"serving"`)
+	answer := asks(t, unixClient(t, socket), http.MethodGet, "/healthz", "")
+	answer.Body.Close()
+}
