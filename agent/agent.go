@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,6 +26,9 @@ type Config struct {
 	// MaxWaiting bounds the clients that wait for news of elections at one time, in long polls and
 	// streams of events: by default 500. The stream of a campaign does not count.
 	MaxWaiting int
+	// Sidecar is the election whose leader GET / names, as the leader-elector sidecar of Kubernetes
+	// did; empty: none.
+	Sidecar string
 }
 
 // Agent takes part in elections for the clients of Handler.
@@ -58,7 +62,7 @@ func New(store driver.Store, cfg Config) (*Agent, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if _, err := tenure.New(store, "check", cfg.Election); err != nil {
+	if _, err := tenure.New(store, cmp.Or(cfg.Sidecar, "check"), cfg.Election); err != nil {
 		return nil, err
 	}
 	a := &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, log: log, campaigns: map[string]*campaign{}}
@@ -73,24 +77,38 @@ func New(store driver.Store, cfg Config) (*Agent, error) {
 // since those have another clock. The caller keeps out everyone that it does not trust.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/elections/{election}/campaign", local(a.serveCampaign))
-	const one = "/v1/elections/{election}/campaigns/{campaign}"
-	mux.HandleFunc("POST "+one+"/heartbeat", a.of(serveHeartbeat))
-	mux.HandleFunc("GET "+one+"/may-act", a.of(serveMayAct))
-	mux.HandleFunc("POST "+one+"/finished", a.of(serveFinished))
-	mux.HandleFunc("POST "+one+"/hand-over", a.of(serveHandOver))
-	mux.HandleFunc("PUT "+one+"/eligible", a.of(serveEligible))
-	mux.HandleFunc("DELETE "+one, a.of(serveLeave))
-	mux.HandleFunc("GET /v1/elections", a.serveElections)
-	mux.HandleFunc("GET /v1/elections/{election}", a.serveElection)
-	mux.HandleFunc("GET /v1/elections/{election}/events", a.serveNews)
-	mux.HandleFunc("GET /leader/{election}", a.serveLeader)
-	mux.HandleFunc("GET /follower/{election}", a.serveFollower)
+	for pattern, serve := range a.routes() {
+		mux.HandleFunc(pattern, serve)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &problem{Status: http.StatusNotFound, Title: "There is no such request", Detail: r.Method + " " + r.URL.Path,
 			Remedy: "GET /v1/openapi.json lists the requests"})
 	})
 	return mux
+}
+
+// routes are the requests of the interface, which openapi.json describes.
+func (a *Agent) routes() map[string]http.HandlerFunc {
+	const one = "/v1/elections/{election}/campaigns/{campaign}"
+	all := map[string]http.HandlerFunc{
+		"POST /v1/elections/{election}/campaign": local(a.serveCampaign),
+		"POST " + one + "/heartbeat":             a.of(serveHeartbeat),
+		"GET " + one + "/may-act":                a.of(serveMayAct),
+		"POST " + one + "/finished":              a.of(serveFinished),
+		"POST " + one + "/hand-over":             a.of(serveHandOver),
+		"PUT " + one + "/eligible":               a.of(serveEligible),
+		"DELETE " + one:                          a.of(serveLeave),
+		"GET /v1/elections":                      a.serveElections,
+		"GET /v1/elections/{election}":           a.serveElection,
+		"GET /v1/elections/{election}/events":    a.serveNews,
+		"GET /leader/{election}":                 a.serveLeader,
+		"GET /follower/{election}":               a.serveFollower,
+		"GET /v1/openapi.json":                   serveOpenAPI,
+	}
+	if a.cfg.Sidecar != "" {
+		all["GET /{$}"] = a.serveName
+	}
+	return all
 }
 
 // Close asks the clients that lead to finish, ends all campaigns and streams, and returns when they

@@ -51,19 +51,28 @@ func (s *scene) serve(store driver.Store) {
 	if err != nil {
 		s.Fatal(err)
 	}
+	s.agent = a
+	s.listen()
+	s.Cleanup(func() {
+		a.Close(context.Background())
+		time.Sleep(2 * lease) // terms run out, and calls of a store that is cut off end
+	})
+}
+
+// listen serves the agent at another address.
+func (s *scene) listen() {
+	s.Helper()
 	network := new(pipenet.Network)
 	l, err := network.Listen("tcp", "")
 	if err != nil {
 		s.Fatal(err)
 	}
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: a.Handler()}}
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: s.agent.Handler()}}
 	server.Start()
-	s.agent, s.url, s.http = a, server.URL, network.Client()
+	s.url, s.http = server.URL, network.Client()
 	s.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
-		a.Close(context.Background())
-		time.Sleep(2 * lease) // terms run out, and calls of a store that is cut off end
 	})
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -30,8 +31,12 @@ const (
 	mostHeartbeat  = time.Hour
 )
 
-// config returns the settings of the candidate.
+// config returns the settings of the candidate. Without an ID it gets one of its own: the default
+// is the same for all candidates of a process.
 func (q *campaignRequest) config(c tenure.Config) tenure.Config {
+	if q.ID == "" && c.ID == "" {
+		c.ID = c.WithDefaults().ID + "-" + rand.Text()[:8]
+	}
 	c.ID, c.Address, c.Priority = cmp.Or(q.ID, c.ID), cmp.Or(q.Address, c.Address), cmp.Or(q.Priority, c.Priority)
 	if q.Metadata != nil {
 		c.Metadata = q.Metadata

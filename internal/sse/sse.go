@@ -27,13 +27,17 @@ func NewWriter(w http.ResponseWriter) *Writer {
 	return &Writer{w: w, control: http.NewResponseController(w)}
 }
 
-// Event sends an event. The id may be empty. Data must be one line.
+// Event sends an event. The id may be empty, and so may the name: browsers then call it "message".
+// Data must be one line.
 func (s *Writer) Event(id, name string, data []byte) {
 	var text strings.Builder
 	if id != "" {
 		text.WriteString("id: " + id + "\n")
 	}
-	text.WriteString("event: " + name + "\ndata: ")
+	if name != "" {
+		text.WriteString("event: " + name + "\n")
+	}
+	text.WriteString("data: ")
 	text.Write(data)
 	text.WriteString("\n\n")
 	s.Raw(text.String())
