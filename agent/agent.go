@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tenure-go/tenure"
@@ -39,10 +40,12 @@ type Agent struct {
 	log   *slog.Logger
 
 	observers *observers
+	missed    atomic.Uint64 // heartbeats
 
 	mu        sync.Mutex
 	closed    bool
 	campaigns map[string]*campaign // by their names
+	changed   chan struct{}        // closed at the next change of a campaign
 	running   sync.WaitGroup       // of the campaigns
 }
 
@@ -65,7 +68,10 @@ func New(store driver.Store, cfg Config) (*Agent, error) {
 	if _, err := tenure.New(store, cmp.Or(cfg.Sidecar, "check"), cfg.Election); err != nil {
 		return nil, err
 	}
-	a := &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, log: log, campaigns: map[string]*campaign{}}
+	a := &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, log: log, campaigns: map[string]*campaign{}, changed: make(chan struct{})}
+	if set := cfg.Election.Metrics; set != nil {
+		set.AddAgent(a.measure)
+	}
 	var err error
 	if a.observers, err = newObservers(a); err != nil {
 		return nil, err
@@ -156,6 +162,7 @@ func (a *Agent) add(c *campaign) error {
 	}
 	a.campaigns[c.name] = c
 	a.running.Add(1)
+	a.noteChangeLocked()
 	return nil
 }
 
@@ -164,6 +171,7 @@ func (a *Agent) remove(c *campaign) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.campaigns, c.name)
+	a.noteChangeLocked()
 }
 
 // find returns a campaign, or nil.

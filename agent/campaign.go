@@ -118,6 +118,9 @@ func (c *campaign) endLocked(why error) {
 		return
 	}
 	c.gone = why
+	if errors.Is(why, errMissed) {
+		c.agent.missed.Add(1)
+	}
 	c.stop()
 	close(c.over)
 	if c.told == nil { // otherwise lead ends Run without a release
@@ -135,6 +138,7 @@ func (c *campaign) grant(t *tenure.Term) *work {
 		return nil
 	}
 	c.told = &work{term: t, ended: make(chan struct{})}
+	c.agent.noteChange()
 	return c.told
 }
 
@@ -170,6 +174,7 @@ func (c *campaign) lead(ctx context.Context, t *tenure.Term) error {
 			}
 		case <-lost:
 			lost, renewed = nil, nil
+			c.agent.noteChange()
 			c.push(event{name: "lost", of: w, reason: t.Err().Error()})
 		case <-renewed:
 			if renewed = timing.Renewed(t); t.Err() == nil {
@@ -194,6 +199,7 @@ func (c *campaign) ask(w *work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.asked = true
+	c.agent.noteChange()
 }
 
 // room is how many events may wait for a client that reads slowly. Renewals are left out first.
@@ -279,6 +285,7 @@ func (c *campaign) finishLocked() {
 	if c.told != nil {
 		close(c.told.ended)
 		c.told = nil
+		c.agent.noteChange()
 	}
 }
 

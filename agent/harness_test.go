@@ -47,7 +47,12 @@ func play(t *testing.T, body func(*scene)) {
 // serve starts another agent, which the clients that begin from now on use.
 func (s *scene) serve(store driver.Store) {
 	s.Helper()
-	a, err := New(store, Config{Election: tenure.Config{Lease: lease}})
+	s.serveAs(store, tenure.Config{Lease: lease})
+}
+
+func (s *scene) serveAs(store driver.Store, cfg tenure.Config) {
+	s.Helper()
+	a, err := New(store, Config{Election: cfg})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -54,12 +54,14 @@ type Definition struct {
 	read func(r *reading, yield func(value string, number float64))
 	// readJob yields those of one job, where JobKey is set.
 	readJob func(r *jobReading, yield func(value string, number float64))
+	// readAgent returns the value of a metric of the agent.
+	readAgent func(*AgentState) float64
 }
 
 // key is the label of an election's name, except in leader_election_master_status.
 const key = "election"
 
-// definitions are all metrics except those of jobs and of store calls.
+// definitions are all metrics except those of jobs, of an agent and of store calls.
 var definitions = []*Definition{
 	{
 		Name: "tenure_leading", Key: key,
@@ -150,7 +152,7 @@ var (
 // Definitions returns all metrics, in the order in which Gather yields their samples. Do not change
 // them.
 func Definitions() []*Definition {
-	return append(slices.Concat(definitions, jobDefinitions), &calls, &callDuration)
+	return append(slices.Concat(definitions, jobDefinitions, agentDefinitions), &calls, &callDuration)
 }
 
 // counts yields one sample for each value of a label.

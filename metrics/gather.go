@@ -53,6 +53,7 @@ func (s *Set) Gather(yield func(Sample)) {
 		}
 	}
 	s.gatherJobs(yield)
+	s.gatherAgent(yield)
 	s.gatherCalls(yield)
 }
 

@@ -29,6 +29,7 @@ type Set struct {
 	members map[*Member]struct{}
 	byName  map[string]*Recorder
 	jobs    map[*Job]struct{}
+	agent   func() AgentState        // nil: there is none
 	byJob   map[[2]string]*jobSeries // by election and job
 	dropped atomic.Uint64
 	calls   [len(operations)][len(outcomes)]atomic.Uint64

@@ -16,6 +16,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
 	"github.com/tenure-go/tenure/cmd/internal/web"
+	"github.com/tenure-go/tenure/metrics"
 )
 
 const aboutAgent = `Takes part in elections for programs on this machine, or in this pod, that are written in any
@@ -44,10 +45,14 @@ type agentFlags struct {
 	web                             web.Flags
 	lease, stopWithin, finishWithin time.Duration
 	campaigns                       int
+	stateFile, sidecar              string
+	metrics                         web.Flags
 	json                            bool
 
 	place stores.Place
 	at    *web.Settings
+	// scraped is of the server of metrics; nil: there is none.
+	scraped *web.Settings
 }
 
 func newAgent() *cobra.Command {
@@ -60,7 +65,12 @@ func newAgent() *cobra.Command {
 	a.web.Define(f, "the interface")
 	cli.Group(f, "Interface")
 	f.IntVar(&a.campaigns, "max-campaigns", 2000, "how many campaigns may go on at a time")
+	f.StringVar(&a.sidecar, "sidecar", "", "election whose leader GET / names, as {\"name\": ID}, for programs made for the leader-elector sidecar of Kubernetes")
+	f.StringVar(&a.stateFile, "state-file", "", "file with a line for each campaign: election, leading, finishing or following, token and id, separated by tabs; it is replaced at each change, and grants nothing")
 	cli.Group(f, "Interface")
+	a.metrics = web.Flags{Name: "metrics"}
+	a.metrics.Define(f, "metrics for Prometheus")
+	cli.Group(f, "Metrics")
 	f.DurationVar(&a.lease, "lease", 15*time.Second, "how long a leader may be silent before another takes over, unless a campaign has its own")
 	f.DurationVar(&a.stopWithin, "stop-within", 0, "part of the lease that a program needs to stop when the lease is lost, unless a campaign has its own")
 	f.DurationVar(&a.finishWithin, "finish-within", 10*time.Second, "how long a program may take to finish when it is asked to, unless a campaign has its own")
@@ -81,6 +91,9 @@ func (a *agentFlags) resolve(c *cobra.Command) error {
 	}
 	if a.campaigns < 1 || a.campaigns > 100_000 {
 		return fault.OfValue(fmt.Errorf("%s is %d; it must be from 1 to 100000", from.Named("max-campaigns"), a.campaigns))
+	}
+	if a.scraped, err = a.metrics.Settings(from.Named); err != nil {
+		return err
 	}
 	a.web.Connections = 2*a.campaigns + mostWaiting + 100 // a stream and a request for each campaign
 	if a.at, err = a.web.Settings(from.Named); err == nil && a.at == nil {
@@ -106,11 +119,25 @@ func (a *agentFlags) run(c *cobra.Command) error {
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	all, err := agent.New(s.Driver, agent.Config{MaxCampaigns: a.campaigns, MaxWaiting: mostWaiting, Election: tenure.Config{
-		Lease: a.lease, StopWithin: a.stopWithin, FinishWithin: a.finishWithin, Logger: log,
+	set := metrics.NewSummary()
+	all, err := agent.New(s.Driver, agent.Config{MaxCampaigns: a.campaigns, MaxWaiting: mostWaiting, Sidecar: a.sidecar, Election: tenure.Config{
+		Lease: a.lease, StopWithin: a.stopWithin, FinishWithin: a.finishWithin, Logger: log, Metrics: set,
 	}})
 	if err != nil {
 		return cli.Flags{}.InFlags(err)
+	}
+	endState, err := a.keepState(all, log)
+	if err != nil {
+		return err
+	}
+	defer endState()
+	if a.scraped != nil {
+		scraped, err := a.scraped.Open(scrapes(set), log)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = scraped.Close() }()
+		log.Info("metrics are served", "url", scraped.URL+"/metrics")
 	}
 	server, err := a.at.Open(a.pages(all), log)
 	if err != nil {
