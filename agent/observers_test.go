@@ -293,7 +293,7 @@ func TestElections(t *testing.T) {
 			got[0].Token != elected.Token || got[1].Election != "other" || got[1].Campaigns != 0 || got[1].Leads || got[1].State != vacant {
 			t.Errorf("the list: %+v", got)
 		}
-		time.Sleep(interval)
+		time.Sleep(interval + time.Second)
 		if got := list(); got[0].Leads || got[0].Campaigns != 0 {
 			t.Errorf("after missed heartbeats: %+v", got)
 		}

@@ -45,7 +45,7 @@ func TestWatch(t *testing.T) {
 		if all := last(); !slices.Equal(all, []Campaign{{"e", "a", 0, false}, {"e", "b", elected.Token, true}}) {
 			t.Errorf("it is asked to finish: %+v", all)
 		}
-		time.Sleep(interval)
+		time.Sleep(interval + time.Second)
 		if all := last(); len(all) != 0 {
 			t.Errorf("after missed heartbeats: %+v", all)
 		}
@@ -74,7 +74,7 @@ func TestAgentMetrics(t *testing.T) {
 		b := s.campaign(`,"id":"b"`)
 		wants("tenure_agent_campaigns 2", "tenure_agent_leading 1")
 		b.ask(http.MethodDelete, b.path, "")
-		time.Sleep(interval)
+		time.Sleep(interval + time.Second)
 		wants("tenure_agent_campaigns 0", "tenure_agent_leading 0", "tenure_agent_missed_heartbeats_total 1")
 	})
 }
