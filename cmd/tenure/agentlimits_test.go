@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,4 +142,45 @@ func TestAgentKilledLeavesItsSocket(t *testing.T) {
 	next.Says(`"serving"`)
 	answer := asks(t, unixClient(t, socket), http.MethodGet, "/healthz", "")
 	answer.Body.Close()
+}
+
+// TestAgentStateFile: the file has a line for each campaign, and none when the agent begins and
+// ends. GET / names the leader, and the metrics count.
+func TestAgentStateFile(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	dir := t.TempDir()
+	file, socket := filepath.Join(dir, "state"), filepath.Join(t.TempDir(), "socket")
+	must.Write(t, file, "billing\tleading\t1\tan agent that was killed\n")
+	w := tenureRuns(t, "agent", "--store", h.url, "--json", "--listen", "unix:"+socket, "--state-file", file, "--sidecar", "billing",
+		"--metrics", "0", "--finish-within", "0s").Start()
+	w.Says(`"serving"`)
+	holds := func(want string) {
+		t.Helper()
+		wait.Succeeds(t, "the state file is up to date", func(context.Context) error {
+			text, err := os.ReadFile(file)
+			if err == nil && string(text) != want {
+				err = fmt.Errorf("it holds %q, not %q", text, want)
+			}
+			return err
+		})
+	}
+	holds("")
+	stream := asks(t, unixClient(t, socket), http.MethodPost, "/v1/elections/billing/campaign", `{"id":"a","heartbeatMillis":3600000}`)
+	defer stream.Body.Close()
+	holds("billing\tleading\t1\ta\n")
+	wait.Succeeds(t, "the sidecar names the leader", func(context.Context) error {
+		answer := asks(t, unixClient(t, socket), http.MethodGet, "/", "")
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err == nil && string(text) != `{"name":"a"}`+"\n" {
+			err = fmt.Errorf("it says %q", text)
+		}
+		return err
+	})
+	w.Stops(0)
+	holds("")
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("it leaves %v, %v", all, err)
+	}
 }
