@@ -63,7 +63,7 @@ func TestManyObservers(t *testing.T) {
 	})
 }
 
-// begins sends a request whose answer is never read, over a connection of its own.
+// begins sends a request, and never reads the answer, over a connection of its own.
 func (s *scene) begins(request string) net.Conn {
 	s.Helper()
 	transport, ok := s.http.Transport.(*http.Transport)

@@ -21,7 +21,7 @@ const (
 	answerWithin = 10 * time.Second
 )
 
-// serveElection answers what was seen last of an election, or waits for another version.
+// serveElection answers the last sighting of an election, or waits for another version.
 func (a *Agent) serveElection(w http.ResponseWriter, r *http.Request) {
 	wait, ok := durationOf(w, r, "wait", waitMost)
 	if !ok {
@@ -57,7 +57,7 @@ func (a *Agent) serveNews(w http.ResponseWriter, r *http.Request) {
 	a.tellNews(w, r, r.PathValue("election"), "standing", func(s *sighting) any { return s })
 }
 
-// tellNews sends an event for each version of an election, with what show makes of it.
+// tellNews sends an event for each version of an election, with the value that show makes of it.
 func (a *Agent) tellNews(w http.ResponseWriter, r *http.Request, election, event string, show func(*sighting) any) {
 	if r.Method == http.MethodHead { // it would wait for events, which have no head
 		w.Header().Set("Allow", http.MethodGet)

@@ -174,7 +174,7 @@ func (b *observed) see(now sighting) {
 	b.changed = make(chan struct{})
 }
 
-// look returns what was seen last, and a channel that is closed at the next change. It reads the
+// look returns the last sighting, and a channel that is closed at the next change. It reads the
 // clock: a lease may have run out since the last change.
 func (b *observed) look() (sighting, <-chan struct{}) {
 	if s := b.election.Status(); s.Known || s.Failures > 0 {
@@ -185,7 +185,7 @@ func (b *observed) look() (sighting, <-chan struct{}) {
 	return b.now, b.changed
 }
 
-// await returns what was seen last, as soon as its version is known and another one than since, and
+// await returns the last sighting, as soon as its version is known and another one than since, and
 // otherwise after this time.
 func (b *observed) await(ctx context.Context, since string, within time.Duration) sighting {
 	patience := time.NewTimer(within)

@@ -164,7 +164,7 @@ func (s *scene) news(lastID string) (<-chan news, context.CancelFunc) {
 	return all, cancel
 }
 
-// TestNews: a stream has each version once, and goes on after the last one that its client has seen.
+// TestNews: a stream has each version once, and goes on after the last one that its client saw.
 func TestNews(t *testing.T) {
 	play(t, func(s *scene) {
 		all, cancel := s.news("")

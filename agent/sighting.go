@@ -23,7 +23,7 @@ const (
 	vacant = "vacant"
 )
 
-// sighting is what was last seen of an election. It grants nothing.
+// sighting is the last known state of an election. It grants nothing.
 type sighting struct {
 	Election string `json:"election"`
 	// Version differs from that of each earlier sighting with other contents.
@@ -51,8 +51,8 @@ const (
 	problemDamaged = "the key holds no valid election record"
 )
 
-// sightingOf returns what a status shows. It says no more: in an outage of the store, a lease that
-// has run out does not show that no candidate leads.
+// sightingOf returns the sighting of a status. It says no more: in an outage of the store, a lease
+// that has run out does not show that no candidate leads.
 func sightingOf(s *tenure.Status) sighting {
 	out := sighting{Election: s.Election, State: unknown, Record: s.Record.Kind}
 	if s.Trouble != nil { // otherwise they are conflicts

@@ -95,7 +95,7 @@ func (a *agentFlags) resolve(c *cobra.Command) error {
 	if a.scraped, err = a.metrics.Settings(from.Named); err != nil {
 		return err
 	}
-	a.web.Connections = 2*a.campaigns + mostWaiting + 100 // a stream and a request for each campaign
+	a.web.Connections = 2*a.campaigns + mostWaiting + 100 // two for each campaign
 	if a.at, err = a.web.Settings(from.Named); err == nil && a.at == nil {
 		return fault.OfUsage(errors.New(from.Named("listen") + " is empty"))
 	}

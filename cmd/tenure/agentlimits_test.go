@@ -29,7 +29,7 @@ func unixClient(t *testing.T, socket string) *http.Client {
 	return &http.Client{Transport: to}
 }
 
-// asks makes a request and returns the answer, whose body the caller closes.
+// asks makes a request and returns the answer; the caller closes its body.
 func asks(t *testing.T, c *http.Client, method, path, body string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(wait.Context(t), method, "http://localhost"+path, strings.NewReader(body))
@@ -125,7 +125,7 @@ func TestAgentAnswersALongPoll(t *testing.T) {
 	}
 }
 
-// TestAgentKilledLeavesItsSocket: the next agent takes the place of a socket that no process serves.
+// TestAgentKilledLeavesItsSocket: the next agent takes the place of a socket that is not served.
 func TestAgentKilledLeavesItsSocket(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -33,7 +33,7 @@ type exchange struct {
 	answer                   []byte
 }
 
-// scene is an agent in virtual time whose exchanges are noted.
+// scene is an agent in virtual time. It notes all exchanges.
 type scene struct {
 	*testing.T
 	store   *faults.Store
@@ -70,7 +70,7 @@ func newScene(t *testing.T, all *[]exchange, cfg agent.Config) *scene {
 	return s
 }
 
-// ask makes a request whose answer ends.
+// ask makes a request with an answer that ends.
 func (s *scene) ask(method, path, body string) exchange {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
@@ -94,7 +94,7 @@ func (s *scene) note(e exchange) exchange {
 	return e
 }
 
-// stream makes a request whose answer is a stream, and returns the data of the first event with
+// stream makes a request for a stream, and returns the data of the first event with
 // data, and a function that ends it.
 func (s *scene) stream(method, path, body, accept string) (data map[string]any, lines *bufio.Scanner, end func()) {
 	s.Helper()
