@@ -1,2 +1,0 @@
-// Package agent holds package agent of the core to its OpenAPI document, and measures it.
-package agent
