@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,14 +27,39 @@ func (h *home) agent(name string) (w *wrapped, socket string) {
 	return w, socket
 }
 
-// python starts a worker in Python.
-func python(t *testing.T, socket, name, journal, mode string) *program.Process {
+// workerProgram is a worker in testdata, and the directory of its client.
+type workerProgram struct {
+	run    []string
+	client string
+	waits  bool // it can wait while its event loop goes on
+}
+
+// workers do the same in several languages. .ci/clients compiles the clients.
+var workers = map[string]workerProgram{
+	"python":  {[]string{"python3", "-B", "testdata/agent_worker.py"}, "../../clients/python", false},
+	"asyncio": {[]string{"python3", "-B", "testdata/agent_worker_asyncio.py"}, "../../clients/python", true},
+	"node":    {[]string{"node", "testdata/agent_worker.mjs"}, "../../clients/node", true},
+}
+
+// eachLanguage runs a test with the workers of each.
+func eachLanguage(t *testing.T, test func(t *testing.T, language string)) {
 	t.Helper()
-	client, err := filepath.Abs("../../clients/python")
+	for language := range workers {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			test(t, language)
+		})
+	}
+}
+
+// worker starts one.
+func worker(t *testing.T, language, socket, name, journal, mode string) *program.Process {
+	t.Helper()
+	w := workers[language]
+	client, err := filepath.Abs(w.client)
 	must.OK(t, err)
-	p := program.Command(t, "python3", "-B", "testdata/agent_worker.py", client, socket, name, journal, mode).Start()
-	p.Says("up\n")
-	return p
+	args := append(slices.Clone(w.run[1:]), client, socket, name, journal, mode)
+	return program.Command(t, w.run[0], args...).Start()
 }
 
 // acts reads a journal. It returns the time of the first act with the last token, and of the last
@@ -64,65 +90,134 @@ func acts(t *testing.T, journal string) (first, former float64, tokens int) {
 	return begins[last], former, len(begins)
 }
 
-// TestAgentOfAFrozenWorker: a worker that was frozen while another one was elected acts no
-// more when it goes on. One that keeps an old answer does, which shows that this test can fail.
-func TestAgentOfAFrozenWorker(t *testing.T) {
+// neverTwo checks that the worker did not act after another one was elected.
+func neverTwo(t *testing.T, journal string) {
+	t.Helper()
+	if first, former, tokens := acts(t, journal); former > first || tokens < 2 {
+		t.Errorf("with %d tokens, a worker acted at %v, and the next leader at %v", tokens, former, first)
+	}
+}
+
+// TestAgentOfAFailedWorker: another worker leads after one that is frozen, killed, or hangs. The
+// failed one acts no more when it goes on.
+func TestAgentOfAFailedWorker(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"asks", "cached"} {
-		t.Run(mode, func(t *testing.T) {
+	for fault, signal := range map[string]syscall.Signal{"frozen": syscall.SIGSTOP, "killed": syscall.SIGKILL, "hangs": 0, "waits": 0} {
+		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			h := newHome(t)
-			journal := filepath.Join(t.TempDir(), "journal")
-			_, one := h.agent("one")
-			_, other := h.agent("other")
-			a := python(t, one, "a", journal, mode)
-			a.Says("leads")
-			b := python(t, other, "b", journal, "asks")
-			a.Signal(syscall.SIGSTOP)
-			b.Says("leads")
-			a.Signal(syscall.SIGCONT)
-			if mode == "asks" {
-				a.Says("ended")
-				if first, former, _ := acts(t, journal); former > first {
-					t.Errorf("it acted at %v, and the next leader at %v", former, first)
+			eachLanguage(t, func(t *testing.T, language string) {
+				mode := "asks"
+				if signal == 0 {
+					mode = fault
 				}
-				return
-			}
-			wait.Succeeds(t, "the worker that keeps an answer acts too late", func(context.Context) error {
-				if first, former, tokens := acts(t, journal); tokens < 2 || former <= first {
-					return errors.New("not yet")
+				if mode == "waits" && !workers[language].waits {
+					t.Skip("there is no event loop")
 				}
-				return nil
+				h := newHome(t)
+				journal := filepath.Join(t.TempDir(), "journal")
+				_, one := h.agent("one")
+				_, other := h.agent("other")
+				a := worker(t, language, one, "a", journal, mode)
+				a.Says("leads")
+				wait.Until(t, "it acts", func() bool { _, _, tokens := acts(t, journal); return tokens > 0 })
+				b := worker(t, "python", other, "b", journal, "asks")
+				b.Says("up")
+				if signal != 0 {
+					a.Signal(signal)
+				}
+				b.Says("leads")
+				if fault == "frozen" {
+					a.Signal(syscall.SIGCONT)
+					a.Says("ended")
+				}
+				wait.Until(t, "the next leader acts", func() bool { _, _, tokens := acts(t, journal); return tokens > 1 })
+				neverTwo(t, journal)
 			})
 		})
 	}
+}
+
+// TestAgentOfAWorkerThatKeepsAnAnswer is the control: it acts too late.
+func TestAgentOfAWorkerThatKeepsAnAnswer(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	journal := filepath.Join(t.TempDir(), "journal")
+	_, one := h.agent("one")
+	_, other := h.agent("other")
+	a := worker(t, "python", one, "a", journal, "cached")
+	a.Says("leads")
+	b := worker(t, "python", other, "b", journal, "asks")
+	b.Says("up")
+	a.Signal(syscall.SIGSTOP)
+	b.Says("leads")
+	a.Signal(syscall.SIGCONT)
+	wait.Succeeds(t, "the worker acts too late", func(context.Context) error {
+		if first, former, tokens := acts(t, journal); tokens < 2 || former <= first {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
 
 // TestAgentIsKilled: a lease of a killed agent runs out, and its worker follows with the agent that
 // takes its place.
 func TestAgentIsKilled(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	journal := filepath.Join(t.TempDir(), "journal")
-	killed, one := h.agent("one")
-	_, other := h.agent("other")
-	a := python(t, one, "a", journal, "asks")
-	a.Says("leads")
-	b := python(t, other, "b", journal, "asks")
-	killed.Signal(syscall.SIGKILL)
-	b.Says("leads")
-	a.Says("ended")
-	if first, former, _ := acts(t, journal); former > first {
-		t.Errorf("it acted at %v, and the next leader at %v", former, first)
-	}
-	tenureRuns(t, "agent", "--store", h.url, "--json", "--listen", "unix:"+one).Start().Says(`"serving"`)
-	b.Signal(syscall.SIGKILL)
-	wait.Succeeds(t, "the first worker leads again", func(context.Context) error {
-		if strings.Count(a.Out.String(), "leads") < 2 {
-			return errors.New("not yet")
-		}
-		return nil
+	eachLanguage(t, func(t *testing.T, language string) {
+		h := newHome(t)
+		journal := filepath.Join(t.TempDir(), "journal")
+		killed, one := h.agent("one")
+		_, other := h.agent("other")
+		a := worker(t, language, one, "a", journal, "asks")
+		a.Says("leads")
+		b := worker(t, "python", other, "b", journal, "asks")
+		b.Says("up")
+		killed.Signal(syscall.SIGKILL)
+		b.Says("leads")
+		a.Says("ended")
+		wait.Until(t, "the next leader acts", func() bool { _, _, tokens := acts(t, journal); return tokens > 1 })
+		neverTwo(t, journal)
+		tenureRuns(t, "agent", "--store", h.url, "--json", "--listen", "unix:"+one).Start().Says(`"serving"`)
+		b.Signal(syscall.SIGKILL)
+		wait.Until(t, "the first worker leads again", func() bool { return strings.Count(a.Out.String(), "leads") >= 2 })
 	})
+}
+
+// TestAgentOfAWorkerThatLeaves: it hands over with no other candidate there, leads again, and is then
+// not eligible. So another one leads.
+func TestAgentOfAWorkerThatLeaves(t *testing.T) {
+	t.Parallel()
+	eachLanguage(t, func(t *testing.T, language string) {
+		h := newHome(t)
+		journal := filepath.Join(t.TempDir(), "journal")
+		_, one := h.agent("one")
+		a := worker(t, language, one, "a", journal, "leaves")
+		wait.Until(t, "it leads again", func() bool { return strings.Count(a.Out.String(), "leads") == 2 })
+		b := worker(t, language, one, "b", journal, "asks")
+		b.Says("leads")
+		wait.Until(t, "the next leader acts", func() bool { _, _, tokens := acts(t, journal); return tokens > 1 })
+		neverTwo(t, journal)
+		worker(t, language, one, "c", journal, "misuses").Says("The election cannot be held so: ")
+	})
+}
+
+// TestAgentExamples: each example leads, and when it is asked to end, the next one leads with a
+// lease that is far from its end.
+func TestAgentExamples(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	w, socket := h.agent("one")
+	for _, example := range [][]string{
+		{"python3", "-B", "../../clients/python/examples/worker.py"},
+		{"python3", "-B", "../../clients/python/examples/worker_asyncio.py"},
+		{"node", "../../clients/node/dist/examples/worker.js"},
+	} {
+		p := program.Command(t, example[0], append(example[1:], "unix:"+socket)...)
+		p.Cmd.Env = append(p.Cmd.Env, "PYTHONPATH=../../clients/python")
+		p.Start().Says("leads")
+		p.Stops(0)
+	}
+	w.Stops(0)
 }
 
 // TestAgentSocket: a socket in use, and a file that is no socket, are left alone.

@@ -1,5 +1,6 @@
 """Acts while it leads, and writes each act into a journal: the time before it asked whether it may
-act, and the token. As "cached" it asks once in each term, which is a mistake."""
+act, and the token. Each mode but "asks" makes a mistake, or has a reason to give up. As "cached" it
+asks once in each term."""
 
 import sys
 import time
@@ -8,11 +9,16 @@ client, socket, name, journal, mode = sys.argv[1:]
 sys.path.insert(0, client)
 from tenure import Agent  # noqa: E402
 
-settings = {"id": name, "leaseMillis": 2000, "heartbeatMillis": 600}
+settings = {"id": name, "leaseMillis": 1 if mode == "misuses" else 2000, "heartbeatMillis": 600}
 with Agent("unix:" + socket).campaign("billing", **settings) as campaign, open(journal, "a", buffering=1) as acts:
     print("up", flush=True)
     for term in campaign.terms():
         print("leads", term.token, flush=True)
+        if mode == "leaves":
+            campaign.hand_over()
+            mode = "declines"
+        elif mode == "declines":
+            campaign.set_eligible(False)
         asked = False
         while True:
             before = time.monotonic()
@@ -20,5 +26,7 @@ with Agent("unix:" + socket).campaign("billing", **settings) as campaign, open(j
                 break
             asked = True
             acts.write(f"{before} {term.token}\n")
+            if mode == "hangs":
+                time.sleep(1e6)
             time.sleep(0.005)
         print("ended", term.token, flush=True)
