@@ -1,0 +1,132 @@
+//go:build integration && unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"github.com/tenure-go/tenure/internal/test/wait"
+)
+
+// actor stands in for an agent. It has one campaign, and grants what its fields say.
+type actor struct {
+	flood    int                                          // bytes of events after the first one
+	flooded  chan struct{}                                // closed when the client has read them
+	beat     func(n int64, w http.ResponseWriter)         // answers the nth heartbeat
+	finished func(w http.ResponseWriter, r *http.Request) // answers the report
+	beats    atomic.Int64
+}
+
+// serve returns the socket of the actor.
+func (a *actor) serve(t *testing.T) string {
+	t.Helper()
+	a.flooded = make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/elections/billing/campaign", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "event: campaign\ndata: {\"campaign\": \"c\", \"heartbeatMillis\": 600}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		const event = "event: renewed\ndata: {\"token\": 1, \"remainingMillis\": 3600000}\n\n"
+		if _, err := io.WriteString(w, strings.Repeat(event, a.flood/len(event))); err == nil && a.flood > 0 {
+			close(a.flooded)
+		}
+		<-r.Context().Done()
+	})
+	const one = "/v1/elections/billing/campaigns/c"
+	mux.HandleFunc("POST "+one+"/heartbeat", func(w http.ResponseWriter, _ *http.Request) { a.beat(a.beats.Add(1), w) })
+	mux.HandleFunc("POST "+one+"/finished", func(w http.ResponseWriter, r *http.Request) { a.finished(w, r) })
+	socket := filepath.Join(t.TempDir(), "agent")
+	l, err := net.Listen("unix", socket)
+	must.OK(t, err)
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	t.Cleanup(func() { _ = s.Close() })
+	go func() { _ = s.Serve(l) }()
+	return socket
+}
+
+func grants(w http.ResponseWriter, millis int, finish bool) {
+	fmt.Fprintf(w, `{"token": 1, "remainingMillis": %d, "finish": %v}`, millis, finish)
+}
+
+// TestAgentClientsRead: a client reads events while it leads: an agent gives up one that does not.
+func TestAgentClientsRead(t *testing.T) {
+	t.Parallel()
+	eachLanguage(t, func(t *testing.T, language string) {
+		a := &actor{flood: 4 << 20, beat: func(_ int64, w http.ResponseWriter) { grants(w, 3600_000, false) }}
+		worker(t, language, a.serve(t), "a", filepath.Join(t.TempDir(), "journal"), "asks")
+		select {
+		case <-a.flooded:
+		case <-wait.Context(t).Done():
+			t.Error("it does not read")
+		}
+	})
+}
+
+// TestAgentClientsCountFromTheQuestion (A4): an answer that was under way for longer than the time
+// that it grants allows no act.
+func TestAgentClientsCountFromTheQuestion(t *testing.T) {
+	t.Parallel()
+	eachLanguage(t, func(t *testing.T, language string) {
+		reported := make(chan struct{}, 1)
+		a := &actor{
+			beat: func(_ int64, w http.ResponseWriter) {
+				time.Sleep(300 * time.Millisecond)
+				grants(w, 250, false)
+			},
+			finished: func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusNoContent)
+				select {
+				case reported <- struct{}{}:
+				default:
+				}
+			},
+		}
+		journal := filepath.Join(t.TempDir(), "journal")
+		worker(t, language, a.serve(t), "a", journal, "asks")
+		select {
+		case <-reported:
+		case <-wait.Context(t).Done():
+			t.Error("it does not report the end")
+		}
+		if _, _, tokens := acts(t, journal); tokens > 0 {
+			t.Error("it acts")
+		}
+	})
+}
+
+// TestAgentClientsRepeatALostReport: if the report that the work has ended gets no answer, the
+// client reports it again. Otherwise the agent would wait for it.
+func TestAgentClientsRepeatALostReport(t *testing.T) {
+	t.Parallel()
+	eachLanguage(t, func(t *testing.T, language string) {
+		var reports atomic.Int64
+		var cut atomic.Pointer[error]
+		a := &actor{
+			beat: func(n int64, w http.ResponseWriter) { grants(w, 3600_000, n > 2) },
+			finished: func(w http.ResponseWriter, _ *http.Request) {
+				if reports.Add(1) > 1 {
+					w.WriteHeader(http.StatusNoContent)
+					return
+				}
+				c, _, err := http.NewResponseController(w).Hijack()
+				if err = errors.Join(err, c.Close()); err != nil {
+					cut.Store(&err)
+				}
+			},
+		}
+		worker(t, language, a.serve(t), "a", filepath.Join(t.TempDir(), "journal"), "asks")
+		wait.Until(t, "it reports the end again", func() bool { return reports.Load() > 1 })
+		if err := cut.Load(); err != nil {
+			t.Error(*err)
+		}
+	})
+}
