@@ -80,15 +80,15 @@ class Place:
 def answer(text: bytes) -> Dict[str, Any]:
     """The fields of a whole answer, or its error."""
     head, end, body = text.partition(b"\r\n\r\n")
-    names = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
-    if not end or len(body) < int(names.get(b"content-length", b"0")):
+    fields = {name: value for name, _, value in (line.partition(b": ") for line in head.lower().split(b"\r\n"))}
+    if not end or len(body) < int(fields.get(b"content-length", b"0")):
         raise OSError("the agent does not answer to the end")
-    status, fields = int(head.split()[1]), _object(body)
+    status, value = int(head.split()[1]), _object(body)
     if status == 410:
-        raise Over(fields.get("detail", ""))
+        raise Over(value.get("detail", ""))
     if status >= 300:
-        raise AgentError(status, fields)
-    return fields
+        raise AgentError(status, value)
+    return value
 
 
 def _object(text: bytes) -> Dict[str, Any]:
