@@ -205,8 +205,8 @@ func TestAgentOfAWorkerThatLeaves(t *testing.T) {
 	})
 }
 
-// TestAgentExamples: each example leads, and releases the lease when it is asked to end: it would run
-// out after an hour.
+// TestAgentExamples: each example leads, and releases the lease when it is asked to end: otherwise
+// the lease would last for an hour.
 func TestAgentExamples(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
