@@ -104,14 +104,15 @@ func TestAgentClientsCountFromTheQuestion(t *testing.T) {
 }
 
 // TestAgentClientsRepeatALostReport: if the report that the work has ended gets no answer, the
-// client reports it again. Otherwise the agent would wait for it.
+// client reports it again, even if it may act by an answer in between. The first report can still
+// arrive, and release the lease.
 func TestAgentClientsRepeatALostReport(t *testing.T) {
 	t.Parallel()
 	eachLanguage(t, func(t *testing.T, language string) {
 		var reports atomic.Int64
 		var cut atomic.Pointer[error]
 		a := &actor{
-			beat: func(n int64, w http.ResponseWriter) { grants(w, 3600_000, n > 2) },
+			beat: func(n int64, w http.ResponseWriter) { grants(w, 3600_000, n > 2 && reports.Load() == 0) },
 			finished: func(w http.ResponseWriter, _ *http.Request) {
 				if reports.Add(1) > 1 {
 					w.WriteHeader(http.StatusNoContent)
@@ -123,8 +124,11 @@ func TestAgentClientsRepeatALostReport(t *testing.T) {
 				}
 			},
 		}
-		worker(t, language, a.serve(t), "a", filepath.Join(t.TempDir(), "journal"), "asks")
+		p := worker(t, language, a.serve(t), "a", filepath.Join(t.TempDir(), "journal"), "asks")
 		wait.Until(t, "it reports the end again", func() bool { return reports.Load() > 1 })
+		if said := p.Out.String(); strings.Count(said, "leads") != 1 {
+			t.Errorf("it says\n%s", said)
+		}
 		if err := cut.Load(); err != nil {
 			t.Error(*err)
 		}

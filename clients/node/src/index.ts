@@ -70,6 +70,8 @@ export class Campaign {
   private number = 0
   private stream?: Stream
   private beats: Promise<unknown> = Promise.resolve()
+  /** The last token whose work has ended. That report may arrive late, so it is never used again. */
+  private ended = 0
   /** @internal */
   stopping = false
 
@@ -144,8 +146,8 @@ export class Campaign {
     try {
       while (!this.stopping) {
         const { token, finish } = await this.heartbeat()
-        if (token && !finish) return token
-        if (token) await this.report(token) // the report that its work has ended was lost
+        if (token > this.ended && !finish) return token
+        if (token) await this.report(token) // no work goes on
         await this.stream?.wait(this.interval / 3)
       }
     } catch (e) {
@@ -188,6 +190,7 @@ export class Campaign {
 
   /** @internal Reports that the work of a term has ended. */
   async report(token: number): Promise<void> {
+    this.ended = Math.max(this.ended, token)
     await this.tell("POST", "/finished", { token })
   }
 

@@ -146,9 +146,9 @@ class Campaign(Candidate):
         """Sends heartbeats until an answer shows that this program leads."""
         while True:
             self._beat()
-            if self._token and not self._finish:
+            if self._leads():
                 return
-            if self._token:  # the report that its work has ended was lost
+            if self._token:  # no work goes on
                 self._tell(self._report(self._token))
             self._listen(self._interval / 3)
 

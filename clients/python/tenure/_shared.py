@@ -129,6 +129,8 @@ class Candidate:
     def __init__(self, place: Place, election: str, settings: Dict[str, Any]):
         self._place, self._settings = place, settings
         self._elections = "/v1/elections/" + urllib.parse.quote(election, safe="")
+        # The last token whose work has ended. That report may arrive late, so it is never used again.
+        self._ended = 0
         self._reset()
 
     def _reset(self) -> None:
@@ -156,12 +158,17 @@ class Candidate:
 
     def _report(self, token: int) -> bytes:
         """The report that the work of a term has ended."""
+        self._ended = max(self._ended, token)
         return self._of("POST", "/finished", {"token": token})
 
     def _granted(self, sent: Instant, standing: Dict[str, Any]) -> None:
         """Takes the answer to a heartbeat, and the time before it was sent."""
         self._sent, self._remaining = sent, standing["remainingMillis"] / 1000
         self._token, self._finish = standing.get("token", 0), standing.get("finish", False)
+
+    def _leads(self) -> bool:
+        """Whether work can begin."""
+        return self._token > self._ended and not self._finish
 
     def _due(self) -> bool:
         """Whether a heartbeat is due."""

@@ -159,9 +159,9 @@ class Campaign(Candidate):
         while True:
             try:
                 await self._beat()
-                if self._token and not self._finish:
+                if self._leads():
                     return self._token
-                if self._token:  # the report that its work has ended was lost
+                if self._token:  # no work goes on
                     await self._tell(self._report(self._token))
                 if self._stream is not None:
                     await self._stream.wait_for(self._interval / 3)
