@@ -3,19 +3,24 @@ import { appendFileSync } from "node:fs"
 import { pathToFileURL } from "node:url"
 
 let [client, socket, name, journal, mode] = process.argv.slice(2)
-const { Agent } = await import(pathToFileURL(`${client}/dist/src/index.js`))
+const { Agent, AgentError, Over } = await import(pathToFileURL(`${client}/dist/src/index.js`))
 const sleep = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
-const settings = { id: name, leaseMillis: mode === "misuses" ? 1 : 2000, heartbeatMillis: 600 }
-const campaign = await new Agent("unix:" + socket).campaign("billing", settings)
+const settings = { id: name, leaseMillis: mode === "misuses" ? 1 : 3000, heartbeatMillis: 1500 }
+const campaign = await new Agent("unix:" + socket, { timeoutMillis: 60000 }).campaign("billing", settings)
 console.log("up")
 for await (const term of campaign.terms()) {
   console.log("leads", term.token)
-  if (mode === "leaves") {
-    await campaign.handOver()
-    mode = "declines"
-  } else if (mode === "declines") {
-    await campaign.setEligible(false)
+  try {
+    if (mode === "leaves") {
+      await campaign.handOver()
+      mode = "declines"
+    } else if (mode === "declines") {
+      await campaign.setEligible(false)
+      console.log("declines")
+    }
+  } catch (e) {
+    if (!(e instanceof AgentError || e instanceof Over)) throw e // a busy machine has lost the term
   }
   for (;;) {
     const before = Number(process.hrtime.bigint()) / 1e9

@@ -7,18 +7,22 @@ import time
 
 client, socket, name, journal, mode = sys.argv[1:]
 sys.path.insert(0, client)
-from tenure import Agent  # noqa: E402
+from tenure import Agent, AgentError, Over  # noqa: E402
 
-settings = {"id": name, "leaseMillis": 1 if mode == "misuses" else 2000, "heartbeatMillis": 600}
-with Agent("unix:" + socket).campaign("billing", **settings) as campaign, open(journal, "a", buffering=1) as acts:
+settings = {"id": name, "leaseMillis": 1 if mode == "misuses" else 3000, "heartbeatMillis": 1500}
+with Agent("unix:" + socket, timeout=60).campaign("billing", **settings) as campaign, open(journal, "a", buffering=1) as acts:
     print("up", flush=True)
     for term in campaign.terms():
         print("leads", term.token, flush=True)
-        if mode == "leaves":
-            campaign.hand_over()
-            mode = "declines"
-        elif mode == "declines":
-            campaign.set_eligible(False)
+        try:
+            if mode == "leaves":
+                campaign.hand_over()
+                mode = "declines"
+            elif mode == "declines":
+                campaign.set_eligible(False)
+                print("declines", flush=True)
+        except (AgentError, Over):
+            pass  # a busy machine has lost the term
         asked = False
         while True:
             before = time.monotonic()

@@ -7,21 +7,25 @@ import time
 
 client, socket, name, journal, mode = sys.argv[1:]
 sys.path.insert(0, client)
-from tenure.aio import Agent  # noqa: E402
+from tenure.aio import Agent, AgentError, Over  # noqa: E402
 
 
 async def main(mode):
-    settings = {"id": name, "leaseMillis": 1 if mode == "misuses" else 2000, "heartbeatMillis": 600}
-    async with Agent("unix:" + socket).campaign("billing", **settings) as campaign:
+    settings = {"id": name, "leaseMillis": 1 if mode == "misuses" else 3000, "heartbeatMillis": 1500}
+    async with Agent("unix:" + socket, timeout=60).campaign("billing", **settings) as campaign:
         acts = open(journal, "a", buffering=1)
         print("up", flush=True)
         async for term in campaign.terms():
             print("leads", term.token, flush=True)
-            if mode == "leaves":
-                await campaign.hand_over()
-                mode = "declines"
-            elif mode == "declines":
-                await campaign.set_eligible(False)
+            try:
+                if mode == "leaves":
+                    await campaign.hand_over()
+                    mode = "declines"
+                elif mode == "declines":
+                    await campaign.set_eligible(False)
+                    print("declines", flush=True)
+            except (AgentError, Over):
+                pass  # a busy machine has lost the term
             while True:
                 before = time.monotonic()
                 if not await term.may_act():
