@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-const javaClient = "../../clients/java/src/main/java/io/github/tenurego/agent"
+const javaClient = "../../clients/java/agent/src/main/java/io/github/tenurego/agent"
 
 // javaClasses compiles sources together with the Java client, and returns the directory of classes.
 func javaClasses(t *testing.T, sources ...string) string {
@@ -100,5 +101,23 @@ func TestAgentJava(t *testing.T) {
 				return nil
 			})
 		})
+	}
+}
+
+// TestShedLock runs the tests of ShedLock with its provider, two agents and a pristine store.
+func TestShedLock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes minutes")
+	}
+	t.Parallel()
+	h := newHome(t)
+	_, one := h.agent("one")
+	_, other := h.agent("other")
+	build := t.TempDir() // Maven writes next to the sources
+	must.OK(t, os.CopyFS(build, os.DirFS("../../clients/java")))
+	out, err := exec.CommandContext(wait.Context(t), "mvn", "-q", "-B", "-f", build, "test", "-Dtenure.lease=2000",
+		"-Dtenure.agent=unix:"+one, "-Dtenure.other=unix:"+other).CombinedOutput()
+	if err != nil {
+		t.Fatalf("mvn: %v\n%s", err, out)
 	}
 }

@@ -1,0 +1,132 @@
+package io.github.tenurego.shedlock;
+
+import io.github.tenurego.agent.Agent;
+import io.github.tenurego.agent.AgentException;
+import io.github.tenurego.agent.Settings;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import net.javacrumbs.shedlock.core.ExtensibleLockProvider;
+import net.javacrumbs.shedlock.core.LockConfiguration;
+import net.javacrumbs.shedlock.core.SimpleLock;
+import net.javacrumbs.shedlock.support.LockException;
+
+/**
+ * Locks of ShedLock, each of which is a term of the election of its name.
+ *
+ * <p>ShedLock holds a lock while a task runs and sends no heartbeats. So the interval of heartbeats
+ * is lockAtMostFor, and the last heartbeat is sent within {@code lock} or {@code extend}. Hence:
+ *
+ * <ul>
+ *   <li>Until lockAtMostFor has passed, the agent renews the lease, so no other candidate can claim.
+ *       No two locks of one name exist within this time, if each one's agent runs and reaches its
+ *       store. If it does not for a lease, the lock ends early, and the task is not stopped. {@link
+ *       TenureLock#mayAct} is false then, and {@link TenureLock#token} protects a resource that
+ *       compares it.
+ *   <li>After it, nothing is renewed and nothing is released. The next lock exists at the earliest
+ *       when the lease has run out. As with any store of ShedLock, a task that runs longer than
+ *       lockAtMostFor can run beside the next one.
+ *   <li>lockAtLeastFor holds if this process lives as long. When it dies, the lock ends with the
+ *       lease.
+ * </ul>
+ *
+ * <p>A lock that is held elsewhere shows only in that it is not granted. {@code lock} waits for as
+ * long as it takes to see that a lease runs out: a quarter more than the lease, plus a second. A lock
+ * that is unlocked in this time is granted. To run a task once for all programs, let lockAtLeastFor
+ * be longer than this wait. A lock that this provider holds is refused at once.
+ *
+ * <p>The provider is for several threads.
+ */
+public final class TenureLockProvider implements ExtensibleLockProvider, AutoCloseable {
+  private static final Duration MOST = Duration.ofMinutes(59);
+
+  private final Agent agent;
+  private final Duration lease;
+  private final Map<String, TenureLock.Held> held = new ConcurrentHashMap<>();
+  private final ScheduledExecutorService closer = Executors.newSingleThreadScheduledExecutor(task -> {
+    var thread = new Thread(task, "tenure-locks");
+    thread.setDaemon(true);
+    return thread;
+  });
+
+  /**
+   * Returns a provider.
+   *
+   * @param lease how long a lock remains taken when its process or agent dies, the same for all
+   *     programs that use the lock, and at least the shortest lease of the store. Let lockAtMostFor
+   *     be at least twice as long.
+   */
+  public TenureLockProvider(Agent agent, Duration lease) {
+    this.agent = agent;
+    this.lease = lease;
+  }
+
+  /**
+   * Takes a lock, if it is free. A lockAtMostFor below 100 ms counts as 100 ms in the agent.
+   *
+   * @throws IllegalArgumentException if lockAtMostFor is above 59 minutes
+   * @throws LockException if the agent refuses or does not answer
+   */
+  @Override
+  public Optional<SimpleLock> lock(LockConfiguration configuration) {
+    Duration atMost = configuration.getLockAtMostFor();
+    if (atMost.compareTo(MOST) > 0) {
+      throw new IllegalArgumentException("lockAtMostFor is " + atMost + "; the agent allows at most " + MOST);
+    }
+    String name = configuration.getName();
+    var mine = new TenureLock.Held(this, name, atMost);
+    TenureLock.Held other = held.putIfAbsent(name, mine);
+    if (other != null) {
+      if (!other.lapsed() || !held.replace(name, other, mine)) {
+        return Optional.empty();
+      }
+      other.abandon();
+    }
+    boolean granted = false;
+    try {
+      granted = acquire(mine);
+    } catch (AgentException e) {
+      if (e.status() != 410) { // 410: a heartbeat was late
+        throw new LockException("the agent refuses the lock " + name, e);
+      }
+    } catch (IOException e) {
+      throw new LockException("the agent does not answer for the lock " + name, e);
+    } finally {
+      if (!granted) {
+        mine.release();
+      }
+    }
+    return granted ? Optional.of(new TenureLock(configuration, mine)) : Optional.empty();
+  }
+
+  private boolean acquire(TenureLock.Held mine) throws IOException {
+    var settings = new Settings().id("shedlock-" + UUID.randomUUID()).lease(lease).heartbeat(mine.interval());
+    mine.campaign = agent.campaign(mine.name, settings);
+    mine.term = mine.campaign.awaitTerm(lease.plus(lease.dividedBy(4)).plusSeconds(1));
+    return mine.term != null && mine.term.mayAct(Duration.ZERO);
+  }
+
+  void forget(TenureLock.Held lock) {
+    held.remove(lock.name, lock);
+  }
+
+  void later(Duration delay, Runnable task) {
+    closer.schedule(task, delay.toNanos(), TimeUnit.NANOSECONDS);
+  }
+
+  /**
+   * Forgets all locks: those that are still held run out with their leases, also before
+   * lockAtLeastFor.
+   */
+  @Override
+  public void close() {
+    closer.shutdownNow();
+    held.values().forEach(TenureLock.Held::abandon);
+  }
+}
