@@ -10,7 +10,8 @@ import java.util.Map;
 
 /**
  * One candidate, for one thread. Heartbeats come from calls of {@link #awaitTerm} and
- * {@link Term#mayAct} alone, never from a thread or timer. So a program that hangs loses leadership.
+ * {@link Term#mayAct} alone, never from a thread or timer. So a program that hangs loses
+ * leadership.
  */
 public final class Campaign implements AutoCloseable {
   private final Agent agent;

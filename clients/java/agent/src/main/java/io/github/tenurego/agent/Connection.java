@@ -21,8 +21,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * A connection to the agent. Its requests are of HTTP/1.0, so that no answer has chunks. java.net.http
- * knows no unix sockets.
+ * A connection to the agent. Its requests are of HTTP/1.0, so that no answer has chunks.
+ * java.net.http knows no unix sockets.
  */
 final class Connection implements Closeable {
   /** An answer. Its body is empty if the answer is a stream. */

@@ -24,8 +24,8 @@ public final class TenureLock extends AbstractSimpleLock {
   }
 
   /**
-   * Returns whether the lock is held now, and for so long. It asks the agent with a heartbeat, which
-   * also begins lockAtMostFor again in the agent.
+   * Returns whether the lock is held now, and for so long. It asks the agent with a heartbeat,
+   * which also begins lockAtMostFor again in the agent.
    */
   public boolean mayAct(Duration needs) {
     return !expired() && held.mayAct(needs);
@@ -50,7 +50,7 @@ public final class TenureLock extends AbstractSimpleLock {
 
   /**
    * Holds the lock for longer, by a heartbeat. The new lockAtMostFor is at most that of the first
-   * lock, since the interval of heartbeats is a part of the campaign: otherwise the result is empty.
+   * lock, since the interval of heartbeats is fixed. Otherwise the result is empty.
    */
   @Override
   protected Optional<SimpleLock> doExtend(LockConfiguration newConfiguration) {
@@ -91,8 +91,8 @@ public final class TenureLock extends AbstractSimpleLock {
     }
 
     /**
-     * Returns the interval of heartbeats: lockAtMostFor, with 1 % for the drift of the agent's clock,
-     * so that the lock does not end before that.
+     * Returns the interval of heartbeats: lockAtMostFor, with 1 % for the drift of the agent's
+     * clock, so that the lock does not end before that.
      */
     Duration interval() {
       Duration interval = atMost.plus(atMost.dividedBy(100)).plusMillis(1);

@@ -37,8 +37,8 @@ import net.javacrumbs.shedlock.support.LockException;
  * </ul>
  *
  * <p>A lock that is held elsewhere shows only in that it is not granted. {@code lock} waits for as
- * long as it takes to see that a lease runs out: a quarter more than the lease, plus a second. A lock
- * that is unlocked in this time is granted. To run a task once for all programs, let lockAtLeastFor
+ * long as it takes to see that a lease runs out: a quarter more than the lease, plus a second. A
+ * lock that is unlocked in this time is granted. To run a task once for all programs, let lockAtLeastFor
  * be longer than this wait. A lock that this provider holds is refused at once.
  *
  * <p>The provider is for several threads.
