@@ -99,8 +99,10 @@ public final class TenureLock extends AbstractSimpleLock {
       return interval.compareTo(LEAST) < 0 ? LEAST : interval;
     }
 
-    void releaseAfter(Duration wait) {
-      provider.later(wait, this::release);
+    synchronized void releaseAfter(Duration wait) {
+      if (!done) {
+        provider.later(wait, this::release);
+      }
     }
 
     /** Reports that the work has ended. */

@@ -109,7 +109,7 @@ public final class TenureLockProvider implements ExtensibleLockProvider, AutoClo
     var settings = new Settings().id("shedlock-" + UUID.randomUUID()).lease(lease).heartbeat(mine.interval());
     mine.campaign = agent.campaign(mine.name, settings);
     mine.term = mine.campaign.awaitTerm(lease.plus(lease.dividedBy(4)).plusSeconds(1));
-    return mine.term != null && mine.term.mayAct(Duration.ZERO);
+    return mine.term != null && mine.mayAct(Duration.ZERO);
   }
 
   void forget(TenureLock.Held lock) {
