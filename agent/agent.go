@@ -44,6 +44,7 @@ type Agent struct {
 
 	mu        sync.Mutex
 	closed    bool
+	unfit     bool                 // see SetEligible
 	campaigns map[string]*campaign // by their names
 	changed   chan struct{}        // closed at the next change of a campaign
 	running   sync.WaitGroup       // of the campaigns
@@ -161,6 +162,7 @@ func (a *Agent) add(c *campaign) error {
 		}
 	}
 	a.campaigns[c.name] = c
+	a.judge(c)
 	a.running.Add(1)
 	a.noteChangeLocked()
 	return nil

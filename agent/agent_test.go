@@ -215,7 +215,18 @@ func TestNotEligible(t *testing.T) {
 			t.Errorf("it leads: %+v", got)
 		}
 		eligible("true")
-		a.waits("elected")
+		elected = a.waits("elected")
+		s.agent.SetEligible(false) // the agent's word counts as well, also for a later campaign
+		a.finished(a.waits("finish"))
+		eligible("true")
+		a.works(4 * lease)
+		b := s.campaign(`,"id":"b"`)
+		b.works(4 * lease)
+		if got := s.record(); got.Term != elected.Token || got.Held() {
+			t.Errorf("it leads: %+v", got)
+		}
+		s.agent.SetEligible(true)
+		b.waits("elected")
 	})
 }
 

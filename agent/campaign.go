@@ -28,6 +28,7 @@ type campaign struct {
 	name     string // random: only the client knows it
 	election *tenure.Election
 	interval time.Duration // of heartbeats
+	unfit    bool          // by the client's own word; under the agent's lock
 	// lease and finishWithin are those of the election's Config.
 	lease, finishWithin time.Duration
 

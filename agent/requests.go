@@ -224,7 +224,7 @@ func serveEligible(w http.ResponseWriter, r *http.Request, c *campaign) {
 			Remedy: `send {"eligible": true} or {"eligible": false}`})
 		return
 	}
-	c.election.SetEligible(*q.Eligible)
+	c.setEligible(*q.Eligible)
 	done(w)
 }
 

@@ -43,6 +43,8 @@ const examplesAgent = `  tenure agent --store nats://host:4222/ELECTIONS --liste
 type agentFlags struct {
 	where                           cli.StoreFlags
 	web                             web.Flags
+	health                          healthFlags
+	hook                            hookFlags
 	lease, stopWithin, finishWithin time.Duration
 	campaigns                       int
 	stateFile, sidecar              string
@@ -75,6 +77,8 @@ func newAgent() *cobra.Command {
 	f.DurationVar(&a.stopWithin, "stop-within", 0, "part of the lease that a program needs to stop when the lease is lost, unless a campaign has its own")
 	f.DurationVar(&a.finishWithin, "finish-within", 10*time.Second, "how long a program may take to finish when it is asked to, unless a campaign has its own")
 	cli.Group(f, cli.GroupLease)
+	a.health.define(f)
+	a.hook.define(f)
 	f.BoolVar(&a.json, "json", false, "the line with the address, and the log, as JSON objects")
 	cli.Group(f, cli.GroupOutput)
 	return c
@@ -91,6 +95,9 @@ func (a *agentFlags) resolve(c *cobra.Command) error {
 	}
 	if a.campaigns < 1 || a.campaigns > 100_000 {
 		return fault.OfValue(fmt.Errorf("%s is %d; it must be from 1 to 100000", from.Named("max-campaigns"), a.campaigns))
+	}
+	if err := a.health.check(from); err != nil {
+		return fault.OfValue(err)
 	}
 	if a.scraped, err = a.metrics.Settings(from.Named); err != nil {
 		return err
@@ -120,12 +127,15 @@ func (a *agentFlags) run(c *cobra.Command) error {
 	}
 	defer func() { _ = s.Close() }()
 	set := metrics.NewSummary()
+	hear, end := a.hook.open(log, nil)
+	defer end()
 	all, err := agent.New(s.Driver, agent.Config{MaxCampaigns: a.campaigns, MaxWaiting: mostWaiting, Sidecar: a.sidecar, Election: tenure.Config{
-		Lease: a.lease, StopWithin: a.stopWithin, FinishWithin: a.finishWithin, Logger: log, Metrics: set,
+		Lease: a.lease, StopWithin: a.stopWithin, FinishWithin: a.finishWithin, Logger: log, Metrics: set, OnEvent: hear,
 	}})
 	if err != nil {
 		return cli.Flags{}.InFlags(err)
 	}
+	defer a.health.begin(log, nil, all.SetEligible)()
 	endState, err := a.keepState(all, log)
 	if err != nil {
 		return err

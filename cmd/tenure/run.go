@@ -141,12 +141,23 @@ func (r *runFlags) campaign(w *wrap.Wrapper, patient *patience, log *slog.Logger
 	}
 	defer p.leave()
 	p.hear(patient.hear)
+	hear, end := r.hook.open(log, r.overridden)
+	defer end()
+	if hear != nil {
+		p.hear(hear)
+	}
 	c, elections, err := r.candidate(p)
 	if err != nil {
 		return 0, cli.Flags{}.InFlags(err)
 	}
 	patient.election.Store(elections[0])
 	p.measures.joined(elections)
+	stop := r.health.begin(log, r.overridden, func(fit bool) {
+		for _, e := range elections {
+			e.SetEligible(fit)
+		}
+	})
+	defer stop()
 	return w.Run(c)
 }
 
@@ -177,6 +188,8 @@ func (c slotCandidate) Run(ctx context.Context, lead tenure.Lead) error {
 // runFlags are the settings of run.
 type runFlags struct {
 	candidateFlags
+	health       healthFlags
+	hook         hookFlags
 	wait         time.Duration
 	slots        int
 	once, noWait bool
@@ -193,6 +206,8 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&r.restart, "restart", string(wrap.RestartNever),
 		"never, on-failure or always: run the command again when it ends by itself, after a pause, without giving up leadership")
 	cli.Group(f, "Command")
+	r.health.define(f)
+	r.hook.define(f)
 	r.defineRest(f)
 }
 
@@ -207,11 +222,14 @@ func (r *runFlags) checkOwn(from cli.Sources) error {
 	if r.wait < 0 || r.wait > 0 && r.noWait {
 		return fmt.Errorf("%s is %v; it must not be negative, nor given with --no-wait", from.Named("wait"), r.wait)
 	}
+	if r.noWait && r.health.given() {
+		return fmt.Errorf("%s must not be given with --check or --check-http: a candidate waits for its first check", from.Named("no-wait"))
+	}
 	if r.slots != 0 && (r.noWait || r.priority != 0) {
 		return fmt.Errorf("%s is %d; it must not be given with --no-wait or --priority", from.Named("slots"), r.slots)
 	}
 	if r.slots < 0 || r.slots > 256 {
 		return fmt.Errorf("%s is %d; it must be from 1 to 256, or 0 for one election", from.Named("slots"), r.slots)
 	}
-	return nil
+	return r.health.check(from)
 }

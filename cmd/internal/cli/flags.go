@@ -55,7 +55,8 @@ func hasVariable(flag *pflag.Flag) bool { return flag.Name != "help" && flag.Nam
 // command, such as misspelled ones.
 func UnknownVariables(root *cobra.Command, environ []string) []string {
 	known := map[string]bool{}
-	for _, name := range append(stores.Variables(), "TENURE_TOKEN", "TENURE_ID", "TENURE_SLOT", "TENURE_JOB", "TENURE_TICK", "TENURE_ATTEMPT") {
+	for _, name := range append(stores.Variables(), "TENURE_TOKEN", "TENURE_ID", "TENURE_SLOT", "TENURE_JOB", "TENURE_TICK", "TENURE_ATTEMPT",
+		"TENURE_STATE", "TENURE_LEADER") {
 		known[name] = true
 	}
 	for _, c := range append(root.Commands(), root) {

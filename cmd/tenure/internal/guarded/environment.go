@@ -1,5 +1,3 @@
-//go:build unix
-
 package guarded
 
 import (
@@ -11,6 +9,7 @@ import (
 // told are the variables that tenure sets for commands.
 var told = []string{
 	"TENURE_ELECTION", "TENURE_ID", "TENURE_TOKEN", "TENURE_SLOT", "TENURE_JOB", "TENURE_TICK", "TENURE_ATTEMPT",
+	"TENURE_STATE", "TENURE_LEADER",
 }
 
 // Environment returns that of a command: the variables of this process, without unset, and with

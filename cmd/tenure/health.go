@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/cli"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/guarded"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/health"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/hook"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/shell"
+)
+
+// healthFlags are the flags that let a check decide whether candidates may lead.
+type healthFlags struct {
+	line, url string
+	interval  time.Duration
+}
+
+func (h *healthFlags) define(f *pflag.FlagSet) {
+	f.StringVar(&h.line, "check", "", fmt.Sprintf("line for the shell that ends with 0 while this candidate is fit to lead; it is unfit until the first check has passed, and after %d failures until %d checks have passed", health.Fall, health.Rise))
+	f.StringVar(&h.url, "check-http", "", "URL that answers with 200 to 299 while this candidate is fit to lead, in place of --check")
+	f.DurationVar(&h.interval, "check-interval", 5*time.Second, "time from one check to the next, at least 100ms; a check that takes longer than four fifths of it is killed and has failed")
+	cli.Group(f, "Health")
+}
+
+func (h *healthFlags) given() bool { return h.line != "" || h.url != "" }
+
+// leastInterval is the shortest time between two checks.
+const leastInterval = 100 * time.Millisecond
+
+func (h *healthFlags) check(from cli.Sources) error {
+	if h.line != "" && h.url != "" {
+		return fmt.Errorf("%s must not be given with --check", from.Named("check-http"))
+	}
+	if h.interval < leastInterval {
+		return fmt.Errorf("%s is %v; it must be at least %v", from.Named("check-interval"), h.interval, leastInterval)
+	}
+	if u, err := url.Parse(h.url); h.url != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return fmt.Errorf("%s is %q; it must be an http or https URL", from.Named("check-http"), h.url)
+	}
+	return nil
+}
+
+// begin makes the candidates ineligible until the first check has passed, and checks from then on,
+// until the returned function is called. Without flags it does nothing. Unset are variables that
+// the line does not get.
+func (h *healthFlags) begin(log *slog.Logger, unset []string, setEligible func(bool)) (stop func()) {
+	if !h.given() {
+		return func() {}
+	}
+	setEligible(false)
+	check := health.HTTP(h.url)
+	if h.line != "" {
+		check = func(ctx context.Context) error { return shell.Run(ctx, h.line, guarded.Environment(unset)) }
+	}
+	c := &health.Checker{
+		Check: check, Interval: h.interval,
+		Failed: func(cause error) { log.Debug("a health check failed", "cause", cause) },
+		Changed: func(cause error) {
+			if cause == nil {
+				log.Info("the health check passes: this candidate may lead")
+			} else {
+				log.Warn("the health check fails: this candidate steps aside", "cause", cause)
+			}
+			setEligible(cause == nil)
+		},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx)
+	}()
+	log.Info("this candidate does not lead before its first health check has passed")
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// hookFlags are the flags of the command that is told of changes.
+type hookFlags struct{ line string }
+
+func (h *hookFlags) define(f *pflag.FlagSet) {
+	f.StringVar(&h.line, "on-change", "", fmt.Sprintf("line for the shell after each change of state, with TENURE_STATE (candidate, leader, leaving, lost, released), TENURE_LEADER, TENURE_TOKEN, TENURE_ELECTION and TENURE_ID; one at a time, states in between are left out; killed after %v", hook.Limit))
+	cli.Group(f, "Health")
+}
+
+// open returns a function for all events, and one that ends the hook after them. Without the flag,
+// hear is nil.
+func (h *hookFlags) open(log *slog.Logger, unset []string) (hear func(tenure.Event), end func()) {
+	if h.line == "" {
+		return nil, func() {}
+	}
+	all := hook.New(func(ctx context.Context, s hook.State) error {
+		return shell.Run(ctx, h.line, guarded.Environment(unset, s.Variables()...))
+	}, log)
+	return all.Hear, all.Close
+}

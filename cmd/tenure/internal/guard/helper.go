@@ -1,0 +1,27 @@
+//go:build unix
+
+package guard
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// StartHelper starts a command that no guard watches, such as a health check, as the leader of a
+// process group. Sweep and Bury leave it alone. Call ForgetHelper when it was waited for.
+func StartHelper(c *exec.Cmd) error {
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	alive.Lock()
+	defer alive.Unlock()
+	if err := c.Start(); err != nil {
+		return err
+	}
+	alive.guards[c.Process.Pid] = true
+	return nil
+}
+
+// ForgetHelper ends the work of StartHelper, and reaps the descendants that the command has left.
+func ForgetHelper(c *exec.Cmd) {
+	forget(c.Process.Pid)
+	Bury()
+}

@@ -1,0 +1,132 @@
+package hook
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tenure-go/tenure"
+)
+
+// stage has a hook whose calls take a time and are noted.
+type stage struct {
+	*Hook
+	takes   time.Duration
+	running int
+	seen    []string
+	killed  []error
+}
+
+func play(t *testing.T, body func(s *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{}
+		s.Hook = New(func(ctx context.Context, now State) error {
+			if s.running++; s.running > 1 {
+				t.Error("two calls at a time")
+			}
+			defer func() { s.running-- }()
+			s.seen = append(s.seen, now.ID+" "+string(now.State)+" "+now.Leader)
+			select {
+			case <-time.After(s.takes):
+				return nil
+			case <-ctx.Done():
+				s.killed = append(s.killed, context.Cause(ctx))
+				return ctx.Err()
+			}
+		}, slog.New(slog.DiscardHandler))
+		body(s)
+		s.Close()
+	})
+}
+
+func (s *stage) hear(id string, kind tenure.EventKind) {
+	e := tenure.Event{Election: "e", ID: id, Kind: kind, Term: 7}
+	if kind == tenure.EventLeader {
+		e.Leader.ID = "x"
+	}
+	s.Hear(e)
+}
+
+func (s *stage) saw(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if !slices.Equal(s.seen, want) {
+		t.Errorf("%q, want %q", s.seen, want)
+	}
+}
+
+// TestLastStateWins: states that pass while the command runs are left out, those of each candidate
+// by themselves.
+func TestLastStateWins(t *testing.T) {
+	play(t, func(s *stage) {
+		s.takes = time.Second
+		s.hear("a", tenure.EventCandidate)
+		synctest.Wait()
+		s.hear("a", tenure.EventElected)
+		s.hear("b", tenure.EventCandidate)
+		s.hear("a", tenure.EventLeader)
+		s.hear("a", tenure.EventLeaving)
+		s.saw(t, "a candidate ")
+		time.Sleep(3 * time.Second)
+		s.saw(t, "a candidate ", "a leaving x", "b candidate ")
+	})
+}
+
+// TestNoChange: an event that changes no state runs nothing.
+func TestNoChange(t *testing.T) {
+	play(t, func(s *stage) {
+		s.hear("a", tenure.EventTrouble) // before the first state
+		s.hear("a", tenure.EventElected)
+		s.saw(t, "a leader ")
+		s.hear("a", tenure.EventTrouble)
+		s.hear("a", tenure.EventElected)
+		s.saw(t, "a leader ")
+	})
+}
+
+// TestCloseGivesTheLastState, and kills a call after the grace time.
+func TestCloseGivesTheLastState(t *testing.T) {
+	play(t, func(s *stage) {
+		s.takes = time.Second
+		s.hear("a", tenure.EventElected)
+		synctest.Wait()
+		s.hear("a", tenure.EventReleased)
+		s.Close()
+		s.saw(t, "a leader ", "a released ")
+	})
+	play(t, func(s *stage) {
+		s.takes = time.Hour
+		s.hear("a", tenure.EventElected)
+		synctest.Wait()
+		began := time.Now()
+		s.Close()
+		if took := time.Since(began); took != Grace || len(s.killed) != 1 || s.killed[0] != errClosed {
+			t.Errorf("%v, %v", took, s.killed)
+		}
+	})
+}
+
+// TestCallThatHangs: the next state has its turn after Limit.
+func TestCallThatHangs(t *testing.T) {
+	play(t, func(s *stage) {
+		s.takes = time.Hour
+		s.hear("a", tenure.EventElected)
+		synctest.Wait()
+		s.takes = 0
+		s.hear("a", tenure.EventLost)
+		time.Sleep(Limit)
+		s.saw(t, "a leader ", "a lost ")
+	})
+}
+
+func TestVariables(t *testing.T) {
+	s := State{"e", "a", "leader", 7, "a"}
+	want := []string{"TENURE_ELECTION=e", "TENURE_ID=a", "TENURE_STATE=leader", "TENURE_LEADER=a", "TENURE_TOKEN=7"}
+	if got := s.Variables(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
