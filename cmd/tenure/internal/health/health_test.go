@@ -98,11 +98,13 @@ func TestCheckThatNeverEnds(t *testing.T) {
 		}
 		go c.Run(ctx)
 		time.Sleep(5*interval - 1)
+		synctest.Wait()
 		if begun != 2 || failed != 3 || !slices.Equal(fit, []bool{true, false}) {
 			t.Errorf("%d begun, %d failed, %v", begun, failed, fit)
 		}
 		close(release)
 		time.Sleep(interval)
+		synctest.Wait()
 		if begun != 3 || len(fit) != 2 {
 			t.Errorf("the late result counts: %d begun, %v", begun, fit)
 		}
