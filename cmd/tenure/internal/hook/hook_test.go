@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 // stage has a hook whose calls take a time and are noted.
 type stage struct {
 	*Hook
+	mu      sync.Mutex // of the next fields
 	takes   time.Duration
 	running int
 	seen    []string
@@ -25,16 +27,21 @@ func play(t *testing.T, body func(s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{}
 		s.Hook = New(func(ctx context.Context, now State) error {
+			s.mu.Lock()
 			if s.running++; s.running > 1 {
 				t.Error("two calls at a time")
 			}
-			defer func() { s.running-- }()
+			defer func() { s.mu.Lock(); s.running--; s.mu.Unlock() }()
 			s.seen = append(s.seen, now.ID+" "+string(now.State)+" "+now.Leader)
+			takes := s.takes
+			s.mu.Unlock()
 			select {
-			case <-time.After(s.takes):
+			case <-time.After(takes):
 				return nil
 			case <-ctx.Done():
+				s.mu.Lock()
 				s.killed = append(s.killed, context.Cause(ctx))
+				s.mu.Unlock()
 				return ctx.Err()
 			}
 		}, slog.New(slog.DiscardHandler))
@@ -54,6 +61,8 @@ func (s *stage) hear(id string, kind tenure.EventKind) {
 func (s *stage) saw(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !slices.Equal(s.seen, want) {
 		t.Errorf("%q, want %q", s.seen, want)
 	}
