@@ -59,13 +59,13 @@ func (c *campaign) begin() error {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.events = make(chan event, room)
 	c.over, c.ended = make(chan struct{}), make(chan struct{})
+	c.mu.Lock() // until it counts: others ask for its state as soon as it is added
+	defer c.mu.Unlock()
 	if err := c.agent.add(c); err != nil {
 		c.cancel()
 		return err
 	}
-	c.mu.Lock()
 	c.rearm()
-	c.mu.Unlock()
 	go c.run()
 	return nil
 }
