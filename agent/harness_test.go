@@ -72,7 +72,11 @@ func (s *scene) listen() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: s.agent.Handler()}}
+	handler := s.agent.Handler()
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr = "127.0.0.1:1" // addresses of the network in memory have no IP
+		handler.ServeHTTP(w, r)
+	})}}
 	server.Start()
 	s.url, s.http = server.URL, network.Client()
 	s.Cleanup(func() {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,6 +83,13 @@ func (s *scene) begins(request string) net.Conn {
 	return c
 }
 
+// waiting returns how many clients wait for news.
+func (s *scene) waiting() int {
+	s.agent.observers.mu.Lock()
+	defer s.agent.observers.mu.Unlock()
+	return s.agent.observers.waiting
+}
+
 // TestClientThatNeverReads: its campaign ends although its connection stays open and the interval
 // of its heartbeats is long, and its lease runs out. A stream of news ends, too.
 func TestClientThatNeverReads(t *testing.T) {
@@ -89,7 +98,7 @@ func TestClientThatNeverReads(t *testing.T) {
 		s.begins("POST /v1/elections/e/campaign HTTP/1.1\r\nHost: a\r\nContent-Length: 36\r\n\r\n" + `{"id":"a","heartbeatMillis":3600000}`)
 		s.begins("GET /v1/elections/e/events HTTP/1.1\r\nHost: a\r\n\r\n")
 		synctest.Wait()
-		if n, waiting := len(s.agent.allCampaigns()), s.agent.observers.waiting; n != 1 || waiting != 1 {
+		if n, waiting := len(s.agent.allCampaigns()), s.waiting(); n != 1 || waiting != 1 {
 			t.Fatalf("%d campaigns, %d streams", n, waiting)
 		}
 		// a renewal or a comment about every 5 s
@@ -100,7 +109,7 @@ func TestClientThatNeverReads(t *testing.T) {
 			t.Errorf("%d campaigns of a client that reads nothing", n)
 		}
 		time.Sleep(12 * time.Hour)
-		if n := s.agent.observers.waiting; n != 0 {
+		if n := s.waiting(); n != 0 {
 			t.Errorf("%d streams of a client that reads nothing", n)
 		}
 	})
@@ -140,6 +149,43 @@ func TestCloseEndsStreams(t *testing.T) {
 		}
 		if r := s.ask(http.MethodGet, "/v1/elections/e", ""); r.Status != http.StatusServiceUnavailable || r.Remedy == "" {
 			t.Errorf("after Close: %+v", r)
+		}
+	})
+}
+
+// TestRemoteClients: a client of another machine, or of an unknown one, observes and takes no part.
+func TestRemoteClients(t *testing.T) {
+	play(t, func(s *scene) {
+		a := s.campaign(`,"id":"a"`)
+		a.waits("elected")
+		before := s.record()
+		for from, status := range map[string]int{
+			"192.0.2.1:1": 403, "[2001:db8::1]:1": 403, "[fe80::1%eth0]:1": 403,
+			"127.0.0.1": 403, "": 403, "@": 403, // a handler in front may have replaced it
+			"127.0.0.1:1": 409, "[::1]:1": 409, "[::ffff:127.0.0.1]:1": 409,
+		} {
+			r := httptest.NewRequest(http.MethodPost, "/v1/elections/e/campaign", strings.NewReader(`{"id":"a"}`))
+			r.RemoteAddr = from
+			to := httptest.NewRecorder()
+			s.agent.Handler().ServeHTTP(to, r)
+			if to.Code != status {
+				t.Errorf("a campaign from %q: %d %s", from, to.Code, to.Body)
+			}
+			if status != http.StatusForbidden {
+				continue
+			}
+			for path, method := range map[string]string{"/heartbeat": "POST", "/may-act": "GET", "/finished": "POST", "/hand-over": "POST", "/eligible": "PUT", "": "DELETE"} {
+				r := httptest.NewRequest(method, a.path+path, strings.NewReader(`{}`))
+				r.RemoteAddr = from
+				to := httptest.NewRecorder()
+				s.agent.Handler().ServeHTTP(to, r)
+				if to.Code != http.StatusForbidden {
+					t.Errorf("%s %s from %q: %d %s", method, path, from, to.Code, to.Body)
+				}
+			}
+		}
+		if after := s.record(); !reflect.DeepEqual(after, before) {
+			t.Errorf("the record was %+v, and is %+v", before, after)
 		}
 	})
 }

@@ -47,7 +47,6 @@ func (a *Agent) serveElection(w http.ResponseWriter, r *http.Request) {
 	if since := r.FormValue("since"); wait > 0 && now.Version == since {
 		now = one.await(r.Context(), since, wait)
 	}
-	now.SeenMillis = seen(one.election, a.clock)
 	answer(w, now)
 }
 
@@ -83,7 +82,7 @@ func (a *Agent) tellNews(w http.ResponseWriter, r *http.Request, election, event
 	for last := r.Header.Get("Last-Event-ID"); out.Err() == nil; {
 		now, changed := one.look()
 		if now.Version != "" && now.Version != last {
-			last = now.Version
+			last, now.SeenMillis = now.Version, nil // the event may wait in a buffer
 			text, err := json.Marshal(show(&now))
 			if err != nil {
 				panic(err) // it cannot happen: it has only texts and numbers
@@ -117,23 +116,21 @@ func (a *Agent) serveElections(w http.ResponseWriter, _ *http.Request) {
 	rows := map[string]*row{}
 	for _, one := range a.observers.list() {
 		now, _ := one.look()
-		now.SeenMillis = seen(one.election, a.clock)
 		rows[now.Election] = &row{sighting: now}
 	}
 	for _, c := range a.allCampaigns() {
 		r := rows[c.election.Name()]
-		s := c.election.Status()
-		if r == nil || r.State == unknown || s.Term != 0 {
-			now := &row{sighting: sightingOf(&s)}
-			now.SeenMillis = seen(c.election, a.clock)
-			if r != nil {
-				now.Version, now.Campaigns, now.Leads = r.Version, r.Campaigns, r.Leads
+		leads := c.state().mayAct(0)
+		if r == nil || r.State == unknown || leads {
+			now, _ := sight(c.election, a.clock)
+			if r == nil {
+				r = &row{}
+				rows[now.Election] = r
 			}
-			r = now
-			rows[s.Election] = r
+			r.sighting = now // without a version, which counts what the observer has seen
 		}
 		r.Campaigns++
-		r.Leads = r.Leads || c.state().mayAct(0)
+		r.Leads = r.Leads || leads
 	}
 	sorted := slices.AppendSeq(make([]*row, 0, len(rows)), maps.Values(rows))
 	slices.SortFunc(sorted, func(a, b *row) int { return strings.Compare(a.Election, b.Election) })

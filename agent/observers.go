@@ -52,6 +52,7 @@ type observed struct {
 	of       *observers
 	election *tenure.Election
 	cancel   context.CancelFunc
+	looking  sync.Mutex // so that an earlier look at the election does not replace a later one
 
 	// under the lock of observers
 	clients int
@@ -148,8 +149,8 @@ func (o *observers) close() {
 // operator may grant the right.
 func (b *observed) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		for s := range b.election.Watch(ctx) {
-			b.see(sightingOf(&s))
+		for range b.election.Watch(ctx) {
+			b.look()
 		}
 		again := make(chan struct{})
 		stop := b.of.clock.AfterFunc(deniedFor, func() { close(again) })
@@ -177,12 +178,17 @@ func (b *observed) see(now sighting) {
 // look returns the last sighting, and a channel that is closed at the next change. It reads the
 // clock: a lease may have run out since the last change.
 func (b *observed) look() (sighting, <-chan struct{}) {
-	if s := b.election.Status(); s.Known || s.Failures > 0 {
-		b.see(sightingOf(&s))
+	b.looking.Lock()
+	defer b.looking.Unlock()
+	now, known := sight(b.election, b.of.clock)
+	if known {
+		b.see(now)
 	}
 	b.of.mu.Lock()
 	defer b.of.mu.Unlock()
-	return b.now, b.changed
+	latest := b.now
+	latest.SeenMillis = now.SeenMillis
+	return latest, b.changed
 }
 
 // await returns the last sighting, as soon as its version is known and another one than since, and

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"net/netip"
 	"time"
@@ -66,14 +67,22 @@ func (q *campaignRequest) interval(lease time.Duration) (time.Duration, error) {
 // local lets only clients of this machine through: over loopback, or a socket of the file system.
 func local(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		at, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err == nil && !at.Addr().Unmap().IsLoopback() {
+		if !isLocal(r) {
 			refuse(w, &problem{Status: http.StatusForbidden, Title: "The campaign comes from another machine", Detail: r.RemoteAddr,
 				Remedy: "run an agent on the machine of the client, or in its pod"})
 			return
 		}
 		h(w, r)
 	}
+}
+
+// isLocal refuses an address that it cannot read, since handlers in front may have replaced it.
+func isLocal(r *http.Request) bool {
+	if to, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && to.Network() == "unix" {
+		return true
+	}
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
 func (a *Agent) serveCampaign(w http.ResponseWriter, r *http.Request) {
@@ -103,14 +112,14 @@ func (a *Agent) serveCampaign(w http.ResponseWriter, r *http.Request) {
 
 // of passes a request on to its campaign.
 func (a *Agent) of(serve func(http.ResponseWriter, *http.Request, *campaign)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return local(func(w http.ResponseWriter, r *http.Request) {
 		c := a.find(r.PathValue("election"), r.PathValue("campaign"))
 		if c == nil {
 			refuse(w, overProblem(errors.New("the agent knows no campaign of this election and name")))
 			return
 		}
 		serve(w, r, c)
-	}
+	})
 }
 
 func serveHeartbeat(w http.ResponseWriter, r *http.Request, c *campaign) {

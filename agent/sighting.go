@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"maps"
 	"time"
 
@@ -55,12 +56,13 @@ const (
 // that has run out does not show that no candidate leads.
 func sightingOf(s *tenure.Status) sighting {
 	out := sighting{Election: s.Election, State: unknown, Record: s.Record.Kind}
-	if s.Trouble != nil { // otherwise they are conflicts
+	switch {
+	case s.Err != nil, errors.Is(s.Trouble, tenure.ErrDenied):
+		out.Problem = problemDenied
+	case s.Trouble != nil: // otherwise they are conflicts
 		out.Problem = problemAway
 	}
 	switch {
-	case s.Err != nil:
-		out.Problem = problemDenied
 	case !s.Known:
 		out.Record = ""
 	case s.Record.Problem != nil:
@@ -84,13 +86,15 @@ func (s *sighting) equal(o *sighting) bool {
 		maps.Equal(s.Metadata, o.Metadata) && s.Token == o.Token && s.LeaseMillis == o.LeaseMillis && s.Problem == o.Problem
 }
 
-// seen returns how long ago the store showed the record at most, rounded up; nil if that is not
-// known.
-func seen(e *tenure.Election, c clock.Clock) *millis {
-	at, known := bridge.ShownAt(e)
-	if !known {
-		return nil
+// sight returns what an election has seen, and whether that is anything. The time comes first: a
+// record that is seen after it is shown by the store no longer ago.
+func sight(e *tenure.Election, c clock.Clock) (now sighting, known bool) {
+	at, shown := bridge.ShownAt(e)
+	s := e.Status()
+	now = sightingOf(&s)
+	if shown && s.Known {
+		m := millisOf(c.Now().LeaderSince(at) + time.Millisecond - 1)
+		now.SeenMillis = &m
 	}
-	m := millisOf(c.Now().LeaderSince(at) + time.Millisecond - 1)
-	return &m
+	return now, s.Known || s.Failures > 0 || s.Err != nil
 }
