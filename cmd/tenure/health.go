@@ -66,7 +66,7 @@ func (h *healthFlags) begin(log *slog.Logger, unset []string, setEligible func(b
 			if cause == nil {
 				log.Info("the health check passes: this candidate may lead")
 			} else {
-				log.Warn("the health check fails: this candidate steps aside", "cause", cause)
+				log.Warn("the health check fails: this candidate steps aside, and does not lead", "cause", cause)
 			}
 			setEligible(cause == nil)
 		},

@@ -20,8 +20,10 @@ func StartHelper(c *exec.Cmd) error {
 	return nil
 }
 
-// ForgetHelper ends the work of StartHelper, and reaps the descendants that the command has left.
+// ForgetHelper ends the work of StartHelper. It kills what the command has left in its process
+// group, and reaps its descendants that have ended.
 func ForgetHelper(c *exec.Cmd) {
+	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 	forget(c.Process.Pid)
 	Bury()
 }

@@ -28,7 +28,8 @@ type Checker struct {
 	// is Timeout of it.
 	Interval time.Duration
 	// Changed is called at each change: cause is nil if the candidate is fit to lead now, or else
-	// the last failure. Before the first call the candidate is not fit.
+	// the last failure. Before the first call the candidate is not fit. If the first checks fail, it
+	// is called after Fall of them, too.
 	Changed func(cause error)
 	// Failed, if set, is called for each check that fails.
 	Failed func(cause error)
@@ -72,27 +73,31 @@ func (c *Checker) Run(ctx context.Context) {
 				c.take(&v, err)
 			}
 		case <-every.C:
-			if running {
+			if running && len(results) == 0 { // a result that waits counts itself
 				late = true
 				c.take(&v, ErrHangs)
 				continue
 			}
-			begin()
+			if !running {
+				begin()
+			}
 		}
 	}
 }
 
 // verdict is the decision, and how many results in a row speak against it.
 type verdict struct {
-	fit, ever bool
-	against   int
+	fit     bool
+	ever    bool // it was fit before
+	told    bool // Changed was called
+	against int
 }
 
 func (c *Checker) take(v *verdict, err error) {
 	if err != nil && c.Failed != nil {
 		c.Failed(err)
 	}
-	if v.fit == (err == nil) {
+	if v.told && v.fit == (err == nil) {
 		v.against = 0
 		return
 	}
@@ -107,7 +112,7 @@ func (c *Checker) take(v *verdict, err error) {
 	if v.against < needed {
 		return
 	}
-	v.fit, v.ever, v.against = err == nil, v.ever || err == nil, 0
+	v.fit, v.ever, v.told, v.against = err == nil, v.ever || err == nil, true, 0
 	c.Changed(err)
 }
 

@@ -56,8 +56,9 @@ func TestHysteresis(t *testing.T) {
 		want    []string
 	}{
 		"the first pass decides alone":          {"p", []string{"+1"}},
-		"no pass, no change":                    {"ffff", nil},
-		"the first pass may come late":          {"fffp", []string{"+4"}},
+		"no pass is told once":                  {"ffffffff", []string{"-3"}},
+		"the first pass may come late":          {"ffp", []string{"+3"}},
+		"and after it was told":                 {"ffffp", []string{"-3", "+5"}},
 		"two failures change nothing":           {"pffpffp", []string{"+1"}},
 		"three failures do":                     {"pfff", []string{"+1", "-4"}},
 		"one pass is not enough later":          {"pfffpfp", []string{"+1", "-4"}},

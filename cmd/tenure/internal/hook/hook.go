@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +18,9 @@ const Limit = time.Minute
 
 // Grace is how long Close waits for the command with the last states.
 const Grace = 5 * time.Second
+
+// endWithin bounds the wait for a call that was ended: the kernel may be unable to kill it.
+const endWithin = time.Second
 
 var (
 	errTooLong = fmt.Errorf("it took more than %v", Limit)
@@ -50,6 +52,12 @@ func (s State) Variables() []string {
 
 type key struct{ election, id string }
 
+// last is the last state of a candidate.
+type last struct {
+	State
+	waits bool // it was not given to run
+}
+
 // Hook calls a function with the states of candidates, one call at a time. A state that another one
 // of the same candidate follows before its turn is left out.
 type Hook struct {
@@ -61,15 +69,15 @@ type Hook struct {
 	ended chan struct{}
 
 	mu      sync.Mutex
-	known   map[key]State // by candidate: the last state
-	waiting []key         // whose last state was not given to run, the oldest first
+	known   map[key]*last
+	waiting []key // the oldest first
 	closed  bool
 	wake    chan struct{} // has room for one
 }
 
 // New returns a Hook for run, whose calls end soon after their ctx. Close ends it.
 func New(run func(ctx context.Context, s State) error, log *slog.Logger) *Hook {
-	h := &Hook{run: run, log: log, known: map[key]State{}, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
+	h := &Hook{run: run, log: log, known: map[key]*last{}, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
 	h.ctx, h.abort = context.WithCancelCause(context.Background())
 	go h.follow()
 	return h
@@ -80,8 +88,11 @@ func (h *Hook) Hear(e tenure.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k := key{e.Election, e.ID}
-	before, seen := h.known[k]
-	s := before
+	before := h.known[k]
+	var s State
+	if before != nil {
+		s = before.State
+	}
 	s.Election, s.ID = e.Election, e.ID
 	switch e.Kind {
 	case tenure.EventCandidate, tenure.EventReleased:
@@ -93,12 +104,17 @@ func (h *Hook) Hear(e tenure.Event) {
 	case tenure.EventLeader:
 		s.Leader = e.Leader.ID
 	}
-	if s.State == "" || s == before && seen || h.closed {
+	switch {
+	case s.State == "" || h.closed || before != nil && s == before.State:
 		return
+	case before == nil:
+		h.forget()
+		before = &last{}
+		h.known[k] = before
 	}
-	h.forget()
-	h.known[k] = s
-	if !slices.Contains(h.waiting, k) {
+	before.State = s
+	if !before.waits {
+		before.waits = true
 		h.waiting = append(h.waiting, k)
 		h.signal()
 	}
@@ -109,11 +125,14 @@ const mostKnown = 10_000
 
 // forget makes room. It runs under the lock. A forgotten candidate is told its state again.
 func (h *Hook) forget() {
-	for k := range h.known {
+	if len(h.waiting) == len(h.known) {
+		return
+	}
+	for k, l := range h.known {
 		if len(h.known) < mostKnown {
 			return
 		}
-		if !slices.Contains(h.waiting, k) {
+		if !l.waits {
 			delete(h.known, k)
 		}
 	}
@@ -134,9 +153,10 @@ func (h *Hook) next() (s State, ok, ended bool) {
 	if len(h.waiting) == 0 {
 		return s, false, h.closed
 	}
-	s = h.known[h.waiting[0]]
+	l := h.known[h.waiting[0]]
 	h.waiting = h.waiting[1:]
-	return s, true, false
+	l.waits = false
+	return l.State, true, false
 }
 
 func (h *Hook) follow() {
@@ -162,13 +182,16 @@ func (h *Hook) call(s State) {
 	}
 }
 
-// Close returns when the last states were given to run, or ends its call after Grace. It takes no
-// more events.
+// Close returns when the last states were given to run, or ends its call after Grace, and waits
+// another second at most. It takes no more events.
 func (h *Hook) Close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
 	h.signal()
 	defer time.AfterFunc(Grace, func() { h.abort(errClosed) }).Stop()
-	<-h.ended
+	select {
+	case <-h.ended:
+	case <-time.After(Grace + endWithin):
+	}
 }

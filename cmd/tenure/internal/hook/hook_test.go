@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -138,4 +139,51 @@ func TestVariables(t *testing.T) {
 	if got := s.Variables(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestCloseAlthoughACallNeverEnds: the kernel may be unable to kill a command.
+func TestCloseAlthoughACallNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := New(func(context.Context, State) error {
+			<-release
+			return nil
+		}, slog.New(slog.DiscardHandler))
+		h.Hear(tenure.Event{Election: "e", ID: "a", Kind: tenure.EventElected, Term: 7})
+		synctest.Wait()
+		began := time.Now()
+		h.Close()
+		if took := time.Since(began); took != Grace+endWithin {
+			t.Errorf("it took %v", took)
+		}
+		close(release)
+	})
+}
+
+// TestManyCandidates: those that have been told are forgotten, and none that waits.
+func TestManyCandidates(t *testing.T) {
+	play(t, func(s *stage) {
+		s.mu.Lock()
+		s.takes = time.Second
+		s.mu.Unlock()
+		size := func() (waiting, known int) {
+			s.Hook.mu.Lock()
+			defer s.Hook.mu.Unlock()
+			return len(s.waiting), len(s.known)
+		}
+		for i := range mostKnown + 10 {
+			s.hear(fmt.Sprint(i), tenure.EventElected)
+			synctest.Wait() // the first one is given to the command at once
+		}
+		if waiting, known := size(); waiting != mostKnown+9 || known != waiting {
+			t.Errorf("%d wait, %d are known", waiting, known)
+		}
+		time.Sleep(100 * time.Second)
+		synctest.Wait()
+		s.hear("last", tenure.EventElected)
+		if _, known := size(); known != mostKnown {
+			t.Errorf("%d are known", known)
+		}
+		s.abort(errClosed)
+	})
 }

@@ -5,7 +5,9 @@ package shell
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 )
@@ -16,13 +18,18 @@ const maxOutput = 512
 // drain is how long the output of descendants is read after the end of the command.
 const drain = 100 * time.Millisecond
 
-// Run runs a line in the system's shell, with these variables and no input. The end of ctx kills
-// the shell and its process group. The error has the end of the output.
+// Run runs a line in the system's shell, with these variables and no input. Its result is that of
+// the shell: descendants that keep the output open do not count. The end of ctx kills the shell. On
+// Unix, the end of the shell kills what is left of its process group. The error has the end of the
+// output.
 func Run(ctx context.Context, line string, env []string) error {
 	c := command(ctx, line)
 	out := &tail{}
 	c.Env, c.Stdout, c.Stderr, c.WaitDelay = env, out, out, drain
 	err := run(c)
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = fmt.Errorf("it was killed: %w", cause)
 	}
