@@ -22,25 +22,27 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/agent"
 	"github.com/tenure-go/tenure/driver/memory"
+	"github.com/tenure-go/tenure/internal/records"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// acts is the order in which backends acted on requests.
+// acts notes the backends that acted on requests, and those that did not lead by the store's record.
 type acts struct {
-	mu   sync.Mutex
-	all  []string
-	late string // a backend that acted after its successor
+	store *memory.Store
+
+	mu    sync.Mutex
+	all   []string
+	wrong []string
 }
 
-func (a *acts) add(name string) {
+func (a *acts) add(ctx context.Context, name string) {
+	e, err := a.store.Read(ctx, "billing")
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, before := range a.all {
-		if before == name && a.all[len(a.all)-1] != name && i < len(a.all)-1 {
-			a.late = name
-		}
-	}
 	a.all = append(a.all, name)
+	if r := records.Read(e); err == nil && (!r.Held() || r.Leader != name) {
+		a.wrong = append(a.wrong, name)
+	}
 }
 
 // backend is a program on a machine of its own: it acts on requests while it leads, and otherwise
@@ -55,9 +57,9 @@ type backend struct {
 	asked bool         // to finish
 }
 
-func newBackend(t *testing.T, name string, store *memory.Store, journal *acts) *backend {
+func newBackend(t *testing.T, name string, journal *acts) *backend {
 	t.Helper()
-	all, err := agent.New(store, agent.Config{Election: tenure.Config{Lease: 10 * time.Minute}})
+	all, err := agent.New(journal.store, agent.Config{Election: tenure.Config{Lease: 10 * time.Minute, FinishWithin: 5 * time.Minute}})
 	must(t, err)
 	b := &backend{T: t, name: name, agent: httptest.NewServer(all.Handler()), elected: make(chan struct{}, 1)}
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +69,7 @@ func newBackend(t *testing.T, name string, store *memory.Store, journal *acts) *
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		journal.add(name)
+		journal.add(r.Context(), name)
 		fmt.Fprint(w, name)
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,6 +98,19 @@ func (b *backend) ask(ctx context.Context, method, path, body string) *http.Resp
 		return &http.Response{Body: http.NoBody}
 	}
 	return answer
+}
+
+// refuses sends a request past the proxy to a backend that does not lead.
+func (b *backend) refuses(ctx context.Context) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.server.URL, strings.NewReader("x"))
+	must(b.T, err)
+	answer, err := http.DefaultClient.Do(r)
+	must(b.T, err)
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusServiceUnavailable {
+		b.Errorf("%s does not lead, and answers %s", b.name, answer.Status)
+	}
 }
 
 func (b *backend) campaign() string {
@@ -186,16 +201,16 @@ func proxy(t *testing.T, kind string, a, b *backend) string {
 }
 
 // TestTrafficFollowsTheLeader: real HAProxy and nginx send requests to the leader, and after a
-// hand-over to the next one. No backend acts after its successor.
+// hand-over to the next one. No backend acts that does not lead.
 func TestTrafficFollowsTheLeader(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"haproxy", "nginx"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			store, journal := memory.New(), &acts{}
-			a := newBackend(t, "a", store, journal)
+			journal := &acts{store: memory.New()}
+			a := newBackend(t, "a", journal)
 			<-a.elected
-			b := newBackend(t, "b", store, journal)
+			b := newBackend(t, "b", journal)
 			url := proxy(t, kind, a, b)
 			answers := func(want string) {
 				t.Helper()
@@ -214,13 +229,17 @@ func TestTrafficFollowsTheLeader(t *testing.T) {
 				})
 			}
 			answers("a")
+			b.refuses(t.Context())
 			_ = a.ask(t.Context(), http.MethodPost, a.campaign()+"/hand-over", "").Body.Close()
 			answers("b")
+			a.refuses(t.Context())
 			for range 20 {
 				answers("b")
 			}
-			if journal.late != "" {
-				t.Errorf("%s acted after its successor: %v", journal.late, journal.all)
+			journal.mu.Lock()
+			defer journal.mu.Unlock()
+			if len(journal.wrong) > 0 {
+				t.Errorf("acted without leading: %v of %v", journal.wrong, journal.all)
 			}
 		})
 	}
