@@ -4,14 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.github.tenurego.agent.Agent;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Optional;
+import net.javacrumbs.shedlock.core.ClockProvider;
 import net.javacrumbs.shedlock.core.ExtensibleLockProvider;
 import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.test.support.AbstractExtensibleLockProviderIntegrationTest;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** Runs ShedLock's own tests with two agents at one store. Four of its cases have other times. */
+/** Runs ShedLock's own tests with two agents at one store. Five of its cases have other times. */
 class TenureLockProviderTest extends AbstractExtensibleLockProviderIntegrationTest {
   private static final Duration LEASE = Duration.ofMillis(Integer.getInteger("tenure.lease"));
   /** Long enough for a busy machine, and at least two leases. */
@@ -52,6 +54,24 @@ class TenureLockProviderTest extends AbstractExtensibleLockProviderIntegrationTe
   @Override
   public void shouldTimeout() throws InterruptedException {
     doTestTimeout(LEASE.multipliedBy(2));
+  }
+
+  /** ShedLock's two seconds may pass on a busy machine before the lock is granted. */
+  @Test
+  @Override
+  public void shouldLockAtLeastFor() {
+    Duration atLeast = AT_MOST.dividedBy(2);
+    Instant begun = ClockProvider.now();
+    Optional<SimpleLock> lock = mine.lock(lockConfig(LOCK_NAME1, AT_MOST, atLeast));
+    assertThat(lock).isNotEmpty();
+    lock.get().unlock();
+    Optional<SimpleLock> next = Optional.empty();
+    for (int i = 0; next.isEmpty(); i++) {
+      next = (i % 2 == 0 ? mine : other).lock(lockConfig(LOCK_NAME1));
+    }
+    // the system may slow down its time of day a little
+    assertThat(ClockProvider.now()).isAfter(begun.plus(atLeast).minusMillis(50));
+    next.get().unlock();
   }
 
   /** ShedLock's 2 ms pass before a store has answered. */
