@@ -149,8 +149,11 @@ func (o *observers) close() {
 // operator may grant the right.
 func (b *observed) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		for range b.election.Watch(ctx) {
+		for _, err := range b.election.Watch(ctx) {
 			b.look()
+			if err != nil {
+				break
+			}
 		}
 		again := make(chan struct{})
 		stop := b.of.clock.AfterFunc(deniedFor, func() { close(again) })

@@ -1,13 +1,11 @@
 package protocol
 
-import "slices"
-
 // Clone returns a machine in the same state, which shares nothing that changes. It is for programs
 // that explore all continuations of one state.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	c.pending = slices.Clone(m.pending)
-	c.transitions = slices.Clone(m.transitions)
+	c.pending = append([]pendingWrite(nil), m.pending...)
+	c.transitions = append([]Transition(nil), m.transitions...)
 	if m.op != nil {
 		op := *m.op
 		c.op = &op

@@ -79,7 +79,7 @@ func newBackend(t *testing.T, name string, journal *acts) *backend {
 		b.agent.CloseClientConnections()
 		b.agent.Close()
 	})
-	stream := b.ask(ctx, http.MethodPost, "/v1/elections/billing/campaign", `{"id":"`+name+`","heartbeatMillis":3600000}`)
+	stream := b.ask(ctx, http.MethodPost, "/v1/elections/billing/campaign", `{"id":"`+name+`","heartbeatMillis":3600000}`) //nolint:bodyclose // follow closes it
 	go b.follow(ctx, stream.Body)
 	return b
 }

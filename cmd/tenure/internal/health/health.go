@@ -46,14 +46,14 @@ func (c *Checker) Run(ctx context.Context) {
 	every := time.NewTicker(c.Interval)
 	defer every.Stop()
 	v := verdict{}
-	results := make(chan error, 1)
+	results := make(chan result, 1)
 	running, late := false, false // late: the running check was counted as failed
 	begin := func() {
 		running, late = true, false
 		go func() {
 			ctx, cancel := context.WithTimeoutCause(ctx, Timeout(c.Interval), fmt.Errorf("no answer within %v", Timeout(c.Interval)))
 			defer cancel()
-			results <- c.Check(ctx)
+			results <- result{c.Check(ctx)}
 		}()
 	}
 	begin()
@@ -67,10 +67,10 @@ func (c *Checker) Run(ctx context.Context) {
 				}
 			}
 			return
-		case err := <-results:
+		case r := <-results:
 			running = false
 			if !late && ctx.Err() == nil {
-				c.take(&v, err)
+				c.take(&v, r.err)
 			}
 		case <-every.C:
 			if running && len(results) == 0 { // a result that waits counts itself
@@ -84,6 +84,9 @@ func (c *Checker) Run(ctx context.Context) {
 		}
 	}
 }
+
+// result is that of one check.
+type result struct{ err error }
 
 // verdict is the decision, and how many results in a row speak against it.
 type verdict struct {

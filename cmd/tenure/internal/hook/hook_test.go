@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -114,7 +115,7 @@ func TestCloseGivesTheLastState(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		s.Close()
-		if took := time.Since(began); took != Grace || len(s.killed) != 1 || s.killed[0] != errClosed {
+		if took := time.Since(began); took != Grace || len(s.killed) != 1 || !errors.Is(s.killed[0], errClosed) {
 			t.Errorf("%v, %v", took, s.killed)
 		}
 	})
