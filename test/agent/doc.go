@@ -1,0 +1,2 @@
+// Package agent holds package agent of the core to its OpenAPI document.
+package agent
