@@ -269,6 +269,10 @@ func TestObserverIsDenied(t *testing.T) {
 		if now = s.sees("?wait=1m&since=" + now.Version); now.State != vacant || now.Problem != "" {
 			t.Errorf("it is granted: %+v", now)
 		}
+		store.deny.Store(true)
+		if now = s.sees("?wait=1m&since=" + now.Version); now.Problem != problemDenied {
+			t.Errorf("it is denied again: %+v", now)
+		}
 	})
 }
 
@@ -292,6 +296,10 @@ func TestElections(t *testing.T) {
 		if len(got) != 2 || got[0].Election != "e" || got[0].Campaigns != 2 || !got[0].Leads || got[0].State != confirmed ||
 			got[0].Token != elected.Token || got[1].Election != "other" || got[1].Campaigns != 0 || got[1].Leads || got[1].State != vacant {
 			t.Errorf("the list: %+v", got)
+		}
+		before := s.sees("")
+		if got := list(); got[0].Version != "" || before.Version == "" {
+			t.Errorf("it shows what a campaign knows, and the version %q of an observer at %+v", got[0].Version, before)
 		}
 		time.Sleep(interval + time.Second)
 		if got := list(); got[0].Leads || got[0].Campaigns != 0 {
