@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -184,7 +183,7 @@ func TestRemoteClients(t *testing.T) {
 				}
 			}
 		}
-		if after := s.record(); !reflect.DeepEqual(after, before) {
+		if after := s.record(); after.Term != before.Term || !after.Held() || after.Request != nil { // renewals go on
 			t.Errorf("the record was %+v, and is %+v", before, after)
 		}
 	})
