@@ -26,7 +26,8 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// acts notes the backends that acted on requests, and those that did not lead by the store's record.
+// acts notes the backends that acted on requests, and those that acted though another one led by
+// the store's record.
 type acts struct {
 	store *memory.Store
 

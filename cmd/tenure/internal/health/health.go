@@ -28,8 +28,8 @@ type Checker struct {
 	// is Timeout of it.
 	Interval time.Duration
 	// Changed is called at each change: cause is nil if the candidate is fit to lead now, or else
-	// the last failure. Before the first call the candidate is not fit. If the first checks fail, it
-	// is called after Fall of them, too.
+	// the last failure. Before the first call the candidate is not fit. If the first checks fail,
+	// it is called after Fall of them.
 	Changed func(cause error)
 	// Failed, if set, is called for each check that fails.
 	Failed func(cause error)

@@ -4,24 +4,14 @@ package shell
 
 import (
 	"context"
-	"errors"
-	"os"
 	"os/exec"
-	"syscall"
 
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 )
 
+// command is killed alone at the end of ctx. ForgetHelper then kills the rest of its group.
 func command(ctx context.Context, line string) *exec.Cmd {
-	c := exec.CommandContext(ctx, "/bin/sh", "-c", line)
-	c.Cancel = func() error {
-		err := syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-		if errors.Is(err, syscall.ESRCH) {
-			return os.ErrProcessDone
-		}
-		return err
-	}
-	return c
+	return exec.CommandContext(ctx, "/bin/sh", "-c", line)
 }
 
 func run(c *exec.Cmd) error {
