@@ -39,7 +39,7 @@ func TestRunStepsAside(t *testing.T) {
 	w.Stops(0)
 }
 
-// TestRunKillsACheckThatHangs, with its descendants. The candidate never leads.
+// TestRunKillsACheckThatHangs, with its descendants. The candidate never leads, and says so.
 func TestRunKillsACheckThatHangs(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -47,6 +47,7 @@ func TestRunKillsACheckThatHangs(t *testing.T) {
 	w := h.wrap([]string{"--check", "echo >>" + file + ".all; sleep 1000 & test -s " + file + " || echo $! >" + file + "; wait", "--check-interval", "1s", "--log-level", "debug"},
 		"sh", "-c", "echo up").Start()
 	w.Says("it was killed: no answer within")
+	w.Says("steps aside, and does not lead")
 	wait.Succeeds(t, "the end of the check", func(context.Context) error {
 		text, err := os.ReadFile(file) // a check may be killed before it writes all of it
 		if err != nil {
