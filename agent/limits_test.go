@@ -183,7 +183,7 @@ func TestRemoteClients(t *testing.T) {
 				}
 			}
 		}
-		if after := s.record(); after.Term != before.Term || !after.Held() || after.Request != nil { // renewals go on
+		if after := s.record(); after.Term != before.Term || !after.Held() || after.Request != nil {
 			t.Errorf("the record was %+v, and is %+v", before, after)
 		}
 	})
