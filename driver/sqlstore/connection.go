@@ -228,19 +228,28 @@ func (c session) commit(ctx context.Context, begin bool, write func(session) err
 	}
 	tx, err := c.conn.BeginTx(ctx, nil)
 	if err != nil {
+		if ctx.Err() != nil { // it may have begun after all
+			c.drop()
+		}
 		return err
 	}
 	c.tx = tx
 	if err := write(c); err != nil {
-		_ = tx.Rollback()
+		if tx.Rollback() != nil { // the context has ended, which may interrupt the rollback, too
+			c.drop()
+		}
 		return err
 	}
 	err = tx.Commit()
-	if err != nil { // the transaction may still be open, and must not meet the next call
-		_ = c.conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+	if err != nil {
+		c.drop()
 	}
 	return err
 }
+
+// drop closes the connection: a transaction may still be open on it, and must not meet the next
+// call.
+func (c session) drop() { _ = c.conn.Raw(func(any) error { return sqldriver.ErrBadConn }) }
 
 func (c session) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	query = c.fill(query)

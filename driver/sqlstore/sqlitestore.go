@@ -460,8 +460,11 @@ func (f *feed) prepare(ctx context.Context) error {
 // examine returns the file of the connection. A transaction that other code of the program left
 // open would hide all changes, and is an error.
 func (f *feed) examine(ctx context.Context) (file openFile, err error) {
+	// One without the other would leave a transaction open. They wait for nothing, so they need no
+	// end.
+	whole := context.WithoutCancel(ctx)
 	for _, statement := range []string{"BEGIN", "ROLLBACK"} {
-		if _, err := f.conn.ExecContext(ctx, statement); err != nil {
+		if _, err := f.conn.ExecContext(whole, statement); err != nil {
 			return openFile{}, err
 		}
 	}

@@ -78,7 +78,7 @@ func (s *scene) ask(method, path, body string) exchange {
 	if err != nil {
 		s.Fatal(err)
 	}
-	answer, err := s.http.Do(r)
+	answer, err := s.http.Do(r) //nolint:bodyclose // end closes it
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func ends(t *testing.T, file string) {
 			return err
 		}
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("%d goes on: %v", pid, err)
+			return fmt.Errorf("%d goes on: %w", pid, err)
 		}
 		return nil
 	})

@@ -117,7 +117,7 @@ func (s site) Kit(t testing.TB) drivertest.Harness {
 	}
 	return drivertest.Harness{
 		Denied: NewStore(t, last, s.bucket, NoRights(s.Kind)), Delete: remove, Purge: remove,
-		FloorTick: time.Second, ContentVersions: true, Lease: 30 * time.Second, Patience: wait.Left(),
+		FloorTick: 3 * time.Second, ContentVersions: true, Lease: 30 * time.Second, Patience: wait.Left(),
 	}
 }
 
