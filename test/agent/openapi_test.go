@@ -78,7 +78,7 @@ func (s *scene) ask(method, path, body string) exchange {
 	if err != nil {
 		s.Fatal(err)
 	}
-	answer, err := s.http.Do(r) //nolint:bodyclose // end closes it
+	answer, err := s.http.Do(r)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func (s *scene) stream(method, path, body, accept string) (data map[string]any, 
 		s.Fatal(err)
 	}
 	r.Header.Set("Accept", accept)
-	answer, err := s.http.Do(r)
+	answer, err := s.http.Do(r) //nolint:bodyclose // end closes it
 	if err != nil {
 		s.Fatal(err)
 	}
