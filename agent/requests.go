@@ -164,7 +164,8 @@ func needsOf(w http.ResponseWriter, r *http.Request) (time.Duration, bool) {
 	return durationOf(w, r, "needs", math.MaxInt64)
 }
 
-// durationOf returns a parameter that is a duration of at most so much; 0 if it is not there.
+// durationOf returns a parameter that is a duration of at most most, or 0 without the parameter.
+// Otherwise it answers the request and returns false.
 func durationOf(w http.ResponseWriter, r *http.Request, name string, most time.Duration) (time.Duration, bool) {
 	text := r.FormValue(name)
 	if text == "" {

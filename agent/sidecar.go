@@ -1,20 +1,9 @@
 package agent
 
 import (
-	_ "embed" // for openapi.json
 	"net/http"
 	"strings"
 )
-
-// openAPI describes the interface.
-//
-//go:embed openapi.json
-var openAPI []byte
-
-func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openAPI)
-}
 
 // name is the answer of a sidecar: the ID of the leader that the record names, or an empty text.
 type name struct {

@@ -84,7 +84,7 @@ func (h *healthFlags) begin(log *slog.Logger, unset []string, setEligible func(b
 	}
 }
 
-// hookFlags are the flags of the command that is told of changes.
+// hookFlags has the line of --on-change, which runs after each change of a candidate's state.
 type hookFlags struct{ line string }
 
 func (h *hookFlags) define(f *pflag.FlagSet) {

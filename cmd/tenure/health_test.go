@@ -4,17 +4,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
@@ -48,28 +47,15 @@ func TestRunKillsACheckThatHangs(t *testing.T) {
 		"sh", "-c", "echo up").Start()
 	w.Says("it was killed: no answer within")
 	w.Says("steps aside, and does not lead")
-	wait.Succeeds(t, "the end of the check", func(context.Context) error {
-		text, err := os.ReadFile(file) // a check may be killed before it writes all of it
-		if err != nil {
-			return err
-		}
-		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil {
-			return err
-		}
-		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("%d goes on: %w", pid, err)
-		}
-		return nil
-	})
+	guardtest.AwaitEndOf(t, file)
 	w.Stops(0)
 	if strings.Contains(w.Out.String(), "up") {
 		t.Error("it led")
 	}
 }
 
-// TestRunTellsOfChanges: the command of --on-change is told of each state, and at last of the
-// release.
+// TestRunTellsOfChanges: the line of --on-change runs after each change of state, and the last one
+// that it gets is the release.
 func TestRunTellsOfChanges(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/tenure-go/tenure/internal/overlay"
 	"github.com/tenure-go/tenure/internal/planted"
 )
 
@@ -23,24 +21,13 @@ type found struct {
 	Moves, States   int
 }
 
-// built calls do with the path of this program with the bug in it.
-func built(b planted.Bug, do func(binary string) error) error {
-	return b.Plant(func(run overlay.Tool, dir string) error {
-		binary := filepath.Join(dir, "explore")
-		if out, err := run("build", "-ldflags=-s -w", "-o", binary, "./internal/explore").CombinedOutput(); err != nil {
-			return fmt.Errorf("%w\n%s", err, out)
-		}
-		return do(binary)
-	})
-}
-
 // replay explores with a bug planted, in place of this process.
 func replay(o *options) (status int) {
 	b, err := planted.Find(o.bug)
 	if err == nil {
 		fmt.Printf("%s (%s): %s\n", b.Name, b.Rule, b.Left)
-		err = built(b, func(binary string) error {
-			cmd := exec.Command(binary, "-only", o.only, "-states", strconv.Itoa(o.states))
+		err = b.Build("./internal/explore", func(binary string) error {
+			cmd := exec.Command(binary, "-only", o.only, "-large="+strconv.FormatBool(o.large), "-states", strconv.Itoa(o.states))
 			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 			if cmd.Run() != nil {
 				status = 1
@@ -81,7 +68,7 @@ func huntAll(o *options) (status int) {
 
 // hunt explores the scenarios with a bug, up to the first fault.
 func hunt(b planted.Bug, states int) (f found, err error) {
-	err = built(b, func(binary string) error {
+	err = b.Build("./internal/explore", func(binary string) error {
 		out, _ := exec.Command(binary, "-json", "-states", strconv.Itoa(states)).Output()
 		if len(out) > 0 {
 			return json.Unmarshal(out, &f)

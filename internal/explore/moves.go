@@ -222,18 +222,18 @@ func (w *world) finish(i int) {
 	w.tell(i, func(m *protocol.Machine, now clock.Reading) { m.Finish(now, "", true, 0) })
 }
 
-// String names a move in the world before it.
+// name returns the words for a move in the world before it.
 func (w *world) name(v move) string {
 	i := int(v.of)
-	who := fmt.Sprintf("%c%d", 'a'+i, 0)
-	if i < len(w.members) {
-		who = fmt.Sprintf("%c%d", 'a'+i, w.members[i].life)
+	member := ""
+	if i < len(w.members) { // otherwise i is the place of a message
+		member = fmt.Sprintf("%c%d", 'a'+i, w.members[i].life)
 	}
 	switch v.kind {
 	case pass:
 		return fmt.Sprintf("%v pass", w.next()-w.now)
 	case ring:
-		return who + "'s timer rings"
+		return member + "'s timer rings"
 	case arrive:
 		return w.net[i].String() + " arrives"
 	case repeat:
@@ -246,19 +246,19 @@ func (w *world) name(v move) string {
 	case fail:
 		return w.net[i].String() + " seems to fail"
 	case finish:
-		return who + "'s work ends"
+		return member + "'s work ends"
 	case crash:
-		return who + " crashes"
+		return member + " crashes"
 	case restart:
 		return fmt.Sprintf("%c%d starts", 'a'+i, w.members[i].life+1)
 	case freeze:
-		return who + " freezes"
+		return member + " freezes"
 	case thaw:
-		return who + " goes on"
+		return member + " goes on"
 	case cut:
-		return who + " is cut off"
+		return member + " is cut off"
 	case heal:
-		return who + " reaches the register again"
+		return member + " reaches the register again"
 	case hold:
 		return w.net[i].String() + " is held up"
 	case order:
@@ -271,17 +271,17 @@ func (m *message) String() string {
 	if m.push {
 		return fmt.Sprintf("the push of version %s to %c%d", m.cell.Version, 'a'+m.from, m.life)
 	}
-	what := "read"
+	text := "read"
 	switch r := &m.op.Record; {
 	case !m.op.Write:
 	case r.Released:
-		what = fmt.Sprintf("release of term %d", r.Term)
+		text = fmt.Sprintf("release of term %d", r.Term)
 	case r.LeaderID == "":
-		what = "vacant record"
+		text = "vacant record"
 	case r.Seq == 1:
-		what = fmt.Sprintf("claim of term %d", r.Term)
+		text = fmt.Sprintf("claim of term %d", r.Term)
 	default:
-		what = fmt.Sprintf("renewal %d of term %d", r.Seq, r.Term)
+		text = fmt.Sprintf("renewal %d of term %d", r.Seq, r.Term)
 	}
-	return fmt.Sprintf("%c%d's %s", 'a'+m.from, m.life, what)
+	return fmt.Sprintf("%c%d's %s", 'a'+m.from, m.life, text)
 }

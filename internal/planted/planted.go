@@ -4,6 +4,7 @@ package planted
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/tenure-go/tenure/internal/overlay"
 )
@@ -46,4 +47,16 @@ func (b *Bug) Plant(do func(run overlay.Tool, dir string) error) error {
 		return fmt.Errorf("bug %s: %w", b.Name, err)
 	}
 	return nil
+}
+
+// Build calls do with the path of a program of this module that has the bug. The program is its
+// directory, such as ./internal/sim.
+func (b *Bug) Build(program string, do func(binary string) error) error {
+	return b.Plant(func(run overlay.Tool, dir string) error {
+		binary := filepath.Join(dir, "planted")
+		if out, err := run("build", "-ldflags=-s -w", "-o", binary, program).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		return do(binary)
+	})
 }

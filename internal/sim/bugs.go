@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -35,21 +34,10 @@ type verdict struct {
 // enough is the number of standard seeds that must find a bug by the faults in Shows.
 const enough = 5
 
-// built calls do with the path of this program with the bug in it.
-func (b *bug) built(do func(binary string) error) error {
-	return b.Plant(func(run overlay.Tool, dir string) error {
-		binary := filepath.Join(dir, "sim")
-		if out, err := run("build", "-ldflags=-s -w", "-o", binary, "./internal/sim").CombinedOutput(); err != nil {
-			return fmt.Errorf("%w\n%s", err, out)
-		}
-		return do(binary)
-	})
-}
-
 // hunt builds the bug and runs seeds 1 to n on one core. Without all it ends at the first seed that
 // finds the bug. A bug may make the machine loop endlessly, which counts as found too.
 func (b *bug) hunt(seeds uint64, all bool) (v verdict, err error) {
-	err = b.built(func(binary string) error {
+	err = b.Build("./internal/sim", func(binary string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, binary, "-seeds", strconv.FormatUint(seeds, 10), "-json", "-all="+strconv.FormatBool(all), "-shows", b.Shows)
@@ -100,7 +88,7 @@ func replay(name string, args ...string) (status int) {
 		_, _ = os.Stdout.Write(out)
 		status, err = int(v.Failed), failed
 	} else {
-		err = b.built(func(binary string) error {
+		err = b.Build("./internal/sim", func(binary string) error {
 			cmd := exec.Command(binary, args...)
 			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 			if cmd.Run() != nil {

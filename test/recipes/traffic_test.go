@@ -62,7 +62,7 @@ func newBackend(t *testing.T, name string, journal *acts) *backend {
 	t.Helper()
 	all, err := agent.New(journal.store, agent.Config{Election: tenure.Config{Lease: 10 * time.Minute, FinishWithin: 5 * time.Minute}})
 	must(t, err)
-	b := &backend{T: t, name: name, agent: httptest.NewServer(all.Handler()), elected: make(chan struct{}, 1)}
+	b := &backend{T: t, name: name, agent: httptest.NewServer(asksForToken(all.Handler())), elected: make(chan struct{}, 1)}
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.mu.RLock()
 		defer b.mu.RUnlock()
@@ -83,6 +83,17 @@ func newBackend(t *testing.T, name string, journal *acts) *backend {
 	stream := b.ask(ctx, http.MethodPost, "/v1/elections/billing/campaign", `{"id":"`+name+`","heartbeatMillis":3600000}`) //nolint:bodyclose // follow closes it
 	go b.follow(ctx, stream.Body)
 	return b
+}
+
+// asksForToken answers load balancers only with the token of the recipe.
+func asksForToken(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/leader/") && r.Header.Get("Authorization") != "Bearer TOKEN" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (b *backend) ask(ctx context.Context, method, path, body string) *http.Response {

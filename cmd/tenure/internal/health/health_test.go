@@ -55,15 +55,15 @@ func TestHysteresis(t *testing.T) {
 		results string
 		want    []string
 	}{
-		"the first pass decides alone":          {"p", []string{"+1"}},
-		"no pass is told once":                  {"ffffffff", []string{"-3"}},
-		"the first pass may come late":          {"ffp", []string{"+3"}},
-		"and after it was told":                 {"ffffp", []string{"-3", "+5"}},
-		"two failures change nothing":           {"pffpffp", []string{"+1"}},
-		"three failures do":                     {"pfff", []string{"+1", "-4"}},
-		"one pass is not enough later":          {"pfffpfp", []string{"+1", "-4"}},
-		"two are":                               {"pfffpp", []string{"+1", "-4", "+6"}},
-		"a check that times out counts as such": {"phhhpp", []string{"+1", "-4", "+6"}},
+		"the first pass decides alone":              {"p", []string{"+1"}},
+		"failures from the start are reported once": {"ffffffff", []string{"-3"}},
+		"the first pass may come late":              {"ffp", []string{"+3"}},
+		"and after it was told":                     {"ffffp", []string{"-3", "+5"}},
+		"two failures change nothing":               {"pffpffp", []string{"+1"}},
+		"three failures do":                         {"pfff", []string{"+1", "-4"}},
+		"one pass is not enough later":              {"pfffpfp", []string{"+1", "-4"}},
+		"two are":                                   {"pfffpp", []string{"+1", "-4", "+6"}},
+		"a check that times out counts as such":     {"phhhpp", []string{"+1", "-4", "+6"}},
 	} {
 		t.Run(why, func(t *testing.T) {
 			if got := changes(t, c.results); !slices.Equal(got, c.want) {

@@ -27,7 +27,7 @@ var (
 	errClosed  = errors.New("tenure ends")
 )
 
-// State is what the command is told.
+// State is the state of a candidate. The command gets it in variables of its environment.
 type State struct {
 	Election, ID string // of the candidate
 	// State is "candidate", "leader", "leaving", "lost" or "released": the last of these events.
@@ -123,7 +123,8 @@ func (h *Hook) Hear(e tenure.Event) {
 // mostKnown bounds the candidates that are remembered: those of an agent come and go.
 const mostKnown = 10_000
 
-// forget makes room. It runs under the lock. A forgotten candidate is told its state again.
+// forget drops candidates so that there is room for another one. The next event of a dropped
+// candidate calls run, also if its state is the same. The caller holds the lock.
 func (h *Hook) forget() {
 	if len(h.waiting) == len(h.known) {
 		return

@@ -5,36 +5,15 @@ package shell
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/tenure-go/tenure/cmd/internal/test/guardtest"
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
-
-// ends waits until the process in this file has ended.
-func ends(t *testing.T, file string) {
-	t.Helper()
-	wait.Succeeds(t, "the end of the descendant", func(context.Context) error {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil {
-			return err
-		}
-		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("%d goes on: %w", pid, err)
-		}
-		return nil
-	})
-}
 
 // TestResult is that of the shell, also if a descendant keeps the output open.
 func TestResult(t *testing.T) {
@@ -62,7 +41,7 @@ func TestNoDescendantIsLeft(t *testing.T) {
 	t.Run("ended", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "pid")
 		must.OK(t, Run(t.Context(), "sleep 1000 & echo $! >"+file, os.Environ()))
-		ends(t, file)
+		guardtest.AwaitEndOf(t, file)
 	})
 	t.Run("killed", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "pid")
@@ -80,6 +59,6 @@ func TestNoDescendantIsLeft(t *testing.T) {
 		if err := <-result; !errors.Is(err, enough) {
 			t.Errorf("%v", err)
 		}
-		ends(t, file)
+		guardtest.AwaitEndOf(t, file)
 	})
 }
