@@ -13,7 +13,10 @@ import (
 )
 
 // inBounds are the bugs that the quick scenarios must find.
-var inBounds = []string{}
+var inBounds = []string{
+	"deadline-from-answer", "no-deadline", "newest-attempt-counted", "release-ends-nothing", "wait-clamped",
+	"own-lease-only", "no-drift-margin", "nonce-per-term", "vacant-at-once", "request-renews",
+}
 
 // found is the first fault of an exploration, as one process sends it to another.
 type found struct {
