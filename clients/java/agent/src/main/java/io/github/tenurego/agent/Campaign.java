@@ -23,8 +23,11 @@ public final class Campaign implements AutoCloseable {
   private long number;
   private Duration interval;
   private Term open;
+  private boolean eligible = true;
+  /** The last token whose work has ended. A late report can still release its lease. */
+  private long lastEnded;
 
-  /** What the last heartbeat granted. */
+  // The answer to the last heartbeat, and the clocks before it was sent.
   private long sentNanos;
   private long sentWall;
   private long remainingMillis;
@@ -34,14 +37,15 @@ public final class Campaign implements AutoCloseable {
   Campaign(Agent agent, String election, Settings settings) throws IOException {
     this.agent = agent;
     this.settings = settings;
-    elections = "/v1/elections/" + URLEncoder.encode(election, StandardCharsets.UTF_8).replace("+", "%20");
+    String name = URLEncoder.encode(election, StandardCharsets.UTF_8).replace("+", "%20");
+    elections = "/v1/elections/" + name;
     begin();
   }
 
   /**
-   * Waits until this program leads. The work of the term before has ended. If the campaign is over,
-   * because a heartbeat was missing or the agent is gone, another campaign begins; an agent that is
-   * gone is awaited.
+   * Waits until this program leads. A call means that the work of the previous term has ended. If
+   * the campaign is over, because a heartbeat was missing or the agent is gone, this method begins
+   * another one. It waits for an agent that is gone.
    *
    * @throws AgentException if the agent refuses another campaign
    * @throws InterruptedException if the thread is interrupted; the campaign goes on
@@ -66,9 +70,10 @@ public final class Campaign implements AutoCloseable {
   }
 
   /**
-   * Waits until this program leads, for at most a time. The work of the term before has ended.
+   * Waits until this program leads, for at most {@code atMost}. A call means that the work of the
+   * previous term has ended.
    *
-   * @return the term, or null if the time has passed
+   * @return the term, or null if {@code atMost} has passed
    * @throws AgentException with the status 410 if the campaign is over
    * @throws IOException if the agent is gone
    */
@@ -82,29 +87,33 @@ public final class Campaign implements AutoCloseable {
     long until = System.nanoTime() + atMost.toNanos();
     while (true) {
       beat();
-      if (token != 0 && !finish) {
+      if (token > lastEnded && !finish) {
         open = new Term(this, token);
         return open;
+      }
+      if (token != 0) {
+        finished(token); // no work of this token goes on
       }
       long now = System.nanoTime();
       if (until - now <= 0) {
         return null;
       }
-      // an event only says when to ask: it may be old
-      boolean more = stream.readable(now + Math.min(interval.toNanos() / 3, until - now));
-      for (; more; more = stream.readable(System.nanoTime())) {
-        event();
-      }
+      // An event may be old, so it grants nothing: it only ends this pause.
+      stream.readable(now + Math.min(interval.toNanos() / 3, until - now));
     }
   }
 
-  /** Asks this leader to hand over, to a candidate of this id unless it is empty. */
+  /** Asks this leader to hand over to the candidate with this id, or to any if it is empty. */
   public void handOver(String to) throws IOException {
     ask("POST", "/hand-over", to.isEmpty() ? Map.of() : Map.of("to", to));
   }
 
-  /** Says whether this program is fit to lead. */
+  /**
+   * Sets whether this program is fit to lead. Later campaigns of this object keep the value, even
+   * if this method throws.
+   */
   public void setEligible(boolean eligible) throws IOException {
+    this.eligible = eligible;
     ask("PUT", "/eligible", Map.of("eligible", eligible));
   }
 
@@ -142,6 +151,9 @@ public final class Campaign implements AutoCloseable {
       Map<String, Object> first = event();
       interval = Duration.ofMillis(whole(first, "heartbeatMillis"));
       path = elections + "/campaigns/" + first.get("campaign");
+      if (!eligible) {
+        setEligible(false);
+      }
     } catch (IOException | RuntimeException e) {
       abandon();
       throw e;
@@ -149,8 +161,9 @@ public final class Campaign implements AutoCloseable {
   }
 
   /**
-   * Begins another campaign, after a pause. It fails if the agent is away, shuts down, or has not
-   * noticed yet that the last campaign has lost its stream.
+   * Begins another campaign, after a pause. The caller tries again if the agent is away (an
+   * IOException), shuts down (503), has not noticed yet that the last campaign has lost its stream
+   * (409), or has ended the new campaign (410).
    */
   private void beginAgain() throws AgentException, InterruptedException {
     abandon();
@@ -158,7 +171,7 @@ public final class Campaign implements AutoCloseable {
     try {
       begin();
     } catch (AgentException e) {
-      if (e.status() != 409 && e.status() != 503) {
+      if (e.status() != 409 && e.status() != 410 && e.status() != 503) {
         throw e;
       }
     } catch (IOException e) {
@@ -180,8 +193,22 @@ public final class Campaign implements AutoCloseable {
     }
   }
 
-  /** Sends a heartbeat, with a number of its own, and notes what its answer grants. */
+  /**
+   * Reads the events that have arrived, and sends nothing. The agent ends the campaign of a client
+   * that does not read for 10 seconds. So call this method every few seconds, from the thread that
+   * uses the campaign or under a lock, if heartbeats are rare.
+   *
+   * @throws IOException if the stream of events fails
+   */
+  public void readEvents() throws IOException {
+    while (stream != null && stream.readable(System.nanoTime())) {
+      event();
+    }
+  }
+
+  /** Sends a heartbeat, with a number of its own, and keeps the time that its answer grants. */
   void beat() throws IOException {
+    readEvents();
     long nanos = System.nanoTime();
     long wall = System.currentTimeMillis();
     Map<String, Object> standing = ask("POST", "/heartbeat", Map.of("number", ++number));
@@ -193,11 +220,11 @@ public final class Campaign implements AutoCloseable {
   }
 
   /**
-   * Returns the milliseconds that are left, counted from before the last question, with 1 % for the
-   * drift between two clocks. System.nanoTime stands still while the machine sleeps, so a sleep
-   * between question and answer only shows in the time of day.
+   * Returns the milliseconds that are left, counted from before the last heartbeat was sent, with
+   * 1 % for the drift between two clocks. System.nanoTime stands still while the machine sleeps, so
+   * only the time of day shows a sleep between heartbeat and answer.
    */
-  double left() {
+  double millisLeft() {
     double nanos = (System.nanoTime() - sentNanos) / 1e6;
     return remainingMillis - 1.01 * Math.max(nanos, System.currentTimeMillis() - sentWall);
   }
@@ -213,6 +240,7 @@ public final class Campaign implements AutoCloseable {
   /** Reports that the work of a term has ended. */
   void finished(long ended) {
     open = null;
+    lastEnded = Math.max(lastEnded, ended);
     if (token == ended) {
       token = 0;
       report("POST", "/finished", Map.of("token", ended));
@@ -233,7 +261,8 @@ public final class Campaign implements AutoCloseable {
     }
   }
 
-  private Map<String, Object> ask(String method, String at, Map<String, Object> body) throws IOException {
+  private Map<String, Object> ask(String method, String at, Map<String, Object> body)
+      throws IOException {
     if (stream == null) {
       throw new EOFException("there is no campaign");
     }

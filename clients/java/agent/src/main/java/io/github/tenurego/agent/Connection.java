@@ -6,6 +6,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.net.SocketTimeoutException;
 import java.net.StandardProtocolFamily;
 import java.net.StandardSocketOptions;
@@ -21,14 +22,14 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * A connection to the agent. Its requests are of HTTP/1.0, so that no answer has chunks.
- * java.net.http knows no unix sockets.
+ * A connection to the agent. It speaks HTTP/1.0, so that no answer has chunks. The client of
+ * java.net.http does not support unix sockets.
  */
 final class Connection implements Closeable {
   /** An answer. Its body is empty if the answer is a stream. */
   record Answer(int status, Map<String, Object> body) {}
 
-  private static final int MOST_BODY = 1 << 20;
+  private static final int MAX_BYTES = 1 << 20; // of a line or a body
 
   private final Agent agent;
   private final SocketChannel channel;
@@ -50,11 +51,12 @@ final class Connection implements Closeable {
     }
     URI at = URI.create(address.contains("://") ? address : "http://" + address);
     String host = at.getHost().replaceAll("[\\[\\]]", "");
-    SocketChannel channel = connect(SocketChannel.open(), new InetSocketAddress(host, at.getPort()));
-    return channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+    var to = new InetSocketAddress(host, at.getPort());
+    return connect(SocketChannel.open(), to).setOption(StandardSocketOptions.TCP_NODELAY, true);
   }
 
-  private static SocketChannel connect(SocketChannel channel, java.net.SocketAddress to) throws IOException {
+  private static SocketChannel connect(SocketChannel channel, SocketAddress to)
+      throws IOException {
     try {
       channel.connect(to);
       return channel;
@@ -80,7 +82,8 @@ final class Connection implements Closeable {
     send(head.getBytes(StandardCharsets.UTF_8), until);
     send(bytes, until);
     String[] first = line(until).split(" ");
-    if (first.length < 2 || !first[0].startsWith("HTTP/1.") || !first[1].matches("[1-5][0-9][0-9]")) {
+    if (first.length < 2 || !first[0].startsWith("HTTP/1.")
+        || !first[1].matches("[1-5][0-9][0-9]")) {
       throw new IOException("the agent does not speak HTTP: " + String.join(" ", first));
     }
     int status = Integer.parseInt(first[1]);
@@ -114,7 +117,10 @@ final class Connection implements Closeable {
     }
   }
 
-  /** Returns whether a byte can be read before a time of System.nanoTime. */
+  /**
+   * Waits for a byte, until a time of System.nanoTime. Returns false then, and at the end of the
+   * stream.
+   */
   boolean readable(long until) throws IOException {
     try {
       return in.hasRemaining() || fill(until);
@@ -146,7 +152,7 @@ final class Connection implements Closeable {
       throw new InterruptedIOException("interrupted");
     }
     if (ready == 0 && until - System.nanoTime() < 1_000_000) {
-      throw new SocketTimeoutException("the agent does not answer in time");
+      throw new SocketTimeoutException("the agent did not answer within " + agent.timeout());
     }
   }
 
@@ -158,7 +164,7 @@ final class Connection implements Closeable {
   String line(long until) throws IOException {
     var line = new ByteArrayOutputStream();
     for (int b; (b = read(until)) != '\n';) {
-      if (b < 0 || line.size() > MOST_BODY) {
+      if (b < 0 || line.size() > MAX_BYTES) {
         throw new EOFException("the agent has ended the stream");
       }
       line.write(b);
@@ -168,7 +174,7 @@ final class Connection implements Closeable {
   }
 
   private String bytes(int length, long until) throws IOException {
-    if (length < 0 || length > MOST_BODY) {
+    if (length < 0 || length > MAX_BYTES) {
       throw new IOException("the agent's answer has " + length + " bytes");
     }
     byte[] body = new byte[length];
@@ -184,7 +190,7 @@ final class Connection implements Closeable {
 
   private String rest(long until) throws IOException {
     var body = new ByteArrayOutputStream();
-    for (int b; body.size() <= MOST_BODY && (b = read(until)) >= 0;) {
+    for (int b; body.size() <= MAX_BYTES && (b = read(until)) >= 0;) {
       body.write(b);
     }
     return body.toString(StandardCharsets.UTF_8);

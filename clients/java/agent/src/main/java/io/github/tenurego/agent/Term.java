@@ -20,10 +20,10 @@ public final class Term implements AutoCloseable {
   }
 
   /**
-   * Returns whether this program may act now, for so long. It sends a heartbeat, and never answers
-   * from an earlier one: Java has no clock that goes on while the machine sleeps. Call it at least
-   * each third of the interval of heartbeats. False means to stop: the term is lost, the agent does
-   * not answer, too little time is left, or the program is asked to finish.
+   * Returns whether this program may act now, for {@code needs}. It sends a heartbeat each time:
+   * Java has no clock that goes on while the machine sleeps. Act at once, and call it again before
+   * the next act, at least each third of the interval of heartbeats. False means to stop: the term
+   * is lost, the agent does not answer, too little time is left, or the program must finish.
    */
   public boolean mayAct(Duration needs) {
     if (!open) {
@@ -35,7 +35,7 @@ public final class Term implements AutoCloseable {
       open = false;
     }
     open = open && campaign.leads(token);
-    return open && !campaign.asksToFinish() && campaign.left() > needs.toNanos() / 1e6;
+    return open && !campaign.asksToFinish() && campaign.millisLeft() > needs.toNanos() / 1e6;
   }
 
   /** Reports that the work has ended: the lease is released. */

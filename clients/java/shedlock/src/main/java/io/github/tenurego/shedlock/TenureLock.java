@@ -2,6 +2,7 @@ package io.github.tenurego.shedlock;
 
 import io.github.tenurego.agent.Campaign;
 import io.github.tenurego.agent.Term;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.Optional;
 import net.javacrumbs.shedlock.core.AbstractSimpleLock;
@@ -24,8 +25,8 @@ public final class TenureLock extends AbstractSimpleLock {
   }
 
   /**
-   * Returns whether the lock is held now, and for so long. It asks the agent with a heartbeat,
-   * which also begins lockAtMostFor again in the agent.
+   * Returns whether the lock is held now, and for {@code needs}. It asks the agent with a
+   * heartbeat, which also begins lockAtMostFor again in the agent.
    */
   public boolean mayAct(Duration needs) {
     return !expired() && held.mayAct(needs);
@@ -49,18 +50,20 @@ public final class TenureLock extends AbstractSimpleLock {
   }
 
   /**
-   * Holds the lock for longer, by a heartbeat. The new lockAtMostFor is at most that of the first
-   * lock, since the interval of heartbeats is fixed. Otherwise the result is empty.
+   * Extends the lock with a heartbeat. The result is empty if the lock is lost, or if the new
+   * lockAtMostFor is above that of the first lock: the interval of heartbeats is fixed.
    */
   @Override
   protected Optional<SimpleLock> doExtend(LockConfiguration newConfiguration) {
     boolean fits = newConfiguration.getLockAtMostFor().compareTo(held.atMost) <= 0;
-    return fits && mayAct(Duration.ZERO) ? Optional.of(new TenureLock(newConfiguration, held)) : Optional.empty();
+    return fits && mayAct(Duration.ZERO)
+        ? Optional.of(new TenureLock(newConfiguration, held))
+        : Optional.empty();
   }
 
-  /** The campaign of a lock, and of those that extend it. */
+  /** The campaign of a lock, and of the locks that extend it. */
   static final class Held {
-    private static final Duration LEAST = Duration.ofMillis(100); // the agent allows no less
+    private static final Duration MIN_INTERVAL = Duration.ofMillis(100); // of the agent
 
     final TenureLockProvider provider;
     final String name;
@@ -68,7 +71,8 @@ public final class TenureLock extends AbstractSimpleLock {
     Campaign campaign;
     Term term;
     private boolean done;
-    private volatile long until = Long.MAX_VALUE; // the time of day, in milliseconds
+    /** When the agent ends the campaign: a time of day, in milliseconds. */
+    private volatile long until = Long.MAX_VALUE;
 
     Held(TenureLockProvider provider, String name, Duration atMost) {
       this.provider = provider;
@@ -96,7 +100,19 @@ public final class TenureLock extends AbstractSimpleLock {
      */
     Duration interval() {
       Duration interval = atMost.plus(atMost.dividedBy(100)).plusMillis(1);
-      return interval.compareTo(LEAST) < 0 ? LEAST : interval;
+      return interval.compareTo(MIN_INTERVAL) < 0 ? MIN_INTERVAL : interval;
+    }
+
+    /** Reads the events of a lock that is held. It is no heartbeat. */
+    synchronized void readEvents() {
+      if (done || until == Long.MAX_VALUE) {
+        return;
+      }
+      try {
+        campaign.readEvents();
+      } catch (IOException e) {
+        // mayAct finds that the lock is lost
+      }
     }
 
     synchronized void releaseAfter(Duration wait) {

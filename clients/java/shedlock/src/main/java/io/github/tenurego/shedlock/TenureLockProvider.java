@@ -36,24 +36,29 @@ import net.javacrumbs.shedlock.support.LockException;
  *       lease.
  * </ul>
  *
- * <p>A lock that is held elsewhere shows only in that it is not granted. {@code lock} waits for as
- * long as it takes to see that a lease runs out: a quarter more than the lease, plus a second. A
- * lock that is unlocked in this time is granted. To run a task once for all programs, let lockAtLeastFor
- * be longer than this wait. A lock that this provider holds is refused at once.
+ * <p>{@code lock} refuses a lock that this provider holds at once. It waits for a lock that another
+ * program holds: for a quarter more than the lease, plus one second, the time to see that a lease
+ * runs out. It grants a lock that is unlocked within this wait. To run a task once for all
+ * programs, let lockAtLeastFor be longer than this wait.
  *
- * <p>The provider is for several threads.
+ * <p>Several threads can use a provider. A thread of its own reads the events of the agent and
+ * releases locks after lockAtLeastFor. It sends no heartbeats.
  */
 public final class TenureLockProvider implements ExtensibleLockProvider, AutoCloseable {
-  private static final Duration MOST = Duration.ofMinutes(59);
+  private static final Duration MAX_AT_MOST = Duration.ofMinutes(59);
+  /** The agent ends the campaign of a client that does not read its events for 10 seconds. */
+  private static final int SECONDS_BETWEEN_READS = 5;
 
   private final Agent agent;
   private final Duration lease;
   private final Map<String, TenureLock.Held> held = new ConcurrentHashMap<>();
-  private final ScheduledExecutorService closer = Executors.newSingleThreadScheduledExecutor(task -> {
-    var thread = new Thread(task, "tenure-locks");
-    thread.setDaemon(true);
-    return thread;
-  });
+  private final ScheduledExecutorService background =
+      Executors.newSingleThreadScheduledExecutor(
+          task -> {
+            var thread = new Thread(task, "tenure-locks");
+            thread.setDaemon(true);
+            return thread;
+          });
 
   /**
    * Returns a provider.
@@ -65,6 +70,9 @@ public final class TenureLockProvider implements ExtensibleLockProvider, AutoClo
   public TenureLockProvider(Agent agent, Duration lease) {
     this.agent = agent;
     this.lease = lease;
+    background.scheduleWithFixedDelay(
+        () -> held.values().forEach(TenureLock.Held::readEvents),
+        SECONDS_BETWEEN_READS, SECONDS_BETWEEN_READS, TimeUnit.SECONDS);
   }
 
   /**
@@ -76,8 +84,9 @@ public final class TenureLockProvider implements ExtensibleLockProvider, AutoClo
   @Override
   public Optional<SimpleLock> lock(LockConfiguration configuration) {
     Duration atMost = configuration.getLockAtMostFor();
-    if (atMost.compareTo(MOST) > 0) {
-      throw new IllegalArgumentException("lockAtMostFor is " + atMost + "; the agent allows at most " + MOST);
+    if (atMost.compareTo(MAX_AT_MOST) > 0) {
+      throw new IllegalArgumentException(
+          "lockAtMostFor is " + atMost + "; the agent allows at most " + MAX_AT_MOST);
     }
     String name = configuration.getName();
     var mine = new TenureLock.Held(this, name, atMost);
@@ -106,7 +115,8 @@ public final class TenureLockProvider implements ExtensibleLockProvider, AutoClo
   }
 
   private boolean acquire(TenureLock.Held mine) throws IOException {
-    var settings = new Settings().id("shedlock-" + UUID.randomUUID()).lease(lease).heartbeat(mine.interval());
+    String id = "shedlock-" + UUID.randomUUID();
+    var settings = new Settings().id(id).lease(lease).heartbeat(mine.interval());
     mine.campaign = agent.campaign(mine.name, settings);
     mine.term = mine.campaign.awaitTerm(lease.plus(lease.dividedBy(4)).plusSeconds(1));
     return mine.term != null && mine.mayAct(Duration.ZERO);
@@ -117,16 +127,16 @@ public final class TenureLockProvider implements ExtensibleLockProvider, AutoClo
   }
 
   void later(Duration delay, Runnable task) {
-    closer.schedule(task, delay.toNanos(), TimeUnit.NANOSECONDS);
+    background.schedule(task, delay.toNanos(), TimeUnit.NANOSECONDS);
   }
 
   /**
-   * Forgets all locks: those that are still held run out with their leases, also before
-   * lockAtLeastFor.
+   * Forgets all locks without a release. Their leases run out, perhaps before lockAtLeastFor has
+   * passed.
    */
   @Override
   public void close() {
-    closer.shutdownNow();
+    background.shutdownNow();
     held.values().forEach(TenureLock.Held::abandon);
   }
 }

@@ -84,7 +84,7 @@ class TenureLockProviderTest extends AbstractExtensibleLockProviderIntegrationTe
     assertUnlocked(LOCK_NAME1);
   }
 
-  /** ShedLock's test extends a lock of one second by ten, but the interval of heartbeats is fixed. */
+  /** ShedLock's test extends a lock of 1 s by 10 s, but the interval of heartbeats is fixed. */
   @Test
   @Override
   public void shouldBeAbleToExtendLock() {
