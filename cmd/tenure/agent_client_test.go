@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
+	"github.com/tenure-go/tenure/cmd/internal/test/program"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -24,7 +26,9 @@ type actor struct {
 	flooded  chan struct{}                                // closed when the client has read them
 	beat     func(n int64, w http.ResponseWriter)         // answers the nth heartbeat
 	finished func(w http.ResponseWriter, r *http.Request) // answers the report
+	eligible func(eligible bool)                          // hears whether the client is fit to lead
 	beats    atomic.Int64
+	begun    atomic.Int64 // campaigns
 }
 
 // serve returns the socket of the actor.
@@ -33,6 +37,7 @@ func (a *actor) serve(t *testing.T) string {
 	a.flooded = make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/elections/billing/campaign", func(w http.ResponseWriter, r *http.Request) {
+		a.begun.Add(1)
 		fmt.Fprint(w, "event: campaign\ndata: {\"campaign\": \"c\", \"heartbeatMillis\": 600}\n\n")
 		_ = http.NewResponseController(w).Flush()
 		const event = "event: renewed\ndata: {\"token\": 1, \"remainingMillis\": 3600000}\n\n"
@@ -44,6 +49,15 @@ func (a *actor) serve(t *testing.T) string {
 	const one = "/v1/elections/billing/campaigns/c"
 	mux.HandleFunc("POST "+one+"/heartbeat", func(w http.ResponseWriter, _ *http.Request) { a.beat(a.beats.Add(1), w) })
 	mux.HandleFunc("POST "+one+"/finished", func(w http.ResponseWriter, r *http.Request) { a.finished(w, r) })
+	mux.HandleFunc("PUT "+one+"/eligible", func(w http.ResponseWriter, r *http.Request) {
+		var q struct{ Eligible bool }
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		a.eligible(q.Eligible)
+		w.WriteHeader(http.StatusNoContent)
+	})
 	socket := filepath.Join(t.TempDir(), "agent")
 	l, err := net.Listen("unix", socket)
 	must.OK(t, err)
@@ -57,12 +71,32 @@ func grants(w http.ResponseWriter, millis int, finish bool) {
 	fmt.Fprintf(w, `{"token": 1, "remainingMillis": %d, "finish": %v}`, millis, finish)
 }
 
+// starts starts a worker.
+type starts func(t *testing.T, socket, journal, mode string) *program.Process
+
+// eachClient runs a test with the client of each language.
+func eachClient(t *testing.T, test func(t *testing.T, start starts)) {
+	t.Helper()
+	eachLanguage(t, func(t *testing.T, language string) {
+		test(t, func(t *testing.T, socket, journal, mode string) *program.Process {
+			return worker(t, language, socket, "a", journal, mode)
+		})
+	})
+	t.Run("java", func(t *testing.T) {
+		t.Parallel()
+		classes := javaClasses(t, javaWorker)
+		test(t, func(t *testing.T, socket, journal, mode string) *program.Process {
+			return java(t, classes, "AgentWorker", socket, "a", journal, mode).Start()
+		})
+	})
+}
+
 // TestAgentClientsRead: a client reads events while it leads: an agent gives up one that does not.
 func TestAgentClientsRead(t *testing.T) {
 	t.Parallel()
-	eachLanguage(t, func(t *testing.T, language string) {
+	eachClient(t, func(t *testing.T, start starts) {
 		a := &actor{flood: 4 << 20, beat: func(_ int64, w http.ResponseWriter) { grants(w, 3600_000, false) }}
-		worker(t, language, a.serve(t), "a", filepath.Join(t.TempDir(), "journal"), "asks")
+		start(t, a.serve(t), filepath.Join(t.TempDir(), "journal"), "asks")
 		select {
 		case <-a.flooded:
 		case <-wait.Context(t).Done():
@@ -75,7 +109,7 @@ func TestAgentClientsRead(t *testing.T) {
 // that it grants allows no act.
 func TestAgentClientsCountFromTheQuestion(t *testing.T) {
 	t.Parallel()
-	eachLanguage(t, func(t *testing.T, language string) {
+	eachClient(t, func(t *testing.T, start starts) {
 		reported := make(chan struct{}, 1)
 		a := &actor{
 			beat: func(_ int64, w http.ResponseWriter) {
@@ -91,7 +125,7 @@ func TestAgentClientsCountFromTheQuestion(t *testing.T) {
 			},
 		}
 		journal := filepath.Join(t.TempDir(), "journal")
-		worker(t, language, a.serve(t), "a", journal, "asks")
+		start(t, a.serve(t), journal, "asks")
 		select {
 		case <-reported:
 		case <-wait.Context(t).Done():
@@ -108,7 +142,7 @@ func TestAgentClientsCountFromTheQuestion(t *testing.T) {
 // arrive, and release the lease.
 func TestAgentClientsRepeatALostReport(t *testing.T) {
 	t.Parallel()
-	eachLanguage(t, func(t *testing.T, language string) {
+	eachClient(t, func(t *testing.T, start starts) {
 		var reports atomic.Int64
 		var cut atomic.Pointer[error]
 		a := &actor{
@@ -124,13 +158,43 @@ func TestAgentClientsRepeatALostReport(t *testing.T) {
 				}
 			},
 		}
-		p := worker(t, language, a.serve(t), "a", filepath.Join(t.TempDir(), "journal"), "asks")
+		p := start(t, a.serve(t), filepath.Join(t.TempDir(), "journal"), "asks")
 		wait.Until(t, "it reports the end again", func() bool { return reports.Load() > 1 })
 		if said := p.Out.String(); strings.Count(said, "leads") != 1 {
 			t.Errorf("it says\n%s", said)
 		}
 		if err := cut.Load(); err != nil {
 			t.Error(*err)
+		}
+	})
+}
+
+// TestAgentClientsStayUnfit: a client that is not fit to lead says so again in its next campaign,
+// before it asks whether it leads.
+func TestAgentClientsStayUnfit(t *testing.T) {
+	t.Parallel()
+	eachClient(t, func(t *testing.T, start starts) {
+		var refusals atomic.Int64
+		var asksFirst atomic.Bool
+		a := &actor{}
+		a.beat = func(_ int64, w http.ResponseWriter) {
+			switch begun, refused := a.begun.Load(), refusals.Load(); {
+			case begun == 1 && refused > 0:
+				w.WriteHeader(http.StatusGone)
+			default:
+				asksFirst.Store(asksFirst.Load() || refused < begun && begun > 1)
+				grants(w, 3600_000, false)
+			}
+		}
+		a.eligible = func(eligible bool) {
+			if !eligible {
+				refusals.Add(1)
+			}
+		}
+		start(t, a.serve(t), filepath.Join(t.TempDir(), "journal"), "declines")
+		wait.Until(t, "it says again that it is not fit", func() bool { return refusals.Load() > 1 })
+		if asksFirst.Load() {
+			t.Error("it asks first whether it leads")
 		}
 	})
 }

@@ -17,7 +17,10 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-const javaClient = "../../clients/java/agent/src/main/java/io/github/tenurego/agent"
+const (
+	javaClient = "../../clients/java/agent/src/main/java/io/github/tenurego/agent"
+	javaWorker = "testdata/AgentWorker.java"
+)
 
 // javaClasses compiles sources together with the Java client, and returns the directory of classes.
 func javaClasses(t *testing.T, sources ...string) string {
@@ -44,7 +47,7 @@ func java(t *testing.T, classes string, args ...string) *program.Process {
 // another one was elected. One that keeps an old answer does, which shows that this test can fail.
 func TestAgentJava(t *testing.T) {
 	t.Parallel()
-	classes := javaClasses(t, "testdata/AgentWorker.java")
+	classes := javaClasses(t, javaWorker)
 	worker := func(t *testing.T, socket, name, journal, mode string) *program.Process {
 		p := java(t, classes, "AgentWorker", socket, name, journal, mode).Start()
 		p.Says("up\n")

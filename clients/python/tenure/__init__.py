@@ -16,17 +16,30 @@ A campaign is for one thread. tenure.aio has the same for asyncio.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from typing import Any, Dict, Iterator, Optional
 
-from ._shared import AgentError, Candidate, Events, Held, Over, Place, answer, now
+from ._shared import (
+    FAILURES,
+    PAUSE,
+    AgentAddress,
+    AgentError,
+    Candidate,
+    Events,
+    Over,
+    TermState,
+    now,
+    parse_answer,
+    retried_later,
+)
 
 __all__ = ["Agent", "Campaign", "Term", "AgentError", "Over"]
 
 
-class Agent(Place):
-    __doc__ = Place.__doc__
+class Agent(AgentAddress):
+    __doc__ = AgentAddress.__doc__
 
     def campaign(self, election: str, **settings: Any) -> "Campaign":
         """Takes part in an election. The settings are those of docs/agent.md, such as id="node-1",
@@ -48,13 +61,14 @@ class Agent(Place):
 
 
 class Campaign(Candidate):
-    """One candidate. Leaving the with statement reports that the work has ended, and the lease is
-    released."""
+    """One candidate. The end of the with statement reports that the work has ended, which releases
+    the lease."""
+
+    _stream: Optional[socket.socket]
 
     def __init__(self, agent: Agent, election: str, settings: Dict[str, Any]):
         super().__init__(agent, election, settings)
         self._agent, self._events = agent, Events()
-        self._stream: Optional[socket.socket] = None
 
     def __enter__(self) -> "Campaign":
         self._begin()
@@ -64,9 +78,9 @@ class Campaign(Candidate):
         self.leave()
 
     def terms(self) -> Iterator["Term"]:
-        """Waits until this program leads, again and again. The work of a term has ended when the
-        next one is asked for. If a campaign is over, another one begins; an agent that is gone is
-        awaited."""
+        """Yields a term each time when this program leads. The loop asks for the next term when the
+        work of this one has ended. If a campaign is over, another one begins. The loop waits for an
+        agent that is gone."""
         while True:
             try:
                 self._await_election()
@@ -82,56 +96,51 @@ class Campaign(Candidate):
     def leave(self) -> None:
         """Reports that the work has ended, and ends the campaign."""
         if self._stream is not None:
-            self._tell(self._of("DELETE", ""))
+            self._tell(self._leave_request())
         self._drop()
 
     def hand_over(self, to: str = "") -> None:
-        """Asks this leader to hand over, to a candidate of this id if one is given."""
-        self._ask(self._of("POST", "/hand-over", {"to": to} if to else {}))
+        """Asks this leader to hand over to the candidate with this id, or to any if it is empty."""
+        self._ask(self._hand_over_request(to))
 
     def set_eligible(self, eligible: bool) -> None:
-        """Says whether this program is fit to lead."""
-        self._ask(self._of("PUT", "/eligible", {"eligible": eligible}))
+        """Sets whether this program is fit to lead. Later campaigns of this object keep the value,
+        even if this call raises an error."""
+        self._eligible = eligible
+        self._ask(self._eligible_request())
 
     def _begin(self) -> None:
         self._drop()
         self._stream, self._events = self._agent._connect(), Events()
         try:
-            self._stream.sendall(self._beginning())
+            self._stream.sendall(self._begin_request())
             while self._events.first is None:
                 self._read()
+            self._begun(self._events.first)
+            if not self._eligible:
+                self.set_eligible(False)
         except BaseException:
             self._drop()
             raise
-        self._begun(self._events.first)
 
     def _begin_again(self) -> None:
         """Begins another campaign, after a pause."""
         self._drop()
-        time.sleep(1.0)
-        try:
+        time.sleep(PAUSE)
+        with retried_later():
             self._begin()
-        except Exception as e:
-            if not self._passes(e):
-                raise
-
-    def _drop(self) -> None:
-        self._reset()
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
 
     def _read(self) -> None:
-        """Reads a part of the stream."""
+        """Reads the next part of the stream."""
         if self._stream is None:
             raise Over("there is no campaign")
         chunk = self._stream.recv(4096)
         if not chunk:
-            self._events.end()
+            self._events.raise_end()
         self._events.feed(chunk)
 
     def _listen(self, seconds: float) -> None:
-        """Waits so long for an event, and reads all that are there: the agent gives up a client
+        """Waits for an event, and reads all events that have arrived. The agent gives up a client
         that does not read."""
         try:
             while True:
@@ -148,15 +157,15 @@ class Campaign(Candidate):
             self._beat()
             if self._leads():
                 return
-            if self._token:  # no work goes on
-                self._tell(self._report(self._token))
+            if self._token:  # no work of this token goes on
+                self._tell(self._finished_request(self._token))
             self._listen(self._interval / 3)
 
     def _beat(self) -> None:
-        """Sends a heartbeat, and notes the time that its answer grants."""
+        """Sends a heartbeat, and keeps the time that its answer grants."""
         self._listen(0.0)
         sent = now()
-        self._granted(sent, self._ask(self._heartbeat()))
+        self._granted(sent, self._ask(self._heartbeat_request()))
 
     def _ask(self, request: bytes) -> Dict[str, Any]:
         text = b""
@@ -164,34 +173,34 @@ class Campaign(Candidate):
             s.sendall(request)
             while chunk := s.recv(4096):
                 text += chunk
-        return answer(text)
+        return parse_answer(text)
 
     def _tell(self, request: bytes) -> None:
         """Sends a report. If it fails, the lease runs out."""
-        try:
+        with contextlib.suppress(*FAILURES):
             self._ask(request)
-        except (OSError, AgentError, Over):
-            pass
 
 
-class Term(Held):
-    __doc__ = Held.__doc__
+class Term(TermState):
+    __doc__ = TermState.__doc__
 
     def __init__(self, campaign: Campaign, token: int):
         super().__init__(campaign, token)
         self._campaign = campaign
 
     def may_act(self, needs: float = 0.0) -> bool:
-        """Whether this program may act now, for needs seconds. It sends a heartbeat if one is due.
-        False means to stop: the term is lost, or the program is asked to finish."""
-        if self._open and self._campaign._due():
+        """Returns whether this program may act now, for needs seconds. It sends a heartbeat if one
+        is due. False means to stop: the term is lost, too little time is left, or the program must
+        finish."""
+        if self._open and self._campaign._heartbeat_due():
             try:
                 self._campaign._beat()
             except (Over, OSError) as e:
-                self._failed(e)
+                self._heartbeat_failed(e)
         return self._may_act(needs)
 
     def finished(self) -> None:
-        """Reports that the work has ended: the lease is released. The loop over terms calls it."""
+        """Reports that the work has ended, which releases the lease. The loop over terms calls
+        it."""
         if self._close():
-            self._campaign._tell(self._campaign._report(self.token))
+            self._campaign._tell(self._campaign._finished_request(self.token))

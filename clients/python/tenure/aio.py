@@ -15,17 +15,30 @@ of the lease unless campaign says otherwise.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, Awaitable, Callable, Dict, Optional, TypeVar
 
-from ._shared import AgentError, Candidate, Events, Held, Over, Place, answer, now
+from ._shared import (
+    FAILURES,
+    PAUSE,
+    AgentAddress,
+    AgentError,
+    Candidate,
+    Events,
+    Over,
+    TermState,
+    now,
+    parse_answer,
+    retried_later,
+)
 
 __all__ = ["Agent", "Campaign", "Term", "AgentError", "Over"]
 
 T = TypeVar("T")
 
 
-class Agent(Place):
-    __doc__ = Place.__doc__
+class Agent(AgentAddress):
+    __doc__ = AgentAddress.__doc__
 
     def campaign(self, election: str, **settings: Any) -> "Campaign":
         """Takes part in an election. The settings are those of docs/agent.md, such as id="node-1",
@@ -41,7 +54,7 @@ class Agent(Place):
 
 
 class _Stream(asyncio.Protocol):
-    """A connection: it sends a request, and collects the answer."""
+    """A connection that sends one request and passes on each part of the answer."""
 
     def __init__(self, request: bytes, take: Callable[[bytes], object]):
         self._request, self._take = request, take
@@ -62,13 +75,13 @@ class _Stream(asyncio.Protocol):
         self._news.set()
 
     async def wait(self) -> None:
-        """Waits for data that has come since the last wait, or for the end."""
+        """Waits until data has arrived since the last wait, or the connection has ended."""
         await self._news.wait()
         if not self.ended:
             self._news.clear()
 
     async def wait_for(self, seconds: float) -> None:
-        """Waits, for so long at most."""
+        """Does the same, for at most so many seconds."""
         try:
             await asyncio.wait_for(self.wait(), seconds)
         except asyncio.TimeoutError:
@@ -80,13 +93,14 @@ class _Stream(asyncio.Protocol):
 
 
 class Campaign(Candidate):
-    """One candidate. Leaving the async with statement reports that the work has ended, and the
-    lease is released."""
+    """One candidate. The end of the async with statement reports that the work has ended, which
+    releases the lease."""
+
+    _stream: Optional[_Stream]
 
     def __init__(self, agent: Agent, election: str, settings: Dict[str, Any]):
         super().__init__(agent, election, settings)
         self._agent = agent
-        self._stream: Optional[_Stream] = None
         self._one_beat = asyncio.Lock()
 
     async def __aenter__(self) -> "Campaign":
@@ -97,26 +111,29 @@ class Campaign(Candidate):
         await self.leave()
 
     def terms(self) -> "_Terms":
-        """Waits until this program leads, again and again. The work of a term has ended when the
-        next one is asked for. After a break it ends with Term.finished, or with the campaign. If a
-        campaign is over, another one begins; an agent that is gone is awaited."""
+        """Yields a term each time when this program leads. The loop asks for the next term when the
+        work of this one has ended. After a break, call Term.finished or leave the campaign. If a
+        campaign is over, another one begins. The loop waits for an agent that is gone."""
         return _Terms(self)
 
     async def leave(self) -> None:
         """Reports that the work has ended, and ends the campaign."""
         try:
             if self._stream is not None:
-                await self._tell(self._of("DELETE", ""))
+                await self._tell(self._leave_request())
         finally:
             self._drop()
 
     async def hand_over(self, to: str = "") -> None:
-        """Asks this leader to hand over, to a candidate of this id if one is given."""
-        await self._ask(self._of("POST", "/hand-over", {"to": to} if to else {}))
+        """Asks this leader to hand over to the candidate with this id, or to any if it is empty."""
+        await self._ask(self._hand_over_request(to))
 
     async def set_eligible(self, eligible: bool) -> None:
-        """Says whether this program is fit to lead."""
-        await self._ask(self._of("PUT", "/eligible", {"eligible": eligible}))
+        """Sets whether this program is fit to lead. Later campaigns of this object keep the value,
+        even if this call raises an error."""
+        self._eligible = eligible
+        if self._stream is not None:  # otherwise the next campaign says it
+            await self._ask(self._eligible_request())
 
     async def _begin(self) -> None:
         self._drop()
@@ -126,13 +143,17 @@ class Campaign(Candidate):
             await self._agent._connect(stream)
             while events.first is None:
                 if stream.ended:
-                    events.end()
+                    events.raise_end()
                 await stream.wait()
             return events.first
 
-        stream = _Stream(self._beginning(), events.feed)
+        stream = _Stream(self._begin_request(), events.feed)
         try:
             self._begun(await self._in_time(first(stream)))
+            told = True  # a campaign begins eligible
+            while told != self._eligible:
+                told = self._eligible
+                await self._ask(self._eligible_request())
         except BaseException:
             stream.close()
             raise
@@ -141,18 +162,9 @@ class Campaign(Candidate):
     async def _begin_again(self) -> None:
         """Begins another campaign, after a pause."""
         self._drop()
-        await asyncio.sleep(1.0)
-        try:
+        await asyncio.sleep(PAUSE)
+        with retried_later():
             await self._begin()
-        except Exception as e:
-            if not self._passes(e):
-                raise
-
-    def _drop(self) -> None:
-        self._reset()
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
 
     async def _elected(self) -> int:
         """Sends heartbeats until an answer shows that this program leads. It returns the token."""
@@ -161,20 +173,20 @@ class Campaign(Candidate):
                 await self._beat()
                 if self._leads():
                     return self._token
-                if self._token:  # no work goes on
-                    await self._tell(self._report(self._token))
+                if self._token:  # no work of this token goes on
+                    await self._tell(self._finished_request(self._token))
                 if self._stream is not None:
                     await self._stream.wait_for(self._interval / 3)
             except (Over, OSError):
                 await self._begin_again()
 
     async def _beat(self) -> None:
-        """Sends a heartbeat, and notes the time that its answer grants."""
+        """Sends a heartbeat, and keeps the time that its answer grants."""
         async with self._one_beat:
             if self._stream is None or self._stream.ended:
                 raise Over("the agent has ended the stream")
             sent = now()
-            self._granted(sent, await self._ask(self._heartbeat()))
+            self._granted(sent, await self._ask(self._heartbeat_request()))
 
     async def _ask(self, request: bytes) -> Dict[str, Any]:
         text = bytearray()
@@ -189,7 +201,7 @@ class Campaign(Candidate):
             await self._in_time(whole())
         finally:
             stream.close()
-        return answer(bytes(text))
+        return parse_answer(bytes(text))
 
     async def _in_time(self, answered: Awaitable[T]) -> T:
         try:
@@ -199,10 +211,8 @@ class Campaign(Candidate):
 
     async def _tell(self, request: bytes) -> None:
         """Sends a report. If it fails, the lease runs out."""
-        try:
+        with contextlib.suppress(*FAILURES):
             await self._ask(request)
-        except (OSError, AgentError, Over):
-            pass
 
 
 class _Terms:
@@ -222,24 +232,26 @@ class _Terms:
         return self._last
 
 
-class Term(Held):
-    __doc__ = Held.__doc__
+class Term(TermState):
+    __doc__ = TermState.__doc__
 
     def __init__(self, campaign: Campaign, token: int):
         super().__init__(campaign, token)
         self._campaign = campaign
 
     async def may_act(self, needs: float = 0.0) -> bool:
-        """Whether this program may act now, for needs seconds. It sends a heartbeat if one is due.
-        False means to stop: the term is lost, or the program is asked to finish."""
-        if self._open and self._campaign._due():
+        """Returns whether this program may act now, for needs seconds. It sends a heartbeat if one
+        is due. False means to stop: the term is lost, too little time is left, or the program must
+        finish."""
+        if self._open and self._campaign._heartbeat_due():
             try:
                 await self._campaign._beat()
             except (Over, OSError) as e:
-                self._failed(e)
+                self._heartbeat_failed(e)
         return self._may_act(needs)
 
     async def finished(self) -> None:
-        """Reports that the work has ended: the lease is released. The loop over terms calls it."""
+        """Reports that the work has ended, which releases the lease. The loop over terms calls
+        it."""
         if self._close():
-            await self._campaign._tell(self._campaign._report(self.token))
+            await self._campaign._tell(self._campaign._finished_request(self.token))

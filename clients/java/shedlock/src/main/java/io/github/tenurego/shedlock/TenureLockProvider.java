@@ -24,9 +24,10 @@ import net.javacrumbs.shedlock.support.LockException;
  * is lockAtMostFor, and the last heartbeat is sent within {@code lock} or {@code extend}. Hence:
  *
  * <ul>
- *   <li>Until lockAtMostFor has passed, the agent renews the lease, so no other candidate can claim.
- *       No two locks of one name exist within this time, if each one's agent runs and reaches its
- *       store. If it does not for a lease, the lock ends early, and the task is not stopped. {@link
+ *   <li>Until lockAtMostFor has passed, the agent renews the lease, so no other candidate can
+ *       claim it. No two locks of one name exist within this time, if the agent of each runs and
+ *       reaches its store. If an agent does not reach it for a lease, the lock ends early, and
+ *       nothing stops the task. {@link
  *       TenureLock#mayAct} is false then, and {@link TenureLock#token} protects a resource that
  *       compares it.
  *   <li>After it, nothing is renewed and nothing is released. The next lock exists at the earliest
