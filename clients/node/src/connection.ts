@@ -10,7 +10,7 @@ export interface Options {
 
 export type Fields = Record<string, unknown>
 
-/** The agent refused a request. It says why, and the way out. */
+/** The agent refused a request. The message says why, and what to do. */
 export class AgentError extends Error {
   readonly title: string
   readonly detail: string
@@ -42,7 +42,7 @@ export class Unreachable extends Error {
 export class Connection {
   readonly timeout: number
   private readonly target: http.RequestOptions
-  // The agent closes an idle connection after a minute: this end must do so before.
+  // The agent closes an idle connection after one minute. The client must close it earlier.
   private readonly idle = new http.Agent({ keepAlive: true, timeout: 20_000 })
 
   constructor(address: string, options: Options) {
@@ -57,23 +57,29 @@ export class Connection {
     this.target.port = url.port
   }
 
-  /** Sends a request. It returns the fields of the answer. */
+  /** Sends a request, and returns the fields of the answer. */
   async ask(method: string, path: string, body?: Fields): Promise<Fields> {
     const response = await this.send(method, path, body, this.idle)
     return accept(response, await text(response))
   }
 
-  /** Sends a request, and returns the answer before its end. */
+  /** Sends a request, and returns its answer, a stream, when the headers have arrived. */
   async open(method: string, path: string, body: object): Promise<http.IncomingMessage> {
     const response = await this.send(method, path, body, false)
     if (response.statusCode !== 200) accept(response, await text(response))
     return response
   }
 
-  private send(method: string, path: string, body: object | undefined, agent: http.Agent | false): Promise<http.IncomingMessage> {
+  private send(
+    method: string,
+    path: string,
+    body: object | undefined,
+    agent: http.Agent | false,
+  ): Promise<http.IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = http.request({ ...this.target, method, path, agent })
-      const late = setTimeout(() => request.destroy(new Error(`it took ${this.timeout} ms`)), this.timeout)
+      const cancel = () => request.destroy(new Error(`no answer within ${this.timeout} ms`))
+      const late = setTimeout(cancel, this.timeout)
       request.on("error", (e) => {
         clearTimeout(late)
         reject(new Unreachable(`the agent does not answer: ${e.message}`, { cause: e }))
@@ -94,7 +100,7 @@ async function text(response: http.IncomingMessage): Promise<string> {
     for await (const part of response.setEncoding("utf8")) all += part
     return all
   } catch (e) {
-    throw new Unreachable("the agent does not answer to the end", { cause: e })
+    throw new Unreachable("the answer of the agent is incomplete", { cause: e })
   }
 }
 
@@ -111,35 +117,41 @@ function parse(body: string): Fields {
     const value: unknown = JSON.parse(body)
     if (typeof value === "object" && value !== null) return value as Fields
   } catch {
-    // the text says more than its fault
+    // a proxy may answer with plain text
   }
   return { detail: body }
 }
 
-/** The stream of events of a campaign. An event grants no time: it only says when to ask. */
+/**
+ * The stream of events of a campaign. The first event names the campaign. A later one may be old,
+ * so it grants no time: it only ends a wait.
+ */
 export class Stream {
+  first?: Fields
   ended = false
   private buffer = ""
-  private events: Fields[] = []
+  private news = false
   private wake = (): void => {}
 
   constructor(private readonly response: http.IncomingMessage) {
     response.setEncoding("utf8").on("data", (part: string) => {
       const lines = (this.buffer + part).split("\n")
       this.buffer = lines.pop() ?? ""
-      for (const line of lines) if (line.startsWith("data: ")) this.events.push(parse(line.slice(6)))
-      if (this.events.length > 0) this.wake()
+      const data = lines.filter((line) => line.startsWith("data: "))
+      if (data[0] === undefined) return
+      this.first ??= parse(data[0].slice("data: ".length))
+      this.interrupt()
     })
     response.on("error", () => {}) // close follows
     response.on("close", () => {
       this.ended = true
-      this.wake()
+      this.interrupt()
     })
   }
 
-  /** Waits for an event, for the end, or for so long. It returns the oldest new event, if any. */
-  async wait(millis: number): Promise<Fields | undefined> {
-    if (this.events.length === 0 && !this.ended) {
+  /** Waits for an event since the last wait, for interrupt or for the end: for at most millis. */
+  async wait(millis: number): Promise<void> {
+    if (!this.news && !this.ended) {
       await new Promise<void>((resolve) => {
         const late = setTimeout(resolve, millis)
         this.wake = () => {
@@ -148,16 +160,17 @@ export class Stream {
         }
       })
     }
-    return this.events.splice(0).at(0)
+    this.news = false
   }
 
   interrupt(): void {
+    this.news = true
     this.wake()
   }
 
   close(): void {
     this.response.destroy()
     this.ended = true
-    this.wake()
+    this.interrupt()
   }
 }

@@ -6,7 +6,7 @@
  *     const campaign = await new Agent("unix:/run/tenure/agent.sock").campaign("billing")
  *     try {
  *       for await (const term of campaign.terms()) { // waits until this program leads
- *         while (await term.mayAct(1000)) { // asks the agent, and that is the heartbeat
+ *         while (await term.mayAct(1000)) { // sends a heartbeat
  *           await doOneStep(term.token) // takes less than 1 s
  *         }
  *       }
@@ -54,12 +54,13 @@ export class Agent {
   }
 }
 
-/** What an answer grants, counted from before its question was sent. */
+/** The answer to a heartbeat. */
 interface Grant {
   token: number
   finish: boolean
+  /** The clocks before the heartbeat was sent: the time counts from then. */
   sent: Instant
-  remaining: number
+  remainingMillis: number
 }
 
 /** One candidate. */
@@ -70,19 +71,25 @@ export class Campaign {
   private number = 0
   private stream?: Stream
   private beats: Promise<unknown> = Promise.resolve()
-  /** The last token whose work has ended. That report may arrive late, so it is never used again. */
-  private ended = 0
+  private eligible = true
+  /** The last token whose work has ended. A late report can still release its lease. */
+  private lastEnded = 0
   /** @internal */
   stopping = false
 
   /** @internal */
-  constructor(private readonly connection: Connection, election: string, private readonly settings: Settings) {
+  constructor(
+    private readonly connection: Connection,
+    election: string,
+    private readonly settings: Settings,
+  ) {
     this.elections = `/v1/elections/${encodeURIComponent(election)}`
   }
 
   /**
-   * Waits until this program leads, again and again. The work of a term has ended when the next one
-   * is asked for. If a campaign is over, another one begins; an agent that is gone is awaited.
+   * Yields a term each time when this program leads. The loop asks for the next term when the work
+   * of this one has ended. If a campaign is over, another one begins. The loop waits for an agent
+   * that is gone.
    */
   async *terms(): AsyncGenerator<Term, void, void> {
     while (!this.stopping) {
@@ -97,20 +104,28 @@ export class Campaign {
     }
   }
 
-  /** Ends terms, and asks the work of a term to end: mayAct is false from now on. */
+  /** Ends the loop over terms: mayAct returns false from now on. */
   stop(): void {
     this.stopping = true
     this.stream?.interrupt()
   }
 
-  /** Asks this leader to hand over, to a candidate of this id if one is given. */
+  /** Asks this leader to hand over to the candidate with this id, or to any if it is empty. */
   async handOver(to = ""): Promise<void> {
     await this.connection.ask("POST", `${this.path}/hand-over`, to ? { to } : {})
   }
 
-  /** Says whether this program is fit to lead. */
+  /**
+   * Sets whether this program is fit to lead. Later campaigns of this object keep the value, even
+   * if this call throws.
+   */
   async setEligible(eligible: boolean): Promise<void> {
-    await this.connection.ask("PUT", `${this.path}/eligible`, { eligible })
+    this.eligible = eligible
+    if (this.stream && !this.stream.ended) await this.tellEligible(this.path)
+  }
+
+  private async tellEligible(path: string): Promise<void> {
+    await this.connection.ask("PUT", `${path}/eligible`, { eligible: this.eligible })
   }
 
   /** Reports that the work has ended, and ends the campaign. The lease is released. */
@@ -130,24 +145,40 @@ export class Campaign {
     this.stream?.close()
     delete this.stream
     this.number = 0
-    const stream = new Stream(await this.connection.open("POST", `${this.elections}/campaign`, this.settings))
-    const first = await stream.wait(this.connection.timeout)
-    if (this.stopping || typeof first?.campaign !== "string" || typeof first.heartbeatMillis !== "number") {
+    const path = `${this.elections}/campaign`
+    const stream = new Stream(await this.connection.open("POST", path, this.settings))
+    try {
+      await this.join(stream)
+    } catch (e) {
       stream.close()
-      throw new Unreachable("the agent does not tell the campaign")
+      throw e
     }
-    this.stream = stream
-    this.path = `${this.elections}/campaigns/${first.campaign}`
-    this.interval = first.heartbeatMillis
   }
 
-  /** Sends heartbeats until an answer shows that this program leads. 0 means to try again. */
+  /** Waits for the first event of a campaign, and tells the agent if this program is not eligible. */
+  private async join(stream: Stream): Promise<void> {
+    await stream.wait(this.connection.timeout)
+    const { campaign, heartbeatMillis } = stream.first ?? {}
+    if (typeof campaign !== "string" || typeof heartbeatMillis !== "number") {
+      throw new Unreachable("the agent does not name the campaign")
+    }
+    this.path = `${this.elections}/campaigns/${campaign}`
+    this.interval = heartbeatMillis
+    for (let told = true; told !== this.eligible;) {
+      told = this.eligible
+      await this.tellEligible(this.path)
+    }
+    if (this.stopping) throw new Unreachable("the campaign was stopped")
+    this.stream = stream
+  }
+
+  /** Sends heartbeats until an answer shows that this program leads. Returns 0 to try again. */
   private async elected(): Promise<number> {
     try {
       while (!this.stopping) {
         const { token, finish } = await this.heartbeat()
-        if (token > this.ended && !finish) return token
-        if (token) await this.report(token) // no work goes on
+        if (token > this.lastEnded && !finish) return token
+        if (token) await this.report(token) // no work of this token goes on
         await this.stream?.wait(this.interval / 3)
       }
     } catch (e) {
@@ -158,8 +189,9 @@ export class Campaign {
   }
 
   /**
-   * Begins another campaign, after a pause. It fails if the agent is away, shuts down, or has not
-   * noticed yet that the last campaign has lost its stream.
+   * Begins another campaign, after a pause. The caller tries again if the agent is away, shuts down
+   * (503), has ended the new campaign, or has not noticed yet that the last one has lost its stream
+   * (409).
    */
   private async beginAgain(): Promise<void> {
     this.stream?.close()
@@ -168,8 +200,8 @@ export class Campaign {
     try {
       await this.begin()
     } catch (e) {
-      const passes = this.stopping || e instanceof Unreachable || (e instanceof AgentError && (e.status === 409 || e.status === 503))
-      if (!passes) throw e
+      if (this.stopping || e instanceof Unreachable || e instanceof Over) return
+      if (!(e instanceof AgentError && (e.status === 409 || e.status === 503))) throw e
     }
   }
 
@@ -183,14 +215,18 @@ export class Campaign {
   private async beat(): Promise<Grant> {
     if (!this.stream || this.stream.ended) throw new Over("the stream of events has ended")
     const sent = now()
-    const standing = await this.connection.ask("POST", `${this.path}/heartbeat`, { number: ++this.number })
-    if (typeof standing.remainingMillis !== "number") throw new Unreachable("the agent's answer is not complete")
-    return { token: Number(standing.token ?? 0), finish: standing.finish === true, sent, remaining: standing.remainingMillis }
+    const number = ++this.number
+    const standing = await this.connection.ask("POST", `${this.path}/heartbeat`, { number })
+    const { token, finish, remainingMillis } = standing
+    if (typeof remainingMillis !== "number") {
+      throw new Unreachable("the agent's answer has no remainingMillis")
+    }
+    return { token: Number(token ?? 0), finish: finish === true, sent, remainingMillis }
   }
 
   /** @internal Reports that the work of a term has ended. */
   async report(token: number): Promise<void> {
-    this.ended = Math.max(this.ended, token)
+    this.lastEnded = Math.max(this.lastEnded, token)
     await this.tell("POST", "/finished", { token })
   }
 
@@ -211,21 +247,22 @@ export class Term {
 
   constructor(
     private readonly campaign: Campaign,
-    /** Higher in every later term of the election. */
+    /** The fencing token: higher in every later term of the election. */
     readonly token: number,
   ) {}
 
   /**
-   * Whether this program may act now, for so many milliseconds. It asks the agent each time, which
-   * counts as a heartbeat. Act at once: a yes is for one act. False means to stop: the term is lost,
-   * or the program is asked to finish.
+   * Returns whether this program may act now, for needsMillis. It sends a heartbeat each time. Act
+   * at once, and ask again before the next act. False means to stop: the term is lost, the agent
+   * does not answer, too little time is left, or the program must finish.
    */
   async mayAct(needsMillis = 0): Promise<boolean> {
     if (!this.open || this.campaign.stopping) return false
     try {
       const grant = await this.campaign.heartbeat()
       if (grant.token !== this.token) this.open = false
-      return this.open && !this.campaign.stopping && !grant.finish && grant.remaining - since(grant.sent) > needsMillis
+      if (!this.open || this.campaign.stopping || grant.finish) return false
+      return grant.remainingMillis - since(grant.sent) > needsMillis
     } catch (e) {
       if (!(e instanceof Over || e instanceof Unreachable)) throw e
       this.open = false
@@ -233,7 +270,7 @@ export class Term {
     }
   }
 
-  /** Reports that the work has ended: the lease is released. The loop over terms calls it. */
+  /** Reports that the work has ended, which releases the lease. The loop over terms calls it. */
   finished(): Promise<void> {
     this.open = false
     return (this.reported ??= this.campaign.report(this.token))

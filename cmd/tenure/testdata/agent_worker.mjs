@@ -7,7 +7,8 @@ const { Agent, AgentError, Over } = await import(pathToFileURL(`${client}/dist/s
 const sleep = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
 const settings = { id: name, leaseMillis: mode === "misuses" ? 1 : 3000, heartbeatMillis: 1500 }
-const campaign = await new Agent("unix:" + socket, { timeoutMillis: 60000 }).campaign("billing", settings)
+const agent = new Agent("unix:" + socket, { timeoutMillis: 60000 })
+const campaign = await agent.campaign("billing", settings)
 console.log("up")
 for await (const term of campaign.terms()) {
   console.log("leads", term.token)

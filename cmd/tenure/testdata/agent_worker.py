@@ -9,8 +9,10 @@ client, socket, name, journal, mode = sys.argv[1:]
 sys.path.insert(0, client)
 from tenure import Agent, AgentError, Over  # noqa: E402
 
-settings = {"id": name, "leaseMillis": 1 if mode == "misuses" else 3000, "heartbeatMillis": 1500}
-with Agent("unix:" + socket, timeout=60).campaign("billing", **settings) as campaign, open(journal, "a", buffering=1) as acts:
+lease = 1 if mode == "misuses" else 3000
+settings = {"id": name, "leaseMillis": lease, "heartbeatMillis": 1500}
+acts = open(journal, "a", buffering=1)
+with Agent("unix:" + socket, timeout=60).campaign("billing", **settings) as campaign:
     print("up", flush=True)
     for term in campaign.terms():
         print("leads", term.token, flush=True)

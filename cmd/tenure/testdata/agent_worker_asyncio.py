@@ -1,5 +1,5 @@
-"""Does the same as agent_worker.py, with the client for asyncio. As "waits" it blocks itself, but not
-the event loop."""
+"""Does the same as agent_worker.py, with the client for asyncio. As "waits" it blocks itself, but
+not the event loop."""
 
 import asyncio
 import sys
@@ -11,8 +11,10 @@ from tenure.aio import Agent, AgentError, Over  # noqa: E402
 
 
 async def main(mode):
-    settings = {"id": name, "leaseMillis": 1 if mode == "misuses" else 3000, "heartbeatMillis": 1500}
-    async with Agent("unix:" + socket, timeout=60).campaign("billing", **settings) as campaign:
+    lease = 1 if mode == "misuses" else 3000
+    settings = {"id": name, "leaseMillis": lease, "heartbeatMillis": 1500}
+    agent = Agent("unix:" + socket, timeout=60)
+    async with agent.campaign("billing", **settings) as campaign:
         acts = open(journal, "a", buffering=1)
         print("up", flush=True)
         async for term in campaign.terms():
