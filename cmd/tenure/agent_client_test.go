@@ -176,15 +176,19 @@ func TestAgentClientsStayUnfit(t *testing.T) {
 	eachClient(t, func(t *testing.T, start starts) {
 		var refusals atomic.Int64
 		var asksFirst atomic.Bool
-		a := &actor{}
+		a := &actor{finished: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+		}}
 		a.beat = func(_ int64, w http.ResponseWriter) {
-			switch begun, refused := a.begun.Load(), refusals.Load(); {
-			case begun == 1 && refused > 0:
+			begun, refused := a.begun.Load(), refusals.Load()
+			if begun == 1 && refused > 0 {
 				w.WriteHeader(http.StatusGone)
-			default:
-				asksFirst.Store(asksFirst.Load() || refused < begun && begun > 1)
-				grants(w, 3600_000, false)
+				return
 			}
+			if refused < begun && begun > 1 {
+				asksFirst.Store(true)
+			}
+			grants(w, 3600_000, false)
 		}
 		a.eligible = func(eligible bool) {
 			if !eligible {
@@ -192,7 +196,9 @@ func TestAgentClientsStayUnfit(t *testing.T) {
 			}
 		}
 		start(t, a.serve(t), filepath.Join(t.TempDir(), "journal"), "declines")
-		wait.Until(t, "it says again that it is not fit", func() bool { return refusals.Load() > 1 })
+		wait.Until(t, "it says again that it is not fit", func() bool {
+			return refusals.Load() > 1 || asksFirst.Load()
+		})
 		if asksFirst.Load() {
 			t.Error("it asks first whether it leads")
 		}

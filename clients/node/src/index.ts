@@ -155,7 +155,7 @@ export class Campaign {
     }
   }
 
-  /** Waits for the first event of a campaign, and tells the agent if this program is not eligible. */
+  /** Waits for the first event of a campaign, and tells the agent if this program is unfit. */
   private async join(stream: Stream): Promise<void> {
     await stream.wait(this.connection.timeout)
     const { campaign, heartbeatMillis } = stream.first ?? {}
