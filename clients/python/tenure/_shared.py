@@ -28,7 +28,7 @@ class AgentError(Exception):
 
 
 class Over(Exception):
-    """The campaign is over: a heartbeat was missing, or the agent is gone."""
+    """The campaign is over: a heartbeat was missing, or the stream of events has ended."""
 
 
 FAILURES = (OSError, AgentError, Over)
