@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -73,11 +74,17 @@ func (l *leader) mayAct(b *testing.B, client *http.Client) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_ = answer.Body.Close()
+	drain(answer)
 	if answer.StatusCode != http.StatusOK {
 		b.Fatalf("may-act: %d", answer.StatusCode)
 	}
 	return time.Since(began)
+}
+
+// drain reads an answer, so that its connection serves the next request.
+func drain(answer *http.Response) {
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
 }
 
 // beat sends heartbeats, reads the stream, and returns when ctx ends.
@@ -96,7 +103,7 @@ func (l *leader) beat(ctx context.Context, b *testing.B, client *http.Client, ev
 			b.Error(err)
 			return
 		}
-		_ = answer.Body.Close()
+		drain(answer)
 		if answer.StatusCode != http.StatusOK {
 			b.Errorf("heartbeat %d of %s: %d", number, l.path, answer.StatusCode)
 			return
