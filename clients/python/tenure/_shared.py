@@ -206,6 +206,8 @@ class Candidate:
         return self._request("POST", "/hand-over", {"to": to} if to else {})
 
     def _leave_request(self) -> bytes:
+        """The report that the work has ended and the campaign is over."""
+        self._last_ended = max(self._last_ended, self._token)
         return self._request("DELETE", "")
 
     def _granted(self, sent: Instant, standing: Dict[str, Any]) -> None:
@@ -241,7 +243,7 @@ class TermState:
 
     def _may_act(self, needs: float) -> bool:
         candidate = self._candidate
-        if candidate._token != self.token:
+        if candidate._token != self.token or self.token <= candidate._last_ended:
             self._open = False
         return self._open and not candidate._finish and candidate._seconds_left() > needs
 
