@@ -41,8 +41,13 @@ func (h *healthFlags) check(from cli.Sources) error {
 	if h.interval < leastInterval {
 		return fmt.Errorf("%s is %v; it must be at least %v", from.Named("check-interval"), h.interval, leastInterval)
 	}
-	if u, err := url.Parse(h.url); h.url != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return fmt.Errorf("%s is %q; it must be an http or https URL", from.Named("check-http"), h.url)
+	u, err := url.Parse(h.url)
+	switch named := from.Named("check-http"); {
+	case h.url == "":
+	case err != nil: // its text may have a password
+		return fmt.Errorf("%s is no URL; it must be like http://localhost:8080/health", named)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("%s is %q; it must be an http or https URL", named, u.Redacted())
 	}
 	return nil
 }
