@@ -91,6 +91,10 @@ func (s *sighting) equal(o *sighting) bool {
 func sight(e *tenure.Election, c clock.Clock) (now sighting, known bool) {
 	at, shown := bridge.ShownAt(e)
 	s := e.Status()
+	if !shown && s.Known { // the first answer of the store came in between
+		at, shown = bridge.ShownAt(e)
+		s = e.Status()
+	}
 	now = sightingOf(&s)
 	if shown && s.Known {
 		m := millisOf(c.Now().LeaderSince(at) + time.Millisecond - 1)
