@@ -20,6 +20,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/tenure-go/tenure v0.0.0
+	github.com/tenure-go/tenure/driver/gcsobject v0.0.0
 	github.com/tenure-go/tenure/driver/k8slease v0.0.0
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0
 	github.com/tenure-go/tenure/driver/natskv v0.0.0
@@ -38,6 +39,7 @@ require (
 )
 
 require (
+	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
@@ -145,3 +147,5 @@ replace github.com/tenure-go/tenure/driver/redisstore => ../driver/redisstore
 replace github.com/tenure-go/tenure/driver/etcdkv => ../driver/etcdkv
 
 replace github.com/tenure-go/tenure/schedule => ../schedule
+
+replace github.com/tenure-go/tenure/driver/gcsobject => ../driver/gcsobject

@@ -185,3 +185,5 @@ replace github.com/tenure-go/tenure/driver/redisstore => ../driver/redisstore
 replace github.com/tenure-go/tenure/driver/etcdkv => ../driver/etcdkv
 
 replace github.com/tenure-go/tenure/schedule => ../schedule
+
+replace github.com/tenure-go/tenure/driver/gcsobject => ../driver/gcsobject

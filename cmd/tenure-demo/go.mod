@@ -36,6 +36,7 @@ require (
 require (
 	charm.land/bubbletea/v2 v2.0.10 // indirect
 	charm.land/lipgloss/v2 v2.0.6 // indirect
+	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/aws/aws-sdk-go-v2 v1.47.7 // indirect
@@ -98,6 +99,7 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
 	github.com/tenure-go/tenure/driver/etcdkv v0.0.0 // indirect
+	github.com/tenure-go/tenure/driver/gcsobject v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/k8slease v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/kafkalog v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/natskv v0.0.0 // indirect
@@ -153,3 +155,5 @@ replace github.com/tenure-go/tenure/driver/redisstore => ../../driver/redisstore
 replace github.com/tenure-go/tenure/driver/etcdkv => ../../driver/etcdkv
 
 replace github.com/tenure-go/tenure/schedule => ../../schedule
+
+replace github.com/tenure-go/tenure/driver/gcsobject => ../../driver/gcsobject

@@ -17,8 +17,8 @@
 //     harm, because elections wait out a lease after a removal, which is at least 3 s.
 //   - With object versioning, a deleted object leaves noncurrent versions, which conditions do not
 //     see: the cell is absent. A noncurrent or soft-deleted version that an operator restores is a
-//     new object with a new generation. Elections see an old record then, and report
-//     driver.Regressed.
+//     new object with a new generation, and shows an old state under it. Stop all candidates
+//     before that: a restored release shows no leader, while the old one trusts its lease.
 //   - There is no era. A bucket that was deleted and recreated under the same name has objects with
 //     other generations, as far as Google documents them. A soft-deleted bucket that is restored
 //     has its old objects in their old generations, and nothing newer.

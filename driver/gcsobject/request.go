@@ -78,15 +78,16 @@ func (s *Store) send(ctx context.Context, q request) (answer, error) {
 	most := max(q.most, maxMessage)
 	body, err := io.ReadAll(io.LimitReader(response.Body, most))
 	a := answer{response.Header, body}
-	switch {
-	case response.StatusCode == http.StatusUnauthorized:
+	if response.StatusCode == http.StatusUnauthorized {
 		return a, s.tokens.refused(token, failure(response, body))
+	}
+	s.tokens.accepted(token)
+	switch {
 	case response.StatusCode/100 != 2:
 		return a, failure(response, body)
 	case err != nil:
 		return a, fmt.Errorf("the answer broke off: %w", err)
 	}
-	s.tokens.accepted(token)
 	return a, nil
 }
 

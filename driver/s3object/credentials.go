@@ -223,6 +223,6 @@ func checkService(endpoint *string) error {
 		return nil
 	}
 	return fmt.Errorf("endpoint %s: %w: Google Cloud Storage documents If-Match and If-None-Match for reads only, "+
-		"so two candidates could lead at once; hold the election in NATS, Kafka or a SQL database, or in a bucket of "+
-		"another server, such as MinIO or versitygw", u.Redacted(), driver.ErrUnfit)
+		"so two candidates could lead at once; hold the election there with package gcsobject (--store gs://BUCKET), "+
+		"which uses another interface", u.Redacted(), driver.ErrUnfit)
 }

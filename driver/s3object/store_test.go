@@ -387,7 +387,7 @@ func TestGoogleCloudStorageIsRefused(t *testing.T) {
 			if errors.Is(err, driver.ErrUnfit) != want || err != nil && !want {
 				t.Errorf("%s by %s: %v", endpoint, way, err)
 			}
-			if want && !strings.Contains(fmt.Sprint(err), "hold the election in NATS") {
+			if want && !strings.Contains(fmt.Sprint(err), "with package gcsobject") {
 				t.Errorf("%s by %s does not say what to do: %v", endpoint, way, err)
 			}
 		}

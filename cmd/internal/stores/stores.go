@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/gcsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
@@ -26,6 +27,7 @@ func Kinds() []*kind.Kind { return kinds }
 var kinds = []*kind.Kind{
 	natsbucket.Kind(),
 	s3bucket.Kind(),
+	gcsbucket.Kind(),
 	kafkatopic.Kind(),
 	sqltable.Kind(),
 }
