@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tenure-go/tenure/test/internal/etcdd"
+	"github.com/tenure-go/tenure/test/internal/gcsd"
 	"github.com/tenure-go/tenure/test/internal/k8sd"
 	"github.com/tenure-go/tenure/test/internal/kafkad/kafkad"
 	"github.com/tenure-go/tenure/test/internal/natsd"
@@ -18,7 +19,7 @@ import (
 // All returns them. A new store is one line more here, and its name is in a step of .ci/run and in
 // docs/testing.md.
 func All() []rig.Rig {
-	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs(), etcdd.Rigs(), redisd.Rigs(), k8sd.Rigs()),
+	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs(), etcdd.Rigs(), redisd.Rigs(), k8sd.Rigs(), gcsd.Rigs()),
 		natsd.One(),
 		natsd.Three(),
 		kafkad.Rig(),
