@@ -55,7 +55,7 @@
 // of requests itself. That adds 0.9 MB to a program. The generated client
 // google.golang.org/api/storage/v1 adds 9.4 MB and cloud.google.com/go/storage 27.8 MB.
 //
-// Records carry Cache-Control: no-store, since Google caches objects that anybody may read.
+// Records carry Cache-Control: no-store, since Google caches public objects.
 //
 // # Credentials
 //
@@ -67,7 +67,7 @@
 // # Conditions
 //
 // Before its first write, a [Store] checks that its server heeds ifGenerationMatch, by three
-// uploads at most, of which two must be refused. They go to the object .tenure-probe-conditions in
+// uploads at most. The server must refuse two. They go to the object .tenure-probe-conditions in
 // the folder of the election, which stays there. If the server ignores a condition, every write
 // returns driver.ErrUnfit, and no candidate is elected. Google heeds them; emulators and proxies
 // may not. A candidate that follows another one makes this check early, in CheckRights.

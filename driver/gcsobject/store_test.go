@@ -85,10 +85,10 @@ func must(t testing.TB, err error) {
 func harness(t testing.TB) drivertest.Harness {
 	s := start(t)
 	s.Allow("candidate", gcsfake.All...)
-	s.Allow("nobody")
+	s.Allow("stranger")
 	remove := func(_ context.Context, key string) error { s.Delete("bucket", key); return nil }
 	return drivertest.Harness{
-		Store: s.open(t, "candidate"), Peer: s.open(t, "candidate"), Denied: s.open(t, "nobody"),
+		Store: s.open(t, "candidate"), Peer: s.open(t, "candidate"), Denied: s.open(t, "stranger"),
 		Delete: remove, Purge: remove, FloorTick: time.Second,
 		Recreate: func(context.Context) error { s.Recreate("bucket"); return nil },
 	}

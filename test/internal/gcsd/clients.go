@@ -35,8 +35,8 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 	return all
 }
 
-// Rights returns the users of docs/gcs.md, and a candidate without each of its permissions. The
-// object of the check exists, so that it stands in for no other object.
+// Rights returns the users of docs/gcs.md, and a candidate without each of its permissions. Without
+// the right to replace objects, the check of conditions fails, and so does the first write.
 func (s site) Rights(testing.TB) (all []rig.Client) {
 	user := func(name string, fails, says string, permissions ...string) {
 		all = append(all, rig.Client{
@@ -50,7 +50,7 @@ func (s site) Rights(testing.TB) (all []rig.Client) {
 	user("candidate", "", "", gcsfake.All...)
 	user("observer", "insert update rights", "storage.objects.create", "storage.objects.get", "storage.objects.list")
 	for lacks, fails := range map[string]string{
-		"get": "read rights", "list": "rights", "create": "insert update rights", "delete": "update rights",
+		"get": "read rights", "list": "rights", "create": "insert update rights", "delete": "insert update rights",
 	} {
 		without := func(p string) bool { return strings.HasSuffix(p, "."+lacks) }
 		user("candidate without "+lacks, fails, "storage.objects."+lacks, slices.DeleteFunc(slices.Clone(gcsfake.All), without)...)
