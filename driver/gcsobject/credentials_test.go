@@ -110,8 +110,8 @@ func TestHangingReplacement(t *testing.T) {
 	})
 }
 
-// TestRevokedToken: the call fails, and is not taken for a missing right. The next call gets another
-// token. If the server refuses that, too, a right is missing.
+// TestRevokedToken: the call fails, and is not taken for a missing right. The next call gets
+// another token. If the server refuses that, too, a right is missing.
 func TestRevokedToken(t *testing.T) {
 	play(t, func(t *testing.T, store *Store, m *source, _ *[]error) {
 		must(t, read(t, store))

@@ -12,9 +12,9 @@
 //   - Each new content of an object gets a generation of its own, also after the object was deleted
 //     and created again. A change of metadata keeps the generation and the content.
 //   - Generations are not documented to increase, so they are no floor. The floor is the server's
-//     clock in milliseconds, from the Date of its answers. Date has whole seconds, so the floor does
-//     not cover a record that is removed within the second in which its term began. That does no
-//     harm, because elections wait out a lease after a removal, which is at least 3 s.
+//     clock in milliseconds, from the Date of its answers. Date has whole seconds, so the floor
+//     does not cover a record that is removed within the second in which its term began. That does
+//     no harm, because elections wait out a lease after a removal, which is at least 3 s.
 //   - With object versioning, a deleted object leaves noncurrent versions, which conditions do not
 //     see: the cell is absent. A noncurrent or soft-deleted version that an operator restores is a
 //     new object with a new generation, and shows an old state under it. Stop all candidates

@@ -185,7 +185,7 @@ func TestOutcomes(t *testing.T) {
 				return true
 			}))
 			store := s.checked(t)
-			_, err := store.Read(wait.Context(t), "key") // a connection that a library may use again
+			_, err := store.Read(wait.Context(t), "key") // opens a connection
 			must(t, err)
 			_, err = store.CompareAndSwap(wait.Context(t), "key", "", []byte("value"))
 			if n := s.Requests(http.MethodPost); err == nil || n != 1 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/gcsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/cmd/internal/stores/natsbucket"
@@ -75,6 +76,11 @@ func TestParse(t *testing.T) {
 			"s3://bucket?endpoint=https://h&region=r&path-style=true&unquoted=true",
 		},
 		{"s3://bucket?path-style=false&unquoted=false", &s3bucket.Place{Bucket: "bucket", PathStyle: &no}, "s3://bucket?path-style=false"},
+		{"gs://my_bucket.eu/a/b/", &gcsbucket.Place{Bucket: "my_bucket.eu", Prefix: "a/b"}, "gs://my_bucket.eu/a/b"},
+		{
+			"gs://bucket/p?anonymous=1&endpoint=http://h:1/", &gcsbucket.Place{Bucket: "bucket", Prefix: "p", Endpoint: "http://h:1", Anonymous: true},
+			"gs://bucket/p?endpoint=http://h:1&anonymous=true",
+		},
 		{"kafka://host/topic", &kafkatopic.Place{Brokers: []string{"host"}, Topic: "topic"}, ""},
 		{"kafka://a:1,b,[::1]:2/my.to_p-ic/", &kafkatopic.Place{Brokers: []string{"a:1", "b", "[::1]:2"}, Topic: "my.to_p-ic"}, "kafka://a:1,b,[::1]:2/my.to_p-ic"},
 		{"kafka:///topic", &kafkatopic.Place{Topic: "topic"}, ""},
@@ -192,6 +198,16 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"nats://user:12#s3cret@host/E", "may follow the bucket", ""},
 		{"s3:bucket", "// is missing", "s3://BUCKET"},
 		{"s3://", "names no bucket", "s3://bucket"},
+		{"gs:///prefix", "names no bucket", "gs://bucket"},
+		{"gs://ab", `no bucket can have the name "ab"`, "3 to 222"},
+		{"gs://host:9000/bucket", "no bucket can have the name", "3 to 222"},
+		{"gs://s3cret@bucket", "has credentials in it", "GOOGLE_APPLICATION_CREDENTIALS"},
+		{"gs://bucket?endpoint=http://u:s3cret@h", "has credentials in it", "GOOGLE_APPLICATION_CREDENTIALS"},
+		{"gs://bucket?token=s3cret", `parameter "token" is unknown`, "GOOGLE_APPLICATION_CREDENTIALS"},
+		{"gs://bucket?endpoint=h:1", "endpoint must be the URL of a server", "gs://bucket"},
+		{"gs://bucket?anonymous=maybe", "must be true or false", "gs://bucket"},
+		{"gs://bucket/a//b", "would be resolved away", "gs://bucket"},
+		{"gs://bucket#x", "has a fragment", "%23"},
 		{"s3:///prefix", "names no bucket", "s3://bucket"},
 		{"s3://?region=r", "names no bucket", "s3://bucket"},
 		{"s3://ab", `no bucket can have the name "ab"`, "3 to 63"},
@@ -482,6 +498,8 @@ func TestPropertiesOfPlaces(t *testing.T) {
 		{"nats://h/E", "nats", "NATS", true, 0, ""},
 		{"s3://bucket", "s3", "object storage", false, 0.0004, ""},
 		{"s3://bucket?endpoint=http://h:1", "s3", "object storage", false, 0, ""},
+		{"gs://bucket", "gcs", "Google Cloud Storage", false, 0.0004, ""},
+		{"gs://bucket?anonymous=true", "gcs", "Google Cloud Storage", false, 0, ""},
 		{"kafka://h/t", "kafka", "Kafka", true, 0, ""},
 		{"kafka://h/t?mode=neli&nominee-only=true", "kafka", "Kafka", true, 0, "No other candidate ever claims."},
 		{"kafka://h/t?mode=neli&without-goneli=true", "kafka", "Kafka", true, 0, "Other candidates wait one lease longer before they claim."},

@@ -23,14 +23,14 @@ var All = []string{"storage.objects.create", "storage.objects.delete", "storage.
 // Server is a handler for the buckets that it was made with. It must be made by New. Set its fields
 // before the first request.
 type Server struct {
-	// Ignore names conditions that the server ignores: "0" that of a missing object, "1" all others.
+	// Ignore names conditions that the server ignores: "0" that of a missing object, "1" others.
 	Ignore string
 	// Settings is the JSON of the buckets' settings.
 	Settings string
 	// Pace is the shortest time between two writes to an object that the server takes; 0: any.
 	Pace time.Duration
-	// Intercept may answer a request itself, and then returns true. It may call serve, which carries
-	// the request out and answers, with a writer of its own.
+	// Intercept may answer a request itself, and then returns true. It may call serve, which
+	// carries the request out and answers, with a writer of its own.
 	Intercept func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) bool
 
 	mu       sync.Mutex
