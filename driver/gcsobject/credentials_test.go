@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +16,12 @@ import (
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
-// source mints tokens for one hour.
+// source makes tokens for one hour.
 type source struct {
-	s     *site
-	minds int
+	s *site
+
+	mu    sync.Mutex // for calls that were abandoned
+	made int
 	fault error
 	hangs bool
 }
@@ -30,8 +33,10 @@ func (m *source) find(ctx context.Context) (*oauth2.Token, error) {
 	if m.fault != nil {
 		return nil, m.fault
 	}
-	m.minds++
-	name := "token" + strings.Repeat("x", m.minds)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.made++
+	name := "token" + strings.Repeat("x", m.made)
 	m.s.Allow(name, gcsfake.All...)
 	return &oauth2.Token{AccessToken: name, Expiry: time.Now().Add(time.Hour)}, nil
 }
@@ -58,10 +63,10 @@ func read(t *testing.T, store *Store) error {
 // TestTokensAreReplacedEarly: once, and before the end of the old one.
 func TestTokensAreReplacedEarly(t *testing.T) {
 	play(t, func(t *testing.T, store *Store, m *source, _ *[]error) {
-		for i, step := range []struct{ pass, minds int }{{0, 1}, {50, 1}, {7, 2}, {1, 2}, {120, 3}} {
+		for i, step := range []struct{ pass, made int }{{0, 1}, {50, 1}, {7, 2}, {1, 2}, {120, 3}} {
 			time.Sleep(time.Duration(step.pass) * time.Minute)
-			if err := read(t, store); err != nil || m.minds != step.minds {
-				t.Errorf("step %d: %d tokens, %v", i, m.minds, err)
+			if err := read(t, store); err != nil || m.made != step.made {
+				t.Errorf("step %d: %d tokens, %v", i, m.made, err)
 			}
 		}
 	})
