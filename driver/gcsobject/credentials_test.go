@@ -21,7 +21,7 @@ type source struct {
 	s *site
 
 	mu    sync.Mutex // for calls that were abandoned
-	made int
+	made  int
 	fault error
 	hangs bool
 }

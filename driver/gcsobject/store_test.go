@@ -133,7 +133,7 @@ var outcomes = []struct {
 	why     string
 	fault   func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc)
 	applied bool
-	want    error  // nil: the outcome is open
+	want    error  // that it wraps; nil: the outcome is open
 	says    string // in the error
 }{
 	{"a lost answer is no conflict", func(_ http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
@@ -176,8 +176,7 @@ func answering(status int, reason string) func(http.ResponseWriter, *http.Reques
 func TestOutcomes(t *testing.T) {
 	for _, c := range outcomes {
 		t.Run(c.why, func(t *testing.T) {
-			var s *site
-			s = start(t, intercepting(func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) bool {
+			s := start(t, intercepting(func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) bool {
 				if r.Method != http.MethodPost {
 					return false
 				}
@@ -195,7 +194,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("the object has %q", value)
 			}
 			for _, sentinel := range []error{driver.ErrConflict, driver.ErrDenied, driver.ErrUnfit} {
-				if errors.Is(err, sentinel) != (sentinel == c.want) {
+				if errors.Is(err, sentinel) != errors.Is(c.want, sentinel) {
 					t.Errorf("want %v: %v", c.want, err)
 				}
 			}

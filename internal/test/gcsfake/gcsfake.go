@@ -4,6 +4,7 @@ package gcsfake
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -279,7 +280,7 @@ func parts(r *http.Request, body []byte) (metadata map[string]string, value stri
 	var texts []string
 	for {
 		p, err := reader.NextRawPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
