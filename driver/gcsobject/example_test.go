@@ -1,0 +1,29 @@
+package gcsobject_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/driver/gcsobject"
+)
+
+// Credentials are the application default credentials. The example needs a bucket, so it does not
+// run as a test.
+func Example() {
+	ctx := context.Background()
+	store, err := gcsobject.FromEnvironment("my-bucket", gcsobject.WithPrefix("elections"))
+	if err != nil {
+		panic(err)
+	}
+	e, err := tenure.New(store, "billing", tenure.Config{ID: "node-1"})
+	if err != nil {
+		panic(err)
+	}
+	err = e.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
+		log.Print("leading, token ", term.Token())
+		<-ctx.Done() // work here
+		return nil
+	})
+	log.Print("done: ", err)
+}
