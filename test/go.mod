@@ -57,6 +57,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/internal/v4a v1.5.10 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.24 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/checksum v1.11.11 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.10 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.10 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/s3shared v1.20.10 // indirect
 	github.com/aws/aws-sdk-go-v2/service/signin v1.12.3 // indirect
@@ -113,6 +114,7 @@ require (
 require (
 	github.com/agext/levenshtein v1.2.3 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
+	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1
 	github.com/containerd/typeurl/v2 v2.3.0 // indirect
 	github.com/distribution/reference v0.6.0 // indirect
 	github.com/docker/go-connections v0.4.0 // indirect
@@ -145,6 +147,7 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/sirupsen/logrus v1.10.1 // indirect
 	github.com/tenure-go/tenure/compat/neli v0.0.0
+	github.com/tenure-go/tenure/driver/dynamotable v0.0.0
 	github.com/tenure-go/tenure/driver/etcdkv v0.0.0
 	github.com/tenure-go/tenure/driver/redisstore v0.0.0
 	github.com/tonistiigi/go-csvvalue v0.0.0-20240814133006-030d3b2625d0 // indirect
@@ -189,3 +192,4 @@ replace github.com/tenure-go/tenure/driver/etcdkv => ../driver/etcdkv
 replace github.com/tenure-go/tenure/schedule => ../schedule
 
 replace github.com/tenure-go/tenure/driver/gcsobject => ../driver/gcsobject
+replace github.com/tenure-go/tenure/driver/dynamotable => ../driver/dynamotable
