@@ -41,6 +41,7 @@ require (
 require (
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.10 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
@@ -98,6 +99,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.10 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/v4a v1.5.10 // indirect
+	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1
 	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.24 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/checksum v1.11.11 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.10 // indirect
@@ -123,6 +125,7 @@ require (
 	github.com/redis/rueidis v1.0.79
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/tenure-go/tenure/compat/nats-kv-leader-elect v0.0.0
+	github.com/tenure-go/tenure/driver/dynamotable v0.0.0
 	github.com/tenure-go/tenure/driver/etcdkv v0.0.0
 	github.com/tenure-go/tenure/driver/redisstore v0.0.0
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
@@ -149,3 +152,4 @@ replace github.com/tenure-go/tenure/driver/etcdkv => ../driver/etcdkv
 replace github.com/tenure-go/tenure/schedule => ../schedule
 
 replace github.com/tenure-go/tenure/driver/gcsobject => ../driver/gcsobject
+replace github.com/tenure-go/tenure/driver/dynamotable => ../driver/dynamotable

@@ -17,6 +17,8 @@ require (
 )
 
 require (
+	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.10 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
@@ -98,6 +100,7 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
+	github.com/tenure-go/tenure/driver/dynamotable v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/etcdkv v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/gcsobject v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/k8slease v0.0.0 // indirect
@@ -157,3 +160,4 @@ replace github.com/tenure-go/tenure/driver/etcdkv => ../../driver/etcdkv
 replace github.com/tenure-go/tenure/schedule => ../../schedule
 
 replace github.com/tenure-go/tenure/driver/gcsobject => ../../driver/gcsobject
+replace github.com/tenure-go/tenure/driver/dynamotable => ../../driver/dynamotable

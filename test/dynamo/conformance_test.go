@@ -65,7 +65,7 @@ var distance = s3fake.Plan{
 func harness(t testing.TB) drivertest.Harness {
 	n, fake := new(pipenet.Network), dynamofake.New(table)
 	address := start(t, n, s3fake.Wrap(fake, 1, distance))
-	r, err := relay.Over(n, "relay", address)
+	r, err := relay.Over(n, "relay:80", address)
 	must(t, err)
 	t.Cleanup(r.Close)
 	_, via, _ := strings.Cut(r.URL(), "://")
