@@ -1,5 +1,5 @@
-// Package dynamotable holds elections in a table of DynamoDB. Use it where a service runs on AWS and
-// has no other store; with package peer, a failover is as fast as on stores that push.
+// Package dynamotable holds elections in a table of DynamoDB. Use it where a service runs on AWS
+// and has no other store; with package peer, a failover is as fast as on stores that push.
 //
 //	store, err := dynamotable.New(dynamodb.NewFromConfig(cfg), "elections")
 //
@@ -11,15 +11,15 @@
 //
 // # A cell
 //
-// A compare-and-swap is one PutItem with a condition: the item has the expected version, or there is
-// none. DynamoDB checks it at the write. The writer draws a random version of 128 bits for each
+// A compare-and-swap is one PutItem with a condition: the item has the expected version, or there
+// is none. DynamoDB checks it at the write. The writer draws a random version of 128 bits for each
 // write, so versions never recur. The version also seals the value: members do not trust a value
 // that was edited by hand for one lease. A read is one GetItem with ConsistentRead.
 //
 // The floor of the terms is the service's clock in milliseconds, from the Date of its answers. It
 // outlives the item and the table. Date has whole seconds, so it does not cover a record that is
-// removed within the second in which its term began. That does no harm, because elections wait out a
-// lease after a removal, which is at least 2 s.
+// removed within the second in which its term began. That does no harm, because elections wait out
+// a lease after a removal, which is at least 2 s.
 //
 // # Eras
 //
@@ -29,18 +29,18 @@
 // claims such an item, also a member that has just started. A write whose expected version was read
 // in another era is refused.
 //
-// The id comes from DescribeTable, which costs nothing: before the first request, then before a read
-// if the last answer is 5 s old, and after any answer that the table is missing. While DescribeTable
-// does not answer, the last id stays in use, so an outage of that interface costs no lease. A table
-// that is deleted and restored in less than these 5 s could pass for the former one; DynamoDB takes
-// longer.
+// The id comes from DescribeTable, which costs nothing: before the first request, then before a
+// read if the last answer is 5 s old, and after any answer that the table is missing. While
+// DescribeTable does not answer, the last id stays in use, so an outage of that interface costs no
+// lease. A table that is deleted and restored in less than these 5 s could pass for the former one;
+// DynamoDB takes longer.
 //
 // # Global tables
 //
 // A table with replicas in other regions is refused by driver.ErrUnfit: each region checks
 // conditions against its own copy, and the last write wins. Tables with strong consistency across
-// regions are refused, too: each replica has an id of its own, so their eras would differ. A replica
-// that is added later is noticed at the next look at the table.
+// regions are refused, too: each replica has an id of its own, so their eras would differ. A
+// replica that is added later is noticed at the next look at the table.
 //
 // # Conditions
 //
@@ -51,8 +51,8 @@
 // # Outcomes
 //
 // A write returns driver.ErrConflict only for ConditionalCheckFailedException, and driver.ErrDenied
-// for a missing right or invalid credentials. Every other answer leaves the outcome open, also those
-// of a busy service: ThrottlingException, ProvisionedThroughputExceededException and
+// for a missing right or invalid credentials. Every other answer leaves the outcome open, also
+// those of a busy service: ThrottlingException, ProvisionedThroughputExceededException and
 // RequestLimitExceeded have the status 400. The client library's retries are off: a retry of a
 // request that was applied and lost its answer would come back as a conflict with itself. A call
 // ends with its context.

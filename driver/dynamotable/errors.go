@@ -74,7 +74,7 @@ func (s *Store) explain(right string, err error) error {
 	case slices.Contains(busy, code):
 		return fmt.Errorf("the service asks for fewer requests; with provisioned capacity, raise it or use PAY_PER_REQUEST: %w", err)
 	case 300 <= status && status < 400:
-		return fmt.Errorf("the server redirects (%d), as DynamoDB never does; check the endpoint, and what is in between: %w", status, err)
+		return fmt.Errorf("the server redirects (%d), as DynamoDB never does; check the endpoint, and proxies in between: %w", status, err)
 	}
 	return err
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Inspect checks the settings of the table that elections rely on, by one DescribeTable. A table that
-// cannot hold elections is an Unsafe finding. Errors are as for Read.
+// Inspect checks the settings of the table that elections rely on, by one DescribeTable. A table
+// that cannot hold elections is an Unsafe finding. Errors are as for Read.
 func (s *Store) Inspect(ctx context.Context, _ time.Duration) ([]driver.Finding, error) {
 	d, err := s.describe(ctx)
 	switch {

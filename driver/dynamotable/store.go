@@ -44,8 +44,8 @@ type Store struct {
 }
 
 // New returns the elections in a table, over a client that stays the caller's. Each call overrides
-// only the client's retries. New sends no request. It returns an error if the client is nil or has no
-// region, which signatures need, or if no table can have the name.
+// only the client's retries. New sends no request. It returns an error if the client is nil or has
+// no region, which signatures need, or if no table can have the name.
 func New(client *dynamodb.Client, table string) (*Store, error) {
 	switch {
 	case client == nil:
@@ -76,13 +76,13 @@ func CheckName(table string) error {
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // Read returns the state of the cell. The caller may keep the value; if the record is longer than
-// driver.MaxValue, the value is its first driver.MaxValue + 1 bytes. Floor is the service's clock in
-// milliseconds, cut off to whole seconds. An item without the attributes of a record is a foreign
-// value, which no write replaces.
+// driver.MaxValue, the value is its first driver.MaxValue + 1 bytes. Floor is the service's clock
+// in milliseconds, cut off to whole seconds. An item without the attributes of a record is a
+// foreign value, which no write replaces.
 //
 // It returns an error that wraps driver.ErrDenied if rights or valid credentials are missing, one
-// that wraps driver.ErrUnfit if the table cannot hold elections, the error of CheckKey, and any other
-// error if the state is not known. The text names a missing table or a wrong clock.
+// that wraps driver.ErrUnfit if the table cannot hold elections, the error of CheckKey, and any
+// other error if the state is not known. The text names a missing table or a wrong clock.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 	e, err := s.read(ctx, key)
 	if err != nil {
@@ -120,7 +120,7 @@ const latest = 1 << 42
 // errForeign is the notice of an item that another program wrote.
 var errForeign = errors.New("the item has no attributes record and version: another program uses this key")
 
-// fill sets what an item says.
+// fill takes the state of an item.
 func fill(e *driver.Entry, key, id string, item map[string]types.AttributeValue) {
 	if len(item) == 0 {
 		return
@@ -147,8 +147,8 @@ func itemKey(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{KeyAttribute: &types.AttributeValueMemberS{Value: key}}
 }
 
-// version is a driver.Version: the stamp that the writer has drawn, and the id of the table in which
-// the state was read or written. Neither has spaces.
+// version is a driver.Version: the stamp that the writer has drawn, and the id of the table in
+// which the state was read or written. Neither has spaces.
 type version struct{ stamp, id string }
 
 func (v version) version() driver.Version { return driver.Version(v.stamp + " " + v.id) }
@@ -158,15 +158,15 @@ func parseVersion(v driver.Version) version {
 	return version{stamp, id}
 }
 
-// CompareAndSwap replaces the state of the cell with value if its version is still prev, and returns
-// the version of the new state. The caller may reuse the value. A version that was read in another
-// table of this name is a conflict.
+// CompareAndSwap replaces the state of the cell with value if its version is still prev, and
+// returns the version of the new state. The caller may reuse the value. A version that was read in
+// another table of this name is a conflict.
 //
-// It returns an error that wraps driver.ErrConflict if the version was different or is gone; one that
-// wraps driver.ErrDenied if rights or valid credentials are missing; one that wraps driver.ErrUnfit
-// if the table or the server cannot hold elections, when the cell was not written; and the error of
-// CheckKey, when nothing was sent. Any other error leaves open whether the value was or will be
-// written.
+// It returns an error that wraps driver.ErrConflict if the version was different or is gone; one
+// that wraps driver.ErrDenied if rights or valid credentials are missing; one that wraps
+// driver.ErrUnfit if the table or the server cannot hold elections, when the cell was not written;
+// and the error of CheckKey, when nothing was sent. Any other error leaves open whether the value
+// was or will be written.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	v, err := s.swap(ctx, key, parseVersion(prev), slices.Clone(value))
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *Store) put(key, stamp, id string, value []byte) *dynamodb.PutItemInput 
 	return &dynamodb.PutItemInput{TableName: &s.name, Item: item}
 }
 
-// checkConditions sends a write whose condition no item meets.
+// checkConditions sends a write under a condition that no item meets.
 func (s *Store) checkConditions(ctx context.Context) error {
 	in := s.put(probeKey, "none", "none", []byte("a server wrote this although its condition was not met"))
 	in.ExpressionAttributeNames = map[string]string{"#k": KeyAttribute, "#v": versionAttribute}

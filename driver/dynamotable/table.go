@@ -20,12 +20,12 @@ const (
 	// forever is for writes: a write that names the id of a former table is safe, because readers
 	// see the difference.
 	forever = time.Duration(1<<63 - 1)
-	// lookWithin bounds the look at the table while an earlier id is known, so that DescribeTable can
-	// fail alone.
+	// lookWithin bounds the look at the table while an earlier id is known, so that DescribeTable
+	// can fail alone.
 	lookWithin = time.Second
 )
 
-// table holds what a store knows of its table.
+// table holds the id of the table, and the knowledge of its server.
 type table struct {
 	mu     sync.Mutex
 	id     string // empty: it is not known

@@ -73,10 +73,10 @@ func harness(t testing.TB) drivertest.Harness {
 		fake.Edit(table, key, func(item map[string]map[string]any) { clear(item) })
 		return nil
 	}
-	fake.Allow("nobody", "nothing")
+	fake.Allow("powerless", "nothing")
 	return drivertest.Harness{
 		Store: open(t, n, via), Peer: open(t, n, address),
-		Denied: open(t, n, address, func(o *dynamodb.Options) { o.Credentials = dynamod.As("nobody", "nothing") }),
+		Denied: open(t, n, address, func(o *dynamodb.Options) { o.Credentials = dynamod.As("powerless", "nothing") }),
 		Delete: remove, Purge: remove, FloorTick: time.Second,
 		Recreate: func(context.Context) error { fake.Make(table); return nil },
 		Cut: func() func() {

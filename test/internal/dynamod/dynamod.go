@@ -1,5 +1,5 @@
-// Package dynamod runs the fake of DynamoDB for the tests of every store, the battery and the bench.
-// It listens on 127.0.0.1 within this process. Its tables stay when it is killed.
+// Package dynamod runs the fake of DynamoDB for the tests of every store, the battery and the
+// bench. It listens on 127.0.0.1 within this process. Its tables stay when it is killed.
 package dynamod
 
 import (

@@ -57,9 +57,9 @@ func (s site) Kit(t testing.TB) drivertest.Harness {
 		s.Edit(Table, key, func(item map[string]map[string]any) { clear(item) })
 		return nil
 	}
-	s.Allow("nobody", "nothing")
+	s.Allow("powerless", "nothing")
 	return drivertest.Harness{
-		Delete: remove, Purge: remove, FloorTick: time.Second, Denied: s.open(t, s.address, Table, credentials("nobody", "nothing")),
+		Delete: remove, Purge: remove, FloorTick: time.Second, Denied: s.open(t, s.address, Table, credentials("powerless", "nothing")),
 		Recreate: func(context.Context) error { s.Make(Table); return nil },
 	}
 }

@@ -37,7 +37,8 @@ type Server struct {
 	users  map[string]*user
 	counts map[string]int // requests by operation
 
-	// Intercept may answer a request itself, and returns true then. Set it before the first request.
+	// Intercept may answer a request itself, and returns true then. Set it while no request is
+	// under way.
 	Intercept func(w http.ResponseWriter, operation string, carryOut func()) bool
 	// Unconditional: writes ignore their conditions. Set it before the first request.
 	Unconditional bool

@@ -15,7 +15,7 @@ import (
 	"github.com/tenure-go/tenure/driver/dynamotable"
 )
 
-// Explain returns the error for a table that cannot be used. The driver's errors say what to do.
+// Explain returns the error for a table that cannot be used. The driver's errors have remedies.
 // Hints add the settings of the command, and documents.
 func (d *Place) Explain(err error) *fault.Error {
 	switch status, code := dynamotable.Look(err); {
