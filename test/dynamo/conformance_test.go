@@ -6,12 +6,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
@@ -271,4 +273,63 @@ func provider(user *string) aws.CredentialsProvider {
 	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: *user, SecretAccessKey: "secret"}, nil
 	})
+}
+
+// TestWrongClock: the error of a refused time names the clock, and is no denial. The next request
+// with the right time works.
+func TestWrongClock(t *testing.T) {
+	_, s := fakeStore(t, func(o *dynamodb.Options) { o.HTTPSignerV4 = &late{Signer: v4.NewSigner()} })
+	if _, err := s.Read(t.Context(), "k"); err == nil || errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "clock") {
+		t.Errorf("got %v", err)
+	}
+	_, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
+	must(t, err)
+}
+
+// late signs the first request an hour late.
+type late struct {
+	*v4.Signer
+	signed int
+}
+
+// SignHTTP signs a request.
+func (l *late) SignHTTP(ctx context.Context, c aws.Credentials, r *http.Request,
+	hash, service, region string, at time.Time, opts ...func(*v4.SignerOptions)) error {
+	if l.signed++; l.signed == 1 {
+		at = at.Add(-time.Hour)
+	}
+	return l.Signer.SignHTTP(ctx, c, r, hash, service, region, at, opts...)
+}
+
+// TestFindings: each unsafe setting is reported.
+func TestFindings(t *testing.T) {
+	for _, c := range []struct {
+		setting  string
+		severity driver.Severity
+		change   map[string]any
+	}{
+		{"Replicas", driver.Unsafe, map[string]any{"GlobalTableVersion": "2019.11.21"}},
+		{"KeySchema", driver.Unsafe, map[string]any{"AttributeDefinitions": []any{map[string]string{"AttributeName": "election", "AttributeType": "N"}}}},
+		{"TableId", driver.Unsafe, map[string]any{"TableId": ""}},
+		{"BillingMode", driver.Warning, map[string]any{
+			"BillingModeSummary": nil, "ProvisionedThroughput": map[string]int{"ReadCapacityUnits": 100, "WriteCapacityUnits": 1},
+		}},
+		{"OnDemandThroughput", driver.Warning, map[string]any{"OnDemandThroughput": map[string]int{"MaxWriteRequestUnits": 1}}},
+		{"DeletionProtectionEnabled", driver.Advice, nil},
+		{"TableClass", driver.Advice, map[string]any{"TableClassSummary": map[string]string{"TableClass": "STANDARD_INFREQUENT_ACCESS"}}},
+	} {
+		fake, s := fakeStore(t)
+		fake.Describe(table, c.change)
+		found, err := s.Inspect(t.Context(), time.Minute)
+		must(t, err)
+		i := slices.IndexFunc(found, func(f driver.Finding) bool { return f.Setting == c.setting })
+		if i < 0 || found[i].Severity != c.severity || found[i].Remedy == "" {
+			t.Errorf("%s: got %v", c.setting, found)
+		}
+	}
+	fake, s := fakeStore(t)
+	fake.Describe(table, map[string]any{"DeletionProtectionEnabled": true})
+	if found, err := s.Inspect(t.Context(), time.Minute); err != nil || len(found) > 0 {
+		t.Errorf("a sound table: got %v, %v", found, err)
+	}
 }
