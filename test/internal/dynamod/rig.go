@@ -160,18 +160,23 @@ func (s site) Rights(testing.TB) []rig.Client {
 	}
 }
 
-// Rotations replaces the secret key in the credentials file of AWS's tools.
+// Rotations replaces the access key in the credentials file of AWS's tools. On AWS, a secret never
+// changes without its key.
 func (s site) Rotations(t testing.TB) []*rotation.Play {
-	const user = "rotated"
-	file, hand := rotation.File(t, "credentials", "[default]\naws_access_key_id="+user+"\naws_secret_access_key=SECRET\n")
+	file, hand := rotation.File(t, "credentials", "[default]\naws_access_key_id=SECRET\naws_secret_access_key=SECRET\n")
+	last := ""
 	return []*rotation.Play{{
-		Name:    "credentials file",
-		Args:    []string{"--store", "dynamodb://" + Table + "?endpoint=http://" + s.address + "&region=" + dynamofake.Region},
-		Env:     []string{"AWS_SHARED_CREDENTIALS_FILE=" + file, "AWS_CONFIG_FILE=" + file + ".none"},
-		Store:   s.open(t, s.address, Table),
-		Accept:  func(secret string) { s.Allow(user, secret, "DescribeTable", "GetItem", "PutItem") },
+		Name:  "credentials file",
+		Args:  []string{"--store", "dynamodb://" + Table + "?endpoint=http://" + s.address + "&region=" + dynamofake.Region},
+		Env:   []string{"AWS_SHARED_CREDENTIALS_FILE=" + file, "AWS_CONFIG_FILE=" + file + ".none"},
+		Store: s.open(t, s.address, Table),
+		Accept: func(secret string) {
+			s.Revoke(last)
+			last = secret
+			s.Allow(secret, secret, "DescribeTable", "GetItem", "PutItem")
+		},
 		Hand:    hand,
-		Refusal: "InvalidSignatureException",
+		Refusal: "UnrecognizedClientException",
 	}}
 }
 

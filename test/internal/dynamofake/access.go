@@ -35,6 +35,13 @@ func (s *Server) Allow(access, secret string, operations ...string) {
 	s.users[access] = &user{secret: secret, rights: operations}
 }
 
+// Revoke removes a user.
+func (s *Server) Revoke(access string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.users, access)
+}
+
 // Expire ends the session of a user.
 func (s *Server) Expire(access string) {
 	s.mu.Lock()
