@@ -114,7 +114,7 @@ func (d *doctorFlags) run(c *cobra.Command) error {
 	defer func() { _ = s.Close() }()
 	prices, billed := d.place.Prices()
 	return d.repeat(c, &doctor.Doctor{
-		Store: s.Driver, Election: d.election, Lease: d.lease, Prices: prices, Billed: billed, Key: d.key,
+		Store: s.Driver, Election: d.election, Lease: d.lease, Prices: prices, Billed: billed, Pace: d.place.Pace(), Key: d.key,
 		// the report names the store once
 		Explain: func(err error) error { return d.place.At.Explain(err) },
 	})

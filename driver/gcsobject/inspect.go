@@ -112,7 +112,7 @@ func (s *Store) clean(ctx context.Context, key string) []driver.Finding {
 
 // atPace assumes the default of three renewals in a lease.
 func atPace(lease time.Duration) []driver.Finding {
-	if lease <= 0 || lease >= 6*time.Second {
+	if lease <= 0 || lease >= 6*Pace {
 		return nil
 	}
 	return []driver.Finding{{

@@ -134,9 +134,12 @@ func (s *Store) place(key string) string {
 	return fmt.Sprintf("%.200q in bucket %s", s.prefix+key, s.bucket)
 }
 
+// Pace is the shortest time between two writes to an object that Cloud Storage takes, about.
+const Pace = time.Second
+
 // MinLease returns 3 s: with three renewals in a lease they are 1 s apart, and Cloud Storage takes
 // about one write a second for each object.
-func (s *Store) MinLease() time.Duration { return 3 * time.Second }
+func (s *Store) MinLease() time.Duration { return 3 * Pace }
 
 // MaxLease returns 1 h, as for any store without a limit of its own.
 func (s *Store) MaxLease() time.Duration { return driver.MaxLease }

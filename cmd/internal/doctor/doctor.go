@@ -101,6 +101,8 @@ type Doctor struct {
 	// Prices are those of requests; Billed: this kind of store bills for them.
 	Prices kind.Prices
 	Billed bool
+	// Pace is the shortest time between two writes to a cell that the store takes; 0: any.
+	Pace time.Duration
 	// Explain returns an error of the store with a hint.
 	Explain func(error) error
 	// Key is that of the cell of the probe, such as race.NewKey returns.

@@ -23,6 +23,8 @@ import (
 type fake struct {
 	driver.Store
 	delay        time.Duration
+	pace         time.Duration // a write sooner after another one is refused
+	written      time.Time
 	read, write  error
 	careless     bool
 	unlisted     error
@@ -46,6 +48,10 @@ func (f *fake) CompareAndSwap(ctx context.Context, key string, prev driver.Versi
 	if f.write != nil {
 		return "", f.write
 	}
+	if time.Since(f.written) < f.pace {
+		return "", errThrottled
+	}
+	f.written = time.Now()
 	if f.careless {
 		for {
 			e, _ := f.Store.Read(ctx, key)
@@ -86,6 +92,8 @@ func (deaf) Watch(context.Context, string, func(driver.Entry)) (func(), error) {
 var (
 	errDenied = fmt.Errorf("%w: no", driver.ErrDenied)
 	errAway   = errors.New("away")
+
+	errThrottled = errors.New("429")
 )
 
 // requires fails unless a row of the check has this status and text.
@@ -192,6 +200,21 @@ func TestOneCellStays(t *testing.T) {
 		if r := patient(&fake{Store: memory.New(), write: errDenied}).Examine(t.Context()); r.Left != "" {
 			t.Errorf("without a write: %q", r.Left)
 		}
+	})
+}
+
+// A store that limits the pace of writes throttles no write of the measurement.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := patient(&fake{Store: memory.New()})
+		d.Pace = time.Second
+		d.able, d.report = driver.AbilitiesOf(d.Store), &Report{}
+		d.Store.(*fake).pace = d.Pace
+		d.measureWrites(t.Context())
+		d.report.requires(t, "writes", OK, "(5 calls)")
+		d.Pace = 0
+		d.measureWrites(t.Context())
+		d.report.requires(t, "writes", Unknown, "429")
 	})
 }
 

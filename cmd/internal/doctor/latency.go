@@ -85,7 +85,7 @@ func (d *Doctor) distribution(check, note string, s *sample) *Latency {
 
 func (d *Doctor) measureReads(ctx context.Context) {
 	s := new(sample)
-	each(ctx, s, func(ctx context.Context) error {
+	each(ctx, 0, s, func(ctx context.Context) error {
 		began := time.Now()
 		_, err := d.Store.Read(ctx, d.Key)
 		if err == nil {
@@ -96,10 +96,15 @@ func (d *Doctor) measureReads(ctx context.Context) {
 	d.report.Reads = d.distribution("reads", "", s)
 }
 
-// each makes one call after another. It gives up at an error that waiting does not mend.
-func each(ctx context.Context, s *sample, call func(context.Context) error) {
+// each makes one call after another, and waits for the time pace before each. It gives up at an
+// error that waiting does not mend.
+func each(ctx context.Context, pace time.Duration, s *sample, call func(context.Context) error) {
 	begin := time.Now()
 	for n := 0; n < calls && (n == 0 || time.Since(begin) < callsFor); n++ {
+		select {
+		case <-ctx.Done():
+		case <-time.After(pace):
+		}
 		if err := ctx.Err(); err != nil {
 			s.err = err
 			return
@@ -121,7 +126,7 @@ func (d *Doctor) measureWrites(ctx context.Context) {
 		pushed.listen(ctx, d)
 		defer pushed.stop()
 	}
-	each(ctx, s, func(ctx context.Context) error {
+	each(ctx, d.Pace, s, func(ctx context.Context) error {
 		e, err := d.Store.Read(ctx, d.Key) // also after a write whose outcome is not known
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores/gcsbucket"
@@ -229,6 +230,14 @@ func (p Place) Prices() (kind.Prices, bool) {
 		return priced.Prices(), true
 	}
 	return kind.Prices{}, false
+}
+
+// Pace returns the shortest time between two writes to one record that the store takes; 0: any.
+func (p Place) Pace() time.Duration {
+	if paced, ok := p.At.(kind.Paced); ok {
+		return paced.Pace()
+	}
+	return 0
 }
 
 // Nomination returns one line of text about the group that nominates the leader of an election, or

@@ -89,6 +89,9 @@ func (g *Place) Prices() kind.Prices {
 	return kind.Prices{Read: 0.0004, Write: 0.005, List: "Standard storage, one region", Date: "2026-11-29"}
 }
 
+// Pace returns that of Google. Emulators get the same one.
+func (g *Place) Pace() time.Duration { return gcsobject.Pace }
+
 // Commands returns those of gcloud, or of curl if there are no credentials.
 func (g *Place) Commands(key string) kind.Commands {
 	if g.Anonymous {

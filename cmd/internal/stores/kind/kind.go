@@ -107,6 +107,11 @@ type (
 		// Prices returns the zero value if they are not known.
 		Prices() Prices
 	}
+	// Paced is a place that takes writes to one record at a limited pace.
+	Paced interface {
+		// Pace returns the shortest time between two writes to a record.
+		Pace() time.Duration
+	}
 	// Nominated is a place in which a group may nominate the leader.
 	Nominated interface {
 		// Nomination describes the group of an election in one line; empty if there is none.
