@@ -21,14 +21,16 @@ import (
 	"github.com/tenure-go/tenure/test/internal/rotation"
 )
 
-// Rigs returns the fake.
+// Rigs returns the fake, and moto.
 func Rigs() []rig.Rig {
-	return []rig.Rig{{Name: "dynamodb", Kind: programs, SoakElections: true, Start: func(t testing.TB, _ bool) rig.Site {
+	fake := rig.Rig{Name: "dynamodb", Kind: programs, SoakElections: true, Start: func(t testing.TB, _ bool) rig.Site {
 		s, err := Run(Table)
 		rig.Must(t, err)
 		t.Cleanup(func() { _ = s.Kill() })
 		return site{s}
-	}}}
+	}}
+	moto := rig.Rig{Name: "dynamodb-moto", Soak: true, SameClients: true, Clients: 4, Start: startMoto}
+	return []rig.Rig{fake, moto}
 }
 
 type site struct{ *Server }
