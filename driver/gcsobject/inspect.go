@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/object"
 	"github.com/tenure-go/tenure/driver/race"
 )
 
@@ -65,18 +66,18 @@ func (s *Store) inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	key := probePrefix + strings.ToLower(rand.Text())
+	key := object.ProbePrefix + strings.ToLower(rand.Text())
 	_, found, err := race.Probe(ctx, cells{s}, key)
 	found = append(found, s.clean(ctx, key)...)
 	if err != nil {
 		return nil, err
 	}
 	found = append(found, atPace(lease)...)
-	e, err := s.get(ctx, conditionsName)
+	e, err := s.get(ctx, object.ConditionsName)
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, atClock(e.Floor, time.Now())...)
+	found = append(found, object.AtClock(e.Floor, time.Now(), "Google gives no access token to keys of service accounts then")...)
 	return append(found, s.atBucket(ctx, lease)...), context.Cause(ctx)
 }
 
@@ -89,16 +90,10 @@ func (c cells) CompareAndSwap(ctx context.Context, key string, prev driver.Versi
 	return c.s.put(ctx, key, prev, value)
 }
 
-// cleaning is how long the removal may take after the inspection's context has ended.
-const cleaning = time.Second
-
 // clean removes the object of the inspection.
 func (s *Store) clean(ctx context.Context, key string) []driver.Finding {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), cleaning)
-		defer cancel()
-	}
+	ctx, cancel := object.Cleaning(ctx)
+	defer cancel()
 	err := s.remove(ctx, key)
 	if err == nil {
 		return nil
@@ -120,27 +115,6 @@ func atPace(lease time.Duration) []driver.Finding {
 		Problem: fmt.Sprintf("with a lease of %v renewals are %v apart, and Cloud Storage takes about one write a second for each object: "+
 			"a release or a second try soon after a renewal may be refused by 429", lease, (lease / 3).Round(time.Millisecond)),
 		Remedy: "use a lease of 6s or more",
-	}}
-}
-
-// atClock compares in the middle of the second that the server reported.
-func atClock(floor uint64, now time.Time) []driver.Finding {
-	if floor == 0 {
-		return []driver.Finding{{
-			Severity: driver.Warning, Setting: "Date",
-			Problem: "answers do not tell the server's time: where a record was deleted, a new leader may get a lower term than an old one had",
-			Remedy:  "let the Date header pass in all proxies",
-		}}
-	}
-	off := now.Sub(time.UnixMilli(int64(floor)).Add(500 * time.Millisecond)).Abs()
-	if off <= 5*time.Minute {
-		return nil
-	}
-	return []driver.Finding{{
-		Severity: driver.Advice, Setting: "clock",
-		Problem: fmt.Sprintf("this machine's clock and the server's are %v apart: Google gives no access token to keys of service accounts then",
-			off.Round(time.Second)),
-		Remedy: "set the clock that is wrong, with chronyc makestep or the like",
 	}}
 }
 
@@ -207,7 +181,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 		err = s.askForRights(ctx)
 	}
 	if err == nil {
-		err = s.requireConditions(ctx, key)
+		err = s.conditions.Require(ctx, key)
 	}
 	if err != nil {
 		return fmt.Errorf("gcsobject: check the right to write %s: %w", s.place(key), err)

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/object"
 )
 
 // errNoGeneration leaves the outcome of a write open: it was accepted, but its version cannot be
 // named.
-var errNoGeneration = errors.New("the answer has no generation, so there is nothing to go by: a proxy may remove it; " +
-	"let it pass, or go past the proxy")
+var errNoGeneration = fmt.Errorf("%w: it has no generation; a proxy may remove it; let it pass, or go past the proxy", object.ErrNoVersion)
 
 // AnswerError is an answer by which the server refused a request, or failed.
 type AnswerError struct {
@@ -66,7 +66,7 @@ func (s *Store) send(ctx context.Context, q request) (answer, error) {
 	}
 	r.Header.Set("Accept-Encoding", "identity") // the bytes as they are stored
 	r.Header.Set("User-Agent", "tenure")
-	token, err := s.tokens.sign(ctx, r)
+	token, err := s.tokens.Sign(ctx, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -79,9 +79,9 @@ func (s *Store) send(ctx context.Context, q request) (answer, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, most))
 	a := answer{response.Header, body}
 	if response.StatusCode == http.StatusUnauthorized {
-		return a, s.tokens.refused(token, failure(response, body))
+		return a, s.tokens.Refused(token, failure(response, body))
 	}
-	s.tokens.accepted(token)
+	s.tokens.Accepted(token)
 	switch {
 	case response.StatusCode/100 != 2:
 		return a, failure(response, body)
@@ -129,7 +129,7 @@ func (s *Store) get(ctx context.Context, key string) (driver.Entry, error) {
 	a, err := s.send(ctx, request{
 		method: http.MethodGet, path: s.objectPath(key), query: url.Values{"alt": {"media"}}, most: driver.MaxValue + 1,
 	})
-	e := driver.Entry{Floor: floor(a.header), Ceiling: latest}
+	e := driver.Entry{Floor: floor(a.header), Ceiling: object.Latest}
 	switch refusal := look(err); {
 	case refusal.missing():
 		return e, nil
@@ -149,19 +149,10 @@ func generation(text string) (driver.Version, error) {
 	return driver.Version(text), nil
 }
 
-// latest is in the year 2109, in milliseconds: no candidate takes a term above it, also where a
-// server's clock is far behind that of others, such as at 1970.
-const latest = 1 << 42
-
-// floor returns the server's clock in milliseconds, 0 if it is not known. A Date is cut off to
-// whole seconds. That does no harm: of two Dates a second apart, the later is above the earlier by
-// 1,000, far more terms than begin in a second.
+// floor returns the server's clock, 0 if it is not known.
 func floor(header http.Header) uint64 {
-	at, err := http.ParseTime(header.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return uint64(max(0, at.UnixMilli()))
+	at, _ := http.ParseTime(header.Get("Date"))
+	return object.Floor(at)
 }
 
 // put writes an object if its generation is prev, or if there is none.

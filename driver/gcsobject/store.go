@@ -8,9 +8,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/bearer"
+	"github.com/tenure-go/tenure/driver/object"
 )
 
 var (
@@ -28,10 +29,10 @@ type Store struct {
 	client   *http.Client
 	endpoint string
 	bucket   string
-	prefix   string  // empty, or with a slash at its end
-	tokens   *tokens // nil: the client adds credentials, or there are none
+	prefix   string         // empty, or with a slash at its end
+	tokens   *bearer.Source // nil: the client adds credentials, or there are none
 
-	conditions conditions
+	conditions *object.Conditions
 }
 
 // New returns the elections in a bucket, over a client that stays the caller's and that adds the
@@ -53,7 +54,7 @@ func FromEnvironment(bucket string, opts ...Option) (*Store, error) {
 	set.useEmulator()
 	s, err := newStore(&http.Client{Transport: newTransport()}, bucket, set)
 	if err == nil && !set.anonymous {
-		s.tokens = newTokens(defaultToken, set.report)
+		s.tokens = bearer.New(defaultToken, set.report)
 	}
 	return s, err
 }
@@ -63,20 +64,29 @@ func newStore(client *http.Client, bucket string, set settings) (*Store, error) 
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
 		return nil, errors.New("gcsobject: the endpoint is not a URL such as https://storage.googleapis.com")
 	}
-	if bucket == "" || strings.ContainsFunc(bucket, forbidden) || strings.ContainsAny(bucket, " /") {
+	if bucket == "" || strings.ContainsFunc(bucket, object.Control) || strings.ContainsAny(bucket, " /") {
 		return nil, fmt.Errorf("gcsobject: bucket %q: this is no name of a bucket", bucket)
 	}
-	prefix, err := normalize(set.prefix)
+	prefix, err := names.Prefix(set.prefix)
 	if err != nil {
 		return nil, fmt.Errorf("gcsobject: %w", err)
 	}
 	plain := *client
 	plain.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Store{
-		client: &plain, endpoint: strings.TrimSuffix(set.endpoint, "/"), bucket: bucket, prefix: prefix,
-		conditions: newConditions(),
-	}, nil
+	s := &Store{client: &plain, endpoint: strings.TrimSuffix(set.endpoint, "/"), bucket: bucket, prefix: prefix}
+	s.conditions = object.NewConditions(object.Check{
+		Put: s.put, Never: noVersion, Place: s.place, Version: "generation",
+		Create: "ifGenerationMatch of 0", Replace: "ifGenerationMatch of another one",
+		Remedy: "use Cloud Storage itself, or an emulator that heeds conditions",
+	})
+	return s, nil
 }
+
+// noVersion is a generation that no object has.
+const noVersion driver.Version = "1"
+
+// names are the rules for names of objects.
+var names object.Names
 
 // Read returns the state of the cell. The caller may keep the value; if the object is longer than
 // driver.MaxValue, the value is its first driver.MaxValue + 1 bytes. Floor is the server's clock in
@@ -109,7 +119,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
 	err := s.ready(ctx, key)
 	if err == nil {
-		err = s.requireConditions(ctx, key)
+		err = s.conditions.Require(ctx, key)
 	}
 	var v driver.Version
 	if err == nil {
@@ -149,12 +159,7 @@ func (s *Store) MaxLease() time.Duration { return driver.MaxLease }
 // slash. No part between slashes may be empty, "." or "..", since proxies and tools resolve such
 // parts. The last part may not begin with .tenure-probe-: such objects are for the store's own
 // checks.
-func (s *Store) CheckKey(key string) error {
-	if strings.HasPrefix(strings.TrimPrefix(key, folder(key)), probePrefix) {
-		return fmt.Errorf("key %q: objects whose names begin with %s are for the store's own checks", key, probePrefix)
-	}
-	return checkName("key", s.prefix, key)
-}
+func (s *Store) CheckKey(key string) error { return names.CheckKey(s.prefix, key) }
 
 // Option changes the behavior of New and FromEnvironment.
 type Option func(*settings)
@@ -188,51 +193,3 @@ func WithoutCredentials() Option { return func(set *settings) { set.anonymous = 
 // WithReport makes FromEnvironment call a function with the reason when an access token cannot be
 // replaced while the last one is still valid, once for each reason.
 func WithReport(report func(error)) Option { return func(set *settings) { set.report = report } }
-
-// Limits in bytes.
-const (
-	// maxName is Google's limit on an object's name.
-	maxName = 1024
-	// maxFolder leaves room for the names of a store's own objects.
-	maxFolder = maxName - 40
-)
-
-func checkName(what, prefix, name string) error {
-	full := len(prefix) + len(name)
-	switch {
-	case name == "":
-		return fmt.Errorf("the %s is empty", what)
-	case full > maxName:
-		return fmt.Errorf("%s %.40q...: %d bytes with the prefix, of at most %d", what, name, full, maxName)
-	case len(prefix)+len(folder(name)) > maxFolder:
-		return fmt.Errorf("%s %.40q...: %d bytes with the prefix up to the last slash, of at most %d", what, name,
-			len(prefix)+len(folder(name)), maxFolder)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("%s %q: not UTF-8", what, name)
-	case strings.ContainsFunc(name, forbidden):
-		return fmt.Errorf("%s %q: control characters cannot be in an object's name", what, name)
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." {
-			return fmt.Errorf("%s %q: part %q between slashes would be resolved away", what, name, part)
-		}
-	}
-	return nil
-}
-
-// folder returns a name up to its last slash.
-func folder(name string) string { return name[:strings.LastIndexByte(name, '/')+1] }
-
-func forbidden(r rune) bool { return r < ' ' || r == 0x7f }
-
-// normalize makes "a/b", "/a/b" and "a/b/" the same.
-func normalize(prefix string) (string, error) {
-	prefix = strings.Trim(prefix, "/")
-	if prefix == "" {
-		return "", nil
-	}
-	if len(prefix) >= maxFolder {
-		return "", fmt.Errorf("prefix %.40q...: %d bytes, of at most %d", prefix, len(prefix), maxFolder-1)
-	}
-	return prefix + "/", checkName("prefix", "", prefix)
-}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
+	"github.com/tenure-go/tenure/driver/object"
 	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/internal/test/gcsfake"
 	"github.com/tenure-go/tenure/internal/test/wait"
@@ -44,13 +45,13 @@ func intercepting(f func(w http.ResponseWriter, r *http.Request, serve http.Hand
 	return func(s *gcsfake.Server) { s.Intercept = f }
 }
 
-// bearer adds a token to each request.
-type bearer struct {
+// signer adds a token to each request.
+type signer struct {
 	http.RoundTripper
 	token string
 }
 
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+b.token)
 	return b.RoundTripper.RoundTrip(r)
@@ -60,7 +61,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *site) open(t testing.TB, token string, opts ...Option) *Store {
 	t.Helper()
 	client := s.network.Client()
-	client.Transport = bearer{client.Transport, token}
+	client.Transport = signer{client.Transport, token}
 	store, err := New(client, "bucket", append([]Option{WithEndpoint(s.url)}, opts...)...)
 	must(t, err)
 	return store
@@ -70,7 +71,7 @@ func (s *site) open(t testing.TB, token string, opts ...Option) *Store {
 // requests of its own calls.
 func (s *site) checked(t testing.TB) *Store {
 	store := s.open(t, "any")
-	store.conditions.heeded.Store(true)
+	store.conditions.Trust()
 	return store
 }
 
@@ -121,7 +122,7 @@ func TestKeysHasAllPages(t *testing.T) {
 		s.Set("bucket", want[i], "value")
 	}
 	s.Set("bucket", "empty", "")
-	s.Set("bucket", probePrefix+"x", "value")
+	s.Set("bucket", object.ProbePrefix+"x", "value")
 	keys, err := s.open(t, "any").Keys(wait.Context(t))
 	if err != nil || !slices.Equal(keys, want) {
 		t.Errorf("the keys are %q, %v", keys, err)
@@ -267,10 +268,10 @@ func TestRights(t *testing.T) {
 		t.Run("without "+c.lacks, func(t *testing.T) {
 			s := start(t)
 			store := s.open(t, "candidate")
-			s.Set("bucket", conditionsName, "another's check")
+			s.Set("bucket", object.ConditionsName, "another's check")
 			v := s.Set("bucket", "held", "value")
 			s.Allow("candidate", slices.DeleteFunc(slices.Clone(gcsfake.All), func(p string) bool { return p == c.lacks })...)
-			store.conditions.heeded.Store(true)
+			store.conditions.Trust()
 			ctx := wait.Context(t)
 			_, read := store.Read(ctx, "held")
 			_, absent := store.Read(ctx, "absent")
@@ -372,19 +373,6 @@ func TestInspect(t *testing.T) {
 		if s.Requests(http.MethodDelete) != 1 {
 			t.Error("the object stays")
 		}
-	}
-}
-
-func TestAtClock(t *testing.T) {
-	now := time.UnixMilli(1_800_000_000_000)
-	if found := atClock(uint64(now.Add(-4*time.Minute).UnixMilli()), now); found != nil {
-		t.Error(found)
-	}
-	if found := atClock(uint64(now.Add(-time.Hour).UnixMilli()), now); len(found) != 1 || found[0].Setting != "clock" {
-		t.Error(found)
-	}
-	if found := atClock(0, now); len(found) != 1 || found[0].Setting != "Date" {
-		t.Error(found)
 	}
 }
 

@@ -13,21 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/object"
 	"github.com/tenure-go/tenure/driver/race"
 )
-
-// conditionsName is the name of the object on which a store checks conditions. It stays in the
-// bucket: two checks at once must not take the absence of the object for a fault of the server.
-const conditionsName = probePrefix + "conditions"
-
-// conditionsKey returns the key of that object, in the folder of an election, so that the rights to
-// the folder are enough.
-func conditionsKey(key string) string {
-	return folder(key) + conditionsName
-}
-
-// conditionsText is the content of that object.
-const conditionsText = `{"about":"Candidates of Tenure check on this object that the server refuses writes whose conditions are not met."}`
 
 // noVersion is an ETag that no object has. It has the form of an MD5 sum, because a server may
 // ignore ETags that it does not understand.
@@ -58,7 +46,7 @@ type conditionCheck struct {
 // in the life of a store, before the first write. The check is a part of the call that makes it.
 // Other calls wait for its result, as long as their contexts last.
 func (s *Store) requireConditions(ctx context.Context, key string) error {
-	key = conditionsKey(key)
+	key = object.Folder(key) + object.ConditionsName
 	for {
 		c, mine := s.conditions.join(key)
 		switch {
@@ -132,7 +120,7 @@ func (s *Store) checkConditions(ctx context.Context, key string) error {
 // the condition is that it does not: a server may refuse every other condition on a missing object,
 // and still ignore those that it does not understand.
 func (s *Store) violate(ctx context.Context, key string, c condition) (treatment, error) {
-	_, err := s.put(ctx, key, c, []byte(conditionsText))
+	_, err := s.put(ctx, key, c, []byte(object.ConditionsText))
 	switch a := look(err); {
 	case err == nil, errors.Is(err, errNoETag):
 		return ignored, nil
@@ -150,11 +138,7 @@ func unfit(header, problem, remedy string) error {
 	return fmt.Errorf("%w: %s: %s; %s", driver.ErrUnfit, header, problem, remedy)
 }
 
-// probePrefix begins the names of a store's own objects: those of inspections, and the one on which
-// it checks conditions.
-const probePrefix = ".tenure-probe-"
-
-func probeKey() string { return probePrefix + strings.ToLower(rand.Text()) }
+func probeKey() string { return object.ProbePrefix + strings.ToLower(rand.Text()) }
 
 // Texts that inspections and the checks before the first write share.
 const (
@@ -266,7 +250,7 @@ func (p *probe) clean(ctx context.Context) {
 	}
 	p.find(driver.Advice, "s3:DeleteObject", fmt.Sprintf("%d objects of this inspection could not be removed: %v", stayed,
 		errors.Join(errs...)), fmt.Sprintf(`grant the right for %s%s*, or remove them: aws s3 rm s3://%s/%s --recursive `+
-		`--exclude "*" --include "*%s*"`, p.s.prefix, probePrefix, p.s.bucket, p.s.prefix, probePrefix))
+		`--exclude "*" --include "*%s*"`, p.s.prefix, object.ProbePrefix, p.s.bucket, p.s.prefix, object.ProbePrefix))
 }
 
 func (s *Store) remove(ctx context.Context, key string) error {

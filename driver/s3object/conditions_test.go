@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/object"
 )
 
 // careless are servers that ignore conditions, with the header that the error must name.
@@ -229,7 +230,7 @@ func manyCheck(t *testing.T, seed uint64) {
 func TestObjectOfTheCheckIsDeletedInBetween(t *testing.T) {
 	var deleted atomic.Bool
 	s := startStub(t, answering(func(s *stub, _ http.ResponseWriter, r *http.Request) bool {
-		if s.value(conditionsName) != "" && deleted.CompareAndSwap(false, true) {
+		if s.value(object.ConditionsName) != "" && deleted.CompareAndSwap(false, true) {
 			s.delete(discard{http.Header{}}, r)
 		}
 		return false
@@ -246,7 +247,7 @@ func TestObjectOfTheCheckIsDeletedInBetween(t *testing.T) {
 func TestCheckWithoutItsRight(t *testing.T) {
 	var granted atomic.Bool
 	s := startStub(t, answering(func(s *stub, w http.ResponseWriter, r *http.Request) bool {
-		if granted.Load() || !strings.HasSuffix(r.URL.Path, conditionsName) {
+		if granted.Load() || !strings.HasSuffix(r.URL.Path, object.ConditionsName) {
 			return false
 		}
 		refuse(w, 403, "AccessDenied")

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/object"
 )
 
 // Inspect tests the properties that elections rely on, for elections with leases up to the one
@@ -83,25 +84,11 @@ func (p *probe) atReading(ctx context.Context) error {
 	if err != nil {
 		return p.s.explain(reading, err)
 	}
-	p.atClock(e.Floor, time.Now())
+	p.found = append(p.found, object.AtClock(e.Floor, time.Now(), "at 15 min signatures are refused")...)
 	if e.Version != p.version {
 		p.late()
 	}
 	return nil
-}
-
-// atClock compares in the middle of the second that the server reported.
-func (p *probe) atClock(floor uint64, now time.Time) {
-	if floor == 0 {
-		p.find(driver.Warning, "Date", "answers do not tell the server's time: where a record was deleted, a new leader may get "+
-			"a lower term than an old one had", "let the Date header pass in all proxies")
-		return
-	}
-	server := time.UnixMilli(int64(floor)).Add(500 * time.Millisecond)
-	if off := now.Sub(server).Abs(); off > 5*time.Minute {
-		p.find(driver.Advice, "clock", fmt.Sprintf("this machine's clock and the server's are %v apart: at 15 min signatures "+
-			"are refused", off.Round(time.Second)), "set the clock that is wrong, with chronyc makestep or the like")
-	}
 }
 
 func (p *probe) late() {

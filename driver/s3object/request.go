@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/object"
 )
 
 // errNoETag leaves the outcome of a write open: it was accepted, but its version cannot be named.
@@ -78,17 +79,17 @@ func (s *Store) get(ctx context.Context, key string) (driver.Entry, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + key)}, once)
 	if err != nil {
 		if seen := look(err); seen.missing() {
-			return driver.Entry{Floor: floor(seen.date()), Ceiling: latest}, nil
+			return driver.Entry{Floor: object.Floor(seen.date()), Ceiling: object.Latest}, nil
 		}
 		return driver.Entry{}, err
 	}
 	defer func() { _ = out.Body.Close() }()
-	e := driver.Entry{Version: version(out.ETag), Ceiling: latest}
+	e := driver.Entry{Version: version(out.ETag), Ceiling: object.Latest}
 	if e.Version == "" {
 		return driver.Entry{}, errNoETag
 	}
 	date, _ := middleware.GetServerTime(out.ResultMetadata)
-	e.Floor = floor(date)
+	e.Floor = object.Floor(date)
 	// One byte too many is enough for the reader to see that this is not a record.
 	e.Value, err = io.ReadAll(io.LimitReader(out.Body, driver.MaxValue+1))
 	if err != nil {
@@ -102,20 +103,6 @@ type brokenAnswerError struct{ cause error }
 
 func (e *brokenAnswerError) Error() string { return "the answer broke off: " + e.cause.Error() }
 func (e *brokenAnswerError) Unwrap() error { return e.cause }
-
-// latest is in the year 2109, in milliseconds: no candidate takes a term above it, also where a
-// server's clock is far behind that of others, such as at 1970.
-const latest = 1 << 42
-
-// floor returns the server's clock in milliseconds, 0 if it is not known. A Date is cut off to
-// whole seconds. That does no harm: of two Dates a second apart, the later is above the earlier by
-// 1,000, far more terms than begin in a second.
-func floor(date time.Time) uint64 {
-	if date.IsZero() {
-		return 0
-	}
-	return uint64(max(0, date.UnixMilli()))
-}
 
 // answer describes the answer to a failed request.
 type answer struct {
@@ -361,7 +348,7 @@ func (s *Store) resolve(ctx context.Context, key string, doubt, now driver.Versi
 	if !try {
 		return
 	}
-	s.form.end(other, s.try(ctx, conditionsKey(key), condition{now, other}))
+	s.form.end(other, s.try(ctx, object.Folder(key)+object.ConditionsName, condition{now, other}))
 }
 
 // try returns how the server treats a condition that the object does not meet. It first makes sure

@@ -103,12 +103,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/object"
 )
 
 var (
@@ -150,10 +150,10 @@ func newStore(client *s3.Client, bucket string, set settings) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("the client is nil")
 	}
-	if bucket == "" || strings.ContainsFunc(bucket, forbidden) || strings.Contains(bucket, " ") {
+	if bucket == "" || strings.ContainsFunc(bucket, object.Control) || strings.Contains(bucket, " ") {
 		return nil, fmt.Errorf("bucket %q: this is no name of a bucket", bucket)
 	}
-	prefix, err := normalize(set.prefix)
+	prefix, err := names.Prefix(set.prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -269,12 +269,7 @@ func (s *Store) MaxLease() time.Duration { return driver.MaxLease }
 // slash. Slashes may divide it into parts of at most 255 bytes, because some servers keep objects
 // as files. No part may be empty, "." or "..", since servers and proxies resolve such parts. The
 // last part may not begin with .tenure-probe-: such objects are for the store's own checks.
-func (s *Store) CheckKey(key string) error {
-	if strings.HasPrefix(strings.TrimPrefix(key, folder(key)), probePrefix) {
-		return fmt.Errorf("key %q: objects whose names begin with %s are for the store's own checks", key, probePrefix)
-	}
-	return checkName("key", s.prefix, key)
-}
+func (s *Store) CheckKey(key string) error { return names.CheckKey(s.prefix, key) }
 
 // Option changes the behavior of New and FromEnvironment.
 type Option func(*settings)
@@ -328,63 +323,9 @@ func WithPathStyle() Option {
 	return func(set *settings) { set.pathStyle = true }
 }
 
-// Limits in bytes.
-const (
-	// maxName is S3's limit on an object's name.
-	maxName = 1024
-	// maxPart is the limit on a part between slashes of servers that keep objects as files or
-	// folders, such as MinIO and versitygw.
-	maxPart = 255
-	// maxFolder leaves room for the names of a store's own objects.
-	maxFolder = maxName - 40
-)
-
-func checkName(what, prefix, name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("the %s is empty", what)
-	case len(prefix)+len(name) > maxName:
-		return fmt.Errorf("%s %.40q...: %d bytes with the prefix, of at most %d", what, name, len(prefix)+len(name), maxName)
-	case len(prefix)+len(folder(name)) > maxFolder:
-		return fmt.Errorf("%s %.40q...: %d bytes with the prefix up to the last slash, of at most %d", what, name,
-			len(prefix)+len(folder(name)), maxFolder)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("%s %q: not UTF-8", what, name)
-	case strings.ContainsFunc(name, forbidden):
-		return fmt.Errorf("%s %q: control characters cannot be in an object's name", what, name)
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		switch {
-		case part == "" || part == "." || part == "..":
-			return fmt.Errorf("%s %q: part %q between slashes would be resolved away", what, name, part)
-		case len(part) > maxPart:
-			return fmt.Errorf("%s %.40q...: part %.40q... has %d bytes, of at most %d between slashes", what, name, part, len(part),
-				maxPart)
-		}
-	}
-	return nil
-}
-
-// folder returns a name up to its last slash.
-func folder(name string) string { return name[:strings.LastIndexByte(name, '/')+1] }
-
-// forbidden characters have no place in the XML that servers answer with.
-func forbidden(r rune) bool { return r < ' ' || r == 0x7f }
-
-// normalize makes "a/b", "/a/b" and "a/b/" the same.
-func normalize(prefix string) (string, error) {
-	prefix = strings.Trim(prefix, "/")
-	if prefix == "" {
-		return "", nil
-	}
-	if len(prefix) >= maxFolder {
-		return "", fmt.Errorf("prefix %.40q...: %d bytes, of at most %d", prefix, len(prefix), maxFolder-1)
-	}
-	if err := checkName("prefix", "", prefix); err != nil {
-		return "", err
-	}
-	return prefix + "/", nil
-}
+// names are the rules for names of objects. Servers that keep objects as files or folders, such as
+// MinIO and versitygw, have the limit on a part between slashes.
+var names = object.Names{MaxPart: 255}
 
 // Keys returns the sorted keys of all objects under the prefix, by one request for each thousand.
 // It needs s3:ListBucket. It leaves out objects without content, and names that CheckKey refuses.
