@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/object"
@@ -249,13 +248,4 @@ func (s *Store) explain(d purpose, err error) error {
 		return fmt.Errorf("the server redirects, and no redirect is followed; give the endpoint of Cloud Storage itself: %w", err)
 	}
 	return err
-}
-
-// newTransport returns the transport of one store. It goes back to a connection for the next
-// renewal, and gives up one that does not open.
-func newTransport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 100
-	t.IdleConnTimeout = 2 * time.Minute
-	return t
 }

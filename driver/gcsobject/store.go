@@ -52,7 +52,7 @@ func New(client *http.Client, bucket string, opts ...Option) (*Store, error) {
 func FromEnvironment(bucket string, opts ...Option) (*Store, error) {
 	set := settle(opts)
 	set.useEmulator()
-	s, err := newStore(&http.Client{Transport: newTransport()}, bucket, set)
+	s, err := newStore(&http.Client{Transport: object.NewTransport()}, bucket, set)
 	if err == nil && !set.anonymous {
 		s.tokens = bearer.New(defaultToken, set.report)
 	}
@@ -71,9 +71,7 @@ func newStore(client *http.Client, bucket string, set settings) (*Store, error) 
 	if err != nil {
 		return nil, fmt.Errorf("gcsobject: %w", err)
 	}
-	plain := *client
-	plain.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	s := &Store{client: &plain, endpoint: strings.TrimSuffix(set.endpoint, "/"), bucket: bucket, prefix: prefix}
+	s := &Store{client: object.WithoutRedirects(client), endpoint: strings.TrimSuffix(set.endpoint, "/"), bucket: bucket, prefix: prefix}
 	s.conditions = object.NewConditions(object.Check{
 		Put: s.put, Never: noVersion, Place: s.place, Version: "generation",
 		Create: "ifGenerationMatch of 0", Replace: "ifGenerationMatch of another one",
