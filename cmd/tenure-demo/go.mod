@@ -17,12 +17,20 @@ require (
 )
 
 require (
+	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.23.1 // indirect
+	github.com/Azure/azure-sdk-for-go/sdk/azidentity v1.14.1 // indirect
+	github.com/Azure/azure-sdk-for-go/sdk/internal v1.12.0 // indirect
+	github.com/Azure/azure-sdk-for-go/sdk/storage/azblob v1.8.0 // indirect
+	github.com/AzureAD/microsoft-authentication-library-for-go v1.8.0 // indirect
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.10 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
+	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/kylelemons/godebug v1.1.0 // indirect
+	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
@@ -100,6 +108,7 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
+	github.com/tenure-go/tenure/driver/azureblob v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/dynamotable v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/etcdkv v0.0.0 // indirect
 	github.com/tenure-go/tenure/driver/gcsobject v0.0.0 // indirect
@@ -160,4 +169,7 @@ replace github.com/tenure-go/tenure/driver/etcdkv => ../../driver/etcdkv
 replace github.com/tenure-go/tenure/schedule => ../../schedule
 
 replace github.com/tenure-go/tenure/driver/gcsobject => ../../driver/gcsobject
+
 replace github.com/tenure-go/tenure/driver/dynamotable => ../../driver/dynamotable
+
+replace github.com/tenure-go/tenure/driver/azureblob => ../../driver/azureblob

@@ -40,7 +40,7 @@ func (m *identity) GetToken(_ context.Context, o policy.TokenRequestOptions) (az
 	}
 	m.made++
 	name := "token" + strings.Repeat("x", m.made)
-	m.s.Allow(name, azurefake.All)
+	m.s.Allow(name, azurefake.Candidate)
 	return azcore.AccessToken{Token: name, ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
@@ -61,7 +61,7 @@ func readOf(t *testing.T, store *Store) error {
 func TestFailedRefreshCostsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
-		s.Allow("admin", azurefake.All)
+		s.Allow("admin", azurefake.Candidate)
 		m := &identity{s: s}
 		store := s.signed(t, m)
 		must(t, readOf(t, store))
@@ -81,7 +81,7 @@ func TestFailedRefreshCostsNoCall(t *testing.T) {
 // call gets another token. If the server refuses that, too, a right is missing.
 func TestRevokedToken(t *testing.T) {
 	s := start(t)
-	s.Allow("admin", azurefake.All)
+	s.Allow("admin", azurefake.Candidate)
 	m := &identity{s: s}
 	store := s.signed(t, m)
 	must(t, readOf(t, store))
@@ -109,7 +109,7 @@ func TestNoToken(t *testing.T) {
 // last ones stay.
 func TestReplacedFile(t *testing.T) {
 	s := start(t)
-	s.Allow("first", azurefake.All)
+	s.Allow("first", azurefake.Candidate)
 	file := filepath.Join(t.TempDir(), "credentials")
 	put := func(text string) { must(t, os.WriteFile(file, []byte(text), 0o600)) }
 	var reports []error
@@ -130,7 +130,7 @@ func TestReplacedFile(t *testing.T) {
 		t.Errorf("reports: %v", reports)
 	}
 	s.Revoke("first")
-	s.Allow("second", azurefake.All)
+	s.Allow("second", azurefake.Candidate)
 	if err := readOf(t, store); !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("with the old token: %v", err)
 	}
@@ -142,7 +142,7 @@ func TestReplacedFile(t *testing.T) {
 		must(t, readOf(t, store))
 	}
 	s.Revoke("second")
-	s.Allow("key", azurefake.All)
+	s.Allow("key", azurefake.Candidate)
 	put("AccountName=myaccount;AccountKey=c2VjcmV0")
 	must(t, readOf(t, store))
 }
@@ -173,7 +173,7 @@ func TestForbidden(t *testing.T) {
 		}
 	}
 	s := start(t)
-	s.Allow("another", azurefake.All)
+	s.Allow("another", azurefake.Candidate)
 	store, err := FromConnectionString("AccountName=myaccount;AccountKey=c2VjcmV0;BlobEndpoint="+s.url, "elections", WithClient(s.network.Client()))
 	must(t, err)
 	if err := readOf(t, store); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "key of the account may have been replaced") {

@@ -45,7 +45,8 @@
 // # Rights
 //
 // A candidate needs the role Storage Blob Data Contributor on the container, or a SAS token of the
-// container with r, c, w and l. An observer needs Storage Blob Data Reader, or rl.
+// container with r and w. An observer needs Storage Blob Data Reader, or r. [Store.Keys] needs l,
+// too.
 //
 // # Calls
 //

@@ -24,7 +24,7 @@ const (
 
 var rights = map[purpose]string{
 	reading: "reading needs the role Storage Blob Data Reader, or a SAS token with r",
-	writing: "writing needs the role Storage Blob Data Contributor, or a SAS token with c and w",
+	writing: "writing needs the role Storage Blob Data Contributor, or a SAS token with w",
 	listing: "listing needs the role Storage Blob Data Reader, or a SAS token with l for the container",
 	making:  "to make a container needs the role Storage Blob Data Contributor for the account, or its key",
 }

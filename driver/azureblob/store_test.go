@@ -71,7 +71,7 @@ func must(t testing.TB, err error) {
 // harness gives the kit a site with two users, of which one has no rights.
 func harness(t testing.TB) drivertest.Harness {
 	s := start(t)
-	s.Allow("candidate", azurefake.All)
+	s.Allow("candidate", azurefake.Candidate+"l")
 	s.Allow("stranger", "")
 	remove := func(_ context.Context, key string) error { s.Delete("elections", key); return nil }
 	return drivertest.Harness{
@@ -281,9 +281,9 @@ func TestRights(t *testing.T) {
 		{"", "", ""},
 		{"r", "read absent", "with r"},
 		{"l", "list", "with l"},
-		{"c", "", ""}, // the right to write includes it
-		{"w", "update rights", "with c and w"},
-		{"cw", "insert update rights", "with c and w"},
+		{"cdi", "", ""}, // the right to write includes that to create
+		{"w", "update rights", "with w"},
+		{"cw", "insert update rights", "with w"},
 	} {
 		t.Run("without "+c.lacks, func(t *testing.T) {
 			s := start(t)
@@ -375,7 +375,7 @@ func TestInspect(t *testing.T) {
 // TestInspectWithFewRights: settings that cannot be read are no finding, and a blob that stays is.
 func TestInspectWithFewRights(t *testing.T) {
 	s := start(t, func(f *azurefake.Server) { f.SKU, f.SoftDelete = "Standard_GRS", 7 })
-	s.Allow("candidate", azurefake.All)
+	s.Allow("candidate", azurefake.Candidate)
 	found, err := s.open(t, "candidate").Inspect(wait.Context(t), time.Minute)
 	if err != nil || len(found) != 1 || found[0].Setting != "delete" {
 		t.Errorf("found %v, %v", found, err)

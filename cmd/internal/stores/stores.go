@@ -24,7 +24,7 @@ import (
 // Kinds returns the descriptions of all kinds of stores.
 func Kinds() []*kind.Kind { return kinds }
 
-// kinds has more in dynamodb.go, etcd.go, kubernetes.go and redis.go, which a build can leave out.
+// kinds has more in azure.go, dynamodb.go, etcd.go, kubernetes.go and redis.go, which a build can leave out.
 var kinds = []*kind.Kind{
 	natsbucket.Kind(),
 	s3bucket.Kind(),
@@ -35,6 +35,7 @@ var kinds = []*kind.Kind{
 
 // optional has the build tag that leaves a scheme out.
 var optional = map[string]string{
+	"azblob":   "no_azure",
 	"dynamodb": "no_dynamodb",
 	"etcd":     "no_etcd", "etcds": "no_etcd",
 	"k8s":   "no_kubernetes",

@@ -1,4 +1,4 @@
-//go:build no_dynamodb && no_etcd && no_kubernetes && no_redis
+//go:build no_azure && no_dynamodb && no_etcd && no_kubernetes && no_redis
 
 package stores_test
 
@@ -14,8 +14,9 @@ import (
 // TestLeftOut: a build without a store says how to get it.
 func TestLeftOut(t *testing.T) {
 	for raw, tag := range map[string]string{
-		"dynamodb://table":  "no_dynamodb",
-		"etcd://s3cret@h/x": "no_etcd", "etcds://s3cret@h/x": "no_etcd", "k8s:production/": "no_kubernetes",
+		"azblob://myaccount/elections": "no_azure",
+		"dynamodb://table":             "no_dynamodb",
+		"etcd://s3cret@h/x":            "no_etcd", "etcds://s3cret@h/x": "no_etcd", "k8s:production/": "no_kubernetes",
 		"redis://s3cret@h": "no_redis", "rediss://s3cret@h": "no_redis", "valkey://s3cret@h": "no_redis", "valkeys://s3cret@h": "no_redis",
 	} {
 		_, err := stores.Parse("--store", raw)

@@ -14,11 +14,13 @@ import (
 	"sync"
 )
 
-// All are the rights that a candidate needs, by the letters of SAS tokens.
-const All = "rlcw"
-
-// Inspector adds the right to delete, and that to read settings of the account and its containers.
-const Inspector = All + "di"
+// Rights, by the letters of SAS tokens: r reads blobs, c creates them, w creates and replaces them,
+// l lists them, d deletes them. The letter i is not Azure's. It reads settings of the account and
+// its containers.
+const (
+	Candidate = "rw" // all that a candidate needs
+	All       = "rcwldi"
+)
 
 // Account is the account of a server, whose endpoint is the server's URL, a slash and this name.
 const Account = "myaccount"
@@ -182,7 +184,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // rights returns those of a request.
 func (s *Server) rights(r *http.Request) (have string, known bool) {
 	if s.users == nil {
-		return Inspector, true
+		return All, true
 	}
 	secret := r.URL.Query().Get("sig")
 	switch scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); scheme {

@@ -38,7 +38,7 @@ type site struct{ *Server }
 // Open connects through a relay.
 func (s site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	t.Helper()
-	r, err := relay.New("http://" + s.address)
+	r, err := relay.New(s.URL())
 	rig.Must(t, err)
 	t.Cleanup(r.Close)
 	_, address, _ := strings.Cut(r.URL(), "://")
@@ -61,7 +61,7 @@ func (s site) Kit(t testing.TB) drivertest.Harness {
 	}
 	s.Allow("powerless", "nothing")
 	return drivertest.Harness{
-		Delete: remove, Purge: remove, FloorTick: time.Second, Denied: s.open(t, s.address, Table, credentials("powerless", "nothing")),
+		Delete: remove, Purge: remove, FloorTick: time.Second, Denied: s.open(t, s.Address(), Table, credentials("powerless", "nothing")),
 		Recreate: func(context.Context) error { s.Make(Table); return nil },
 	}
 }
@@ -112,13 +112,13 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 		}
 		all = append(all, rig.Client{
 			Name: m.name, Fails: rig.All + " inspect", Says: rig.Says(m.want), Denied: m.denied,
-			Open: func(t testing.TB) (driver.Store, error) { return s.open(t, s.address, table, change...), nil },
+			Open: func(t testing.TB) (driver.Store, error) { return s.open(t, s.Address(), table, change...), nil },
 		})
 	}
 	for table, want := range map[string]string{"replicated": "global table", "sorted": "no sort key"} {
 		all = append(all, rig.Client{
 			Name: table + " table", Fails: rig.All, Says: rig.Says(want),
-			Open: func(t testing.TB) (driver.Store, error) { return s.open(t, s.address, table), nil },
+			Open: func(t testing.TB) (driver.Store, error) { return s.open(t, s.Address(), table), nil },
 		})
 	}
 	return all
@@ -147,7 +147,7 @@ func (s site) Rights(testing.TB) []rig.Client {
 		return rig.Client{Name: name, Fails: fails, Says: rig.Says(says), Denied: true, Open: func(t testing.TB) (driver.Store, error) {
 			user := strings.ReplaceAll(name, " ", "-")
 			s.Allow(user, "secret", rights...)
-			return s.open(t, s.address, Table, credentials(user, "secret")), nil
+			return s.open(t, s.Address(), Table, credentials(user, "secret")), nil
 		}}
 	}
 	candidate := []string{"DescribeTable", "GetItem", "PutItem"}
@@ -169,9 +169,9 @@ func (s site) Rotations(t testing.TB) []*rotation.Play {
 	last := ""
 	return []*rotation.Play{{
 		Name:  "credentials file",
-		Args:  []string{"--store", "dynamodb://" + Table + "?endpoint=http://" + s.address + "&region=" + dynamofake.Region},
+		Args:  []string{"--store", "dynamodb://" + Table + "?endpoint=" + s.URL() + "&region=" + dynamofake.Region},
 		Env:   []string{"AWS_SHARED_CREDENTIALS_FILE=" + file, "AWS_CONFIG_FILE=" + file + ".none"},
-		Store: s.open(t, s.address, Table),
+		Store: s.open(t, s.Address(), Table),
 		Accept: func(secret string) {
 			s.Revoke(last)
 			last = secret
@@ -216,7 +216,7 @@ func (f roundTripper) Do(r *http.Request) (*http.Response, error) { return f(r) 
 
 type running struct{ *Server }
 
-func (r running) Addresses() []string { return []string{r.address} }
+func (r running) Addresses() []string { return []string{r.Address()} }
 func (r running) End()                { _ = r.Kill() }
 
 // Create makes a table.

@@ -5,6 +5,7 @@ package rigs
 import (
 	"slices"
 
+	"github.com/tenure-go/tenure/test/internal/azured"
 	"github.com/tenure-go/tenure/test/internal/dynamod"
 	"github.com/tenure-go/tenure/test/internal/etcdd"
 	"github.com/tenure-go/tenure/test/internal/gcsd"
@@ -20,7 +21,7 @@ import (
 // All returns them. A new store is one line more here, and its name is in a step of .ci/run and in
 // docs/testing.md.
 func All() []rig.Rig {
-	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs(), etcdd.Rigs(), redisd.Rigs(), k8sd.Rigs(), gcsd.Rigs(), dynamod.Rigs()),
+	return append(slices.Concat([]rig.Rig{rig.Memory()}, sqld.Rigs(), s3d.Rigs(), etcdd.Rigs(), redisd.Rigs(), k8sd.Rigs(), gcsd.Rigs(), azured.Rigs(), dynamod.Rigs()),
 		natsd.One(),
 		natsd.Three(),
 		kafkad.Rig(),

@@ -181,6 +181,10 @@ var (
 	}
 )
 
+// AzuriteCommand returns the command that runs the blob service of azurite, without arguments. It
+// installs azurite if it is missing.
+func AzuriteCommand(ctx context.Context) ([]string, error) { return azurite.ready(ctx) }
+
 func goTool(name, path, version string) tool {
 	return tool{
 		name: name, version: version, run: []string{"DIR/" + name},
