@@ -194,7 +194,8 @@ func (s *Store) options(h *http.Client) *service.ClientOptions {
 		Retry: policy.RetryOptions{MaxRetries: -1}, Transport: h, Telemetry: policy.TelemetryOptions{ApplicationID: "tenure"},
 		PerRetryPolicies: []policy.Policy{signer{s}},
 	}}
-	o.ExpectContinueBehavior.Mode = blob.ExpectContinueModeOff // it delays a request after one that was throttled
+	// It delays requests after one that was throttled.
+	o.ExpectContinueBehavior.Mode = blob.ExpectContinueModeOff
 	return o
 }
 

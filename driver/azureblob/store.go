@@ -73,11 +73,11 @@ func FromConnectionString(text, container string, opts ...Option) (*Store, error
 }
 
 // FromEnvironment returns the elections in a container of an account. It takes the first of these
-// credentials: those of WithCredentialsFile, those in the variables AZURE_STORAGE_CONNECTION_STRING,
-// AZURE_STORAGE_KEY and AZURE_STORAGE_SAS_TOKEN, and those that azidentity.DefaultAzureCredential
-// finds: a client secret or a certificate in the environment, workload identity, managed identity,
-// or a login of the az command. It sends no request: the first call looks for an access token.
-// Errors are as for New.
+// credentials: those of WithCredentialsFile, those in the variables
+// AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY and AZURE_STORAGE_SAS_TOKEN, and those that
+// azidentity.DefaultAzureCredential finds: a client secret or a certificate in the environment,
+// workload identity, managed identity, or a login of the az command. It sends no request: the first
+// call looks for an access token. Errors are as for New.
 func FromEnvironment(account, container string, opts ...Option) (*Store, error) {
 	set := settle(opts)
 	from, err := fromEnvironment(set)

@@ -24,7 +24,8 @@ import (
 // Kinds returns the descriptions of all kinds of stores.
 func Kinds() []*kind.Kind { return kinds }
 
-// kinds has more in azure.go, dynamodb.go, etcd.go, kubernetes.go and redis.go, which a build can leave out.
+// kinds has more in azure.go, dynamodb.go, etcd.go, kubernetes.go and redis.go, which a build can
+// leave out.
 var kinds = []*kind.Kind{
 	natsbucket.Kind(),
 	s3bucket.Kind(),

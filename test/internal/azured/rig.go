@@ -6,7 +6,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -128,7 +127,7 @@ func connect(c rig.Connector) (rig.Opener, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute}
 	client := &http.Client{Transport: counting{transport, c.Count}}
 	return func(_ context.Context, container string) (driver.Store, error) {
-		place := "http://" + c.Address() + "/" + azurefake.Account + "/" + strings.ToLower(container)
+		place := "http://" + c.Address() + "/" + azurefake.Account + "/" + container
 		return azureblob.New(place+"?"+token(candidate), nil, azureblob.WithClient(client))
 	}, nil
 }
