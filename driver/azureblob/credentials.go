@@ -2,11 +2,13 @@ package azureblob
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -238,11 +240,24 @@ func (p signer) Do(r *policy.Request) (*http.Response, error) {
 	case err != nil:
 	case answer.StatusCode == http.StatusUnauthorized:
 		defer func() { _ = answer.Body.Close() }()
+		p.s.claims.Store(claims(answer.Header.Get("WWW-Authenticate")))
 		return nil, p.s.tokens.Refused(token, read(answer))
 	default:
 		p.s.tokens.Accepted(token)
 	}
 	return answer, err
+}
+
+// claims returns what a refused token lacks, as its issuer wants to be told; empty: nothing. A
+// credential that keeps tokens gets another one because of it.
+func claims(challenge string) string {
+	_, rest, _ := strings.Cut(challenge, `claims="`)
+	encoded, _, _ := strings.Cut(rest, `"`)
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // unsentError is the error of a request that was not sent.
@@ -255,23 +270,28 @@ func (e unsentError) Unwrap() error { return e.error }
 const scope = "https://storage.azure.com/.default"
 
 // tokensOf returns a function that gets a token.
-func tokensOf(c azcore.TokenCredential) func(context.Context) (*bearer.Token, error) {
+func (s *Store) tokensOf(c azcore.TokenCredential) func(context.Context) (*bearer.Token, error) {
 	return func(ctx context.Context) (*bearer.Token, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		t, err := c.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+		lacking, _ := s.claims.Swap("").(string)
+		t, err := c.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}, EnableCAE: true, Claims: lacking})
 		if err == nil {
 			return &bearer.Token{Text: t.Token, Ends: t.ExpiresOn}, nil
 		}
+		err = fmt.Errorf("no access token: give the machine or workload an identity, set AZURE_STORAGE_CONNECTION_STRING, "+
+			"AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or run \"az login\"; a secret may have ended, or the clock of this machine "+
+			"be wrong: %w", brief(err))
 		var failed *azidentity.AuthenticationFailedError
-		if errors.As(err, &failed) && failed.RawResponse != nil && failed.RawResponse.StatusCode/100 == 4 {
-			return nil, fmt.Errorf("%w: Microsoft Entra ID gives no access token; the secret may be replaced or expired, the identity "+
-				"missing, or the clock of this machine wrong: %w", driver.ErrDenied, brief(err))
+		if errors.As(err, &failed) && failed.RawResponse != nil && slices.Contains(certain, failed.RawResponse.StatusCode) {
+			err = fmt.Errorf("%w: %w", driver.ErrDenied, err)
 		}
-		return nil, fmt.Errorf("no access token: set AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, give "+
-			"the machine or workload an identity, or run \"az login\": %w", brief(err))
+		return nil, err
 	}
 }
+
+// certain are the answers to requests for a token that do not change by themselves.
+var certain = []int{http.StatusBadRequest, http.StatusUnauthorized}
 
 // briefError is the error of a library with its text on one line.
 type briefError struct{ error }
@@ -280,12 +300,15 @@ func brief(err error) error { return briefError{err} }
 
 // Error returns at most 500 bytes.
 func (e briefError) Error() string {
-	text := strings.Join(strings.Fields(e.error.Error()), " ")
+	text := strings.Join(slices.DeleteFunc(strings.Fields(e.error.Error()), isRule), " ")
 	if len(text) > 500 {
 		text = text[:500] + "..."
 	}
 	return text
 }
+
+// isRule reports whether a word is a line between paragraphs.
+func isRule(word string) bool { return strings.Trim(word, "-") == "" }
 
 // Unwrap returns the error.
 func (e briefError) Unwrap() error { return e.error }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/bearer"
@@ -29,15 +30,17 @@ func (noCredential) GetToken(context.Context, policy.TokenRequestOptions) (azcor
 
 // identity makes tokens for one hour, each of which the server knows.
 type identity struct {
-	s     *site
-	made  int
-	fault error
+	s      *site
+	made   int
+	fault  error
+	claims string // of the last request
 }
 
 func (m *identity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	if m.fault != nil {
 		return azcore.AccessToken{}, m.fault
 	}
+	m.claims = o.Claims
 	m.made++
 	name := "token" + strings.Repeat("x", m.made)
 	m.s.Allow(name, azurefake.Candidate)
@@ -48,7 +51,7 @@ func (m *identity) GetToken(_ context.Context, o policy.TokenRequestOptions) (az
 func (s *site) signed(t testing.TB, c azcore.TokenCredential) *Store {
 	store, err := open("", "elections", settle([]Option{WithClient(s.network.Client()), WithEndpoint(s.url)}), source{})
 	must(t, err)
-	store.tokens = bearer.New(tokensOf(c), nil)
+	store.tokens = bearer.New(store.tokensOf(c), nil)
 	return store
 }
 
@@ -97,11 +100,46 @@ func TestRevokedToken(t *testing.T) {
 	}
 }
 
+// TestClaims: the credential learns why the service refused the token, once.
+func TestClaims(t *testing.T) {
+	refuse := true
+	s := start(t, intercepting(func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) bool {
+		if refuse {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="", error="insufficient_claims", claims="eyJuYmYiOjF9"`)
+			azurefake.Refuse(w, 401, "InvalidAuthenticationInfo", "the session was revoked")
+		}
+		return refuse
+	}))
+	m := &identity{s: s}
+	store := s.signed(t, m)
+	if err := readOf(t, store); !errors.Is(err, driver.ErrDenied) || m.claims != "" {
+		t.Errorf("the first token: %v, claims %q", err, m.claims)
+	}
+	if _ = readOf(t, store); m.claims != `{"nbf":1}` {
+		t.Errorf("the second token has claims %q", m.claims)
+	}
+	refuse = false
+	if err := readOf(t, store); err != nil || m.made != 3 {
+		t.Errorf("%d tokens, %v", m.made, err)
+	}
+}
+
 // TestNoToken: nothing was sent, and the error says on one line how to give credentials.
 func TestNoToken(t *testing.T) {
 	err := readOf(t, start(t).signed(t, noCredential{}))
 	if err == nil || !strings.Contains(err.Error(), "nothing was sent") || !strings.Contains(err.Error(), "az login") || strings.Contains(err.Error(), "\n") {
 		t.Error(err)
+	}
+}
+
+// TestRefusedIdentity: an answer that does not change by itself is a missing right, and any other
+// one is not.
+func TestRefusedIdentity(t *testing.T) {
+	for status, denied := range map[int]bool{400: true, 401: true, 403: false, 429: false, 500: false} {
+		m := &identity{fault: &azidentity.AuthenticationFailedError{RawResponse: &http.Response{StatusCode: status, Body: http.NoBody, Request: new(http.Request)}}}
+		if err := readOf(t, start(t).signed(t, m)); err == nil || errors.Is(err, driver.ErrDenied) != denied {
+			t.Errorf("%d: %v", status, err)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -33,6 +34,7 @@ type Store struct {
 	// clients returns the client for the next request, whose credentials may have been replaced.
 	clients func(context.Context) *client
 	tokens  *bearer.Source // nil: the client has other credentials
+	claims  atomic.Value   // those for the next token, as a string
 
 	conditions *object.Conditions
 }
@@ -106,7 +108,7 @@ func newStore(account, name string, set settings, from source) (*Store, error) {
 	}
 	s := &Store{account: account, container: name, prefix: prefix}
 	if from.credential != nil {
-		s.tokens = bearer.New(tokensOf(from.credential), set.report)
+		s.tokens = bearer.New(s.tokensOf(from.credential), set.report)
 	}
 	if s.clients, err = s.newClients(set, from); err != nil {
 		return nil, err
