@@ -130,8 +130,8 @@ var outcomes = []struct {
 		w.Header().Set("Content-Length", "100")
 		panic(http.ErrAbortHandler)
 	}), true, nil, ""},
-	{"an answer without an ETag", applied(func(w http.ResponseWriter) { w.WriteHeader(201) }), true, nil, "ETag"},
-	{"an answer with a weak ETag", applied(func(w http.ResponseWriter) { w.Header().Set("ETag", `W/"0x1"`); w.WriteHeader(201) }), true, nil, "ETag"},
+	{"an answer without an ETag", applied(func(w http.ResponseWriter) { w.WriteHeader(http.StatusCreated) }), true, nil, "ETag"},
+	{"an answer with a weak ETag", applied(func(w http.ResponseWriter) { w.Header().Set("ETag", `W/"0x1"`); w.WriteHeader(http.StatusCreated) }), true, nil, "ETag"},
 	{"500 after the write was applied", applied(func(w http.ResponseWriter) {
 		azurefake.Refuse(w, 500, "OperationTimedOut", "try again")
 	}), true, nil, "OperationTimedOut"},

@@ -32,7 +32,7 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 		all = append(all, c)
 	}
 	key := "AccountName=" + azurefake.Account + ";AccountKey=c2VjcmV0;BlobEndpoint=" + s.URL() + "/" + azurefake.Account
-	for _, m := range []rig.Client{
+	return append(all, []rig.Client{
 		{Name: "replaced key", Fails: rig.All + " inspect", Says: rig.Says("key of the account may have been replaced"), Denied: true,
 			Open: func(testing.TB) (driver.Store, error) { return azureblob.FromConnectionString(key, container) }},
 		{Name: "connection string without a key", Fails: "open", Says: rig.Says("no connection string"), Open: func(testing.TB) (driver.Store, error) {
@@ -41,10 +41,7 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 		{Name: "secondary endpoint", Fails: "open", Says: rig.Says("use the primary one"), Open: func(testing.TB) (driver.Store, error) {
 			return azureblob.New("https://myaccount-secondary.blob.core.windows.net/elections?sig="+rig.Secret, nil)
 		}},
-	} {
-		all = append(all, m)
-	}
-	return all
+	}...)
 }
 
 // Rights returns the users of docs/azure.md, and a candidate without each of its rights. Without
