@@ -341,6 +341,23 @@ func TestCarelessServerIsNeverWrittenTo(t *testing.T) {
 	}
 }
 
+// TestCreateContainer makes it once, and names the missing right.
+func TestCreateContainer(t *testing.T) {
+	s := start(t)
+	store, err := New(s.url+"/another?sig=operator", nil, WithClient(s.network.Client()))
+	must(t, err)
+	s.Allow("operator", azurefake.Candidate)
+	if err := store.CreateContainer(wait.Context(t)); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "to make a container needs") {
+		t.Errorf("without the right: %v", err)
+	}
+	s.Allow("operator", azurefake.All)
+	for range 2 {
+		must(t, store.CreateContainer(wait.Context(t)))
+	}
+	_, err = store.CompareAndSwap(wait.Context(t), "key", "", []byte("value"))
+	must(t, err)
+}
+
 // TestInspect finds settings of the account and the container, and leaves nothing behind.
 func TestInspect(t *testing.T) {
 	header := func(name string) func(*azurefake.Server) {

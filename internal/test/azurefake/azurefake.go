@@ -15,8 +15,8 @@ import (
 )
 
 // Rights, by the letters of SAS tokens: r reads blobs, c creates them, w creates and replaces them,
-// l lists them, d deletes them. The letter i is not Azure's. It reads settings of the account and
-// its containers.
+// l lists them, d deletes them. The letter i is not Azure's. It makes containers, and reads settings
+// of the account and its containers.
 const (
 	Candidate = "rw" // all that a candidate needs
 	All       = "rcwldi"
@@ -166,6 +166,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.stranger(w, r)
 	case q.Get("restype") == "account" || q.Get("restype") == "service":
 		s.account(w, q, have)
+	case !inside && r.Method == http.MethodPut:
+		s.create(w, container, exists, have)
 	case !exists:
 		Refuse(w, http.StatusNotFound, "ContainerNotFound", "The specified container does not exist.")
 	case !inside && q.Get("comp") == "list":
@@ -226,6 +228,17 @@ func (s *Server) account(w http.ResponseWriter, q url.Values, have string) {
 	default:
 		fmt.Fprintf(w, "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>%t</Enabled><Days>%d</Days></DeleteRetentionPolicy></StorageServiceProperties>",
 			s.SoftDelete > 0, s.SoftDelete)
+	}
+}
+
+func (s *Server) create(w http.ResponseWriter, container string, exists bool, have string) {
+	switch {
+	case lacks(w, have, "i"):
+	case exists:
+		Refuse(w, http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
+	default:
+		s.containers[container] = map[string]blob{}
+		w.WriteHeader(http.StatusCreated)
 	}
 }
 
