@@ -40,7 +40,12 @@ func (w *world) key() key {
 	e.value(reflect.ValueOf(w.left))
 	e.int(int64(w.elected))
 	e.int(int64(w.writes))
+	e.int(int64(w.era))
+	e.bool(w.restored)
 	e.value(reflect.ValueOf(w.cell))
+	if w.left.Restores > 0 || w.left.Stale > 0 { // otherwise nothing shows it again
+		e.value(reflect.ValueOf(w.before))
+	}
 	for i := range w.members {
 		p := &w.members[i]
 		e.now = w.clock(i).Instant

@@ -12,22 +12,27 @@ import (
 type kind uint8
 
 const (
-	pass    kind = iota // true time passes
-	ring                // a timer of a member that is due rings
-	arrive              // a request arrives at the register
-	repeat              // the same, and the request stays on its way: it will arrive again
-	answer              // an answer arrives at its member
-	fail                // a member learns that its request failed; it may still arrive
-	finish              // the work of a member ends
-	crash               // a process dies; everything that it sent may still arrive
-	restart             // it starts again
-	freeze              // a process is stopped
-	thaw                // it goes on
-	cut                 // a member no longer reaches the register
-	heal                // it does again
-	hold                // a message is delayed by any time
-	order               // an operator asks for a hand-over
-	purge               // an operator deletes the record
+	pass     kind = iota // true time passes
+	ring                 // a timer of a member that is due rings
+	arrive               // a request arrives at the register
+	repeat               // the same, and the request stays on its way: it will arrive again
+	answer               // an answer arrives at its member
+	fail                 // a member learns that its request failed; it may still arrive
+	finish               // the work of a member ends
+	crash                // a process dies; everything that it sent may still arrive
+	restart              // it starts again
+	freeze               // a process is stopped
+	thaw                 // it goes on
+	cut                  // a member no longer reaches the register
+	heal                 // it does again
+	hold                 // a message is delayed by any time
+	order                // an operator asks for a hand-over
+	purge                // an operator deletes the record
+	recreate             // an operator deletes the register, and creates it again
+	restore              // the register moves to a standby that lacks the last write
+	wreck                // the record is damaged
+	reset                // an operator resets a damaged election
+	stale                // a read arrives, and gets the state before the last write
 )
 
 // move is one step of the world. Of is a member, or the place of a message on the net.
@@ -49,6 +54,20 @@ func (w *world) moves() (all []move) {
 	}
 	if w.left.Purges > 0 && w.cell.Kind == protocol.Valid {
 		all = append(all, move{kind: purge})
+	}
+	held := w.cell.Kind == protocol.Valid && w.cell.Record.Held()
+	for _, f := range []struct {
+		kind kind
+		may  bool
+	}{
+		{recreate, w.left.Recreations > 0 && w.cell.Kind == protocol.Valid},
+		{restore, w.left.Restores > 0 && w.writes > 0},
+		{wreck, w.left.Wrecks > 0 && held},
+		{reset, w.cell.Kind == protocol.Malformed},
+	} {
+		if f.may {
+			all = append(all, move{kind: f.kind})
+		}
 	}
 	if w.next() <= w.model.until && !w.busy() {
 		all = append(all, move{kind: pass})
@@ -91,6 +110,9 @@ func (w *world) messageMoves(i int) (all []move) {
 		return all
 	}
 	all = append(all, move{arrive, of})
+	if w.left.Stale > 0 && !m.op.Write && w.writes > 0 {
+		all = append(all, move{stale, of})
+	}
 	if w.left.Repeats > 0 && m.op.Write {
 		all = append(all, move{repeat, of})
 	}
@@ -187,6 +209,29 @@ func (w *world) do(v move) {
 		w.left.Purges--
 		w.put(protocol.Cell{})
 		w.tidy()
+	default:
+		w.damage(v.kind, i)
+		w.tidy()
+	}
+}
+
+// damage carries out what a sound register never does.
+func (w *world) damage(k kind, i int) {
+	switch k {
+	case recreate:
+		w.left.Recreations--
+		w.recreate()
+	case restore:
+		w.left.Restores--
+		w.restore()
+	case wreck:
+		w.left.Wrecks--
+		w.wreck()
+	case reset:
+		w.reset()
+	case stale:
+		w.left.Stale--
+		w.net[i].answered, w.net[i].outcome, w.net[i].cell = true, protocol.Applied, w.before
 	}
 }
 
@@ -263,6 +308,16 @@ func (w *world) name(v move) string {
 		return w.net[i].String() + " is held up"
 	case order:
 		return "an operator asks for a hand-over"
+	case recreate:
+		return "the register is recreated"
+	case restore:
+		return "a standby without the last write takes over"
+	case wreck:
+		return "the record is damaged"
+	case reset:
+		return "an operator resets the election"
+	case stale:
+		return w.net[i].String() + " gets the state before the last write"
 	}
 	return "an operator deletes the record"
 }

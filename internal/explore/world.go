@@ -15,16 +15,19 @@ import (
 
 // world is one state of the model: the members, the register, and the messages between them.
 type world struct {
-	model   *model
-	now     time.Duration // true time
-	members []member
-	cell    protocol.Cell
-	writes  uint64 // applied so far: the version of the next one, and the floor
-	net     []message
-	left    budget
-	nonces  uint64
-	elected uint64 // the highest term that was announced
-	fault   string // the rule that is broken, or ""
+	model    *model
+	now      time.Duration // true time
+	members  []member
+	cell     protocol.Cell
+	before   protocol.Cell // before the last write
+	writes   uint64        // applied so far: the version of the next one, and the floor
+	era      uint64        // of the register: it was recreated or restored so often, and once more
+	restored bool          // the cell is from an earlier era
+	net      []message
+	left     budget
+	nonces   uint64
+	elected  uint64 // the highest term that was announced
+	fault    string // the rule that is broken, or ""
 }
 
 // member is one process: its machine, its clock, and its work.
@@ -56,6 +59,7 @@ type message struct {
 // budget counts the faults and orders that may still come.
 type budget struct {
 	Crashes, Failures, Repeats, Freezes, Cuts, Holds, Finishes, Orders, Purges int
+	Recreations, Restores, Wrecks, Stale                                       int
 }
 
 // model holds the settings that all worlds share.
@@ -104,7 +108,8 @@ func (mo *model) random() uint64 {
 
 // first returns the first state: all members have started, and nothing was ever written.
 func (mo *model) first() *world {
-	w := &world{model: mo, members: make([]member, len(mo.cfgs)), left: mo.start, cell: protocol.Cell{Version: "new", Pristine: true}}
+	w := &world{model: mo, members: make([]member, len(mo.cfgs)), left: mo.start, era: 1}
+	w.cell = protocol.Cell{Version: "new", Pristine: true, Era: w.era}
 	for i := range w.members {
 		w.boot(i)
 	}
@@ -239,8 +244,7 @@ func (w *world) apply(i int) {
 	m.answered, m.outcome = true, protocol.Applied
 	switch {
 	case !m.op.Write:
-		m.cell = w.cell
-		m.cell.Floor = w.writes
+		m.cell = w.seen()
 	case m.op.Prev != w.cell.Version:
 		m.outcome = protocol.Conflict
 	default:
@@ -250,10 +254,17 @@ func (w *world) apply(i int) {
 	w.net[i] = m
 }
 
+// seen is what a read returns.
+func (w *world) seen() protocol.Cell {
+	c := w.cell
+	c.Floor, c.Era, c.Unproven = w.writes, w.era, w.restored
+	return c
+}
+
 func (w *world) put(c protocol.Cell) {
 	w.writes++
-	c.Version, c.Floor = driver.Version(strconv.FormatUint(w.writes, 10)), w.writes
-	w.cell = c
+	c.Version, c.Floor, c.Era = driver.Version(strconv.FormatUint(w.writes, 10)), w.writes, w.era
+	w.before, w.cell, w.restored = w.seen(), c, false
 	if !w.model.watch {
 		return
 	}
@@ -266,10 +277,41 @@ func (w *world) put(c protocol.Cell) {
 
 var errFailed = errors.New("the connection is lost")
 
+// recreate begins another era without a record.
+func (w *world) recreate() {
+	w.era++
+	w.before, w.cell, w.restored = protocol.Cell{}, protocol.Cell{Floor: w.writes, Era: w.era}, false
+}
+
+// restore begins another era with the state before the last write, as a standby has it that lacks
+// this write. No version of the earlier era fits it.
+func (w *world) restore() {
+	w.era++
+	w.writes++
+	w.cell, w.cell.Pristine = w.before, false
+	w.cell.Version, w.restored = driver.Version(strconv.FormatUint(w.writes, 10)), w.cell.Kind != protocol.Absent
+}
+
+var errDamaged = errors.New("damaged")
+
+// wreck damages the record. Its term and its lease stay legible.
+func (w *world) wreck() {
+	r := w.cell.Record
+	w.put(protocol.Cell{Kind: protocol.Malformed, Problem: errDamaged, Record: record.Record{Lease: r.Lease, Term: r.Term, Nonce: r.Nonce}})
+}
+
+// reset puts a vacant record in place of a damaged one, as an operator does.
+func (w *world) reset() {
+	w.model.at = w
+	if r, ok := protocol.New(w.model.cfgs[0], "").Vacate(w.seen()); ok {
+		w.put(protocol.Cell{Kind: protocol.Valid, Record: r})
+	}
+}
+
 // order adds a request to hand over to the record, as an operator does.
 func (w *world) order(to string) bool {
 	c := w.cell
-	if c.Kind != protocol.Valid || !c.Record.Held() || c.Record.Request != nil {
+	if c.Kind != protocol.Valid || !c.Record.Held() || c.Record.Request != nil || w.restored {
 		return false
 	}
 	c.Record.Request = &record.Request{To: to, By: "operator", Term: c.Record.Term}
