@@ -78,6 +78,7 @@ func newAgent() *cobra.Command {
 	f.DurationVar(&a.finishWithin, "finish-within", 10*time.Second, "how long a program may take to finish when it is asked to, unless a campaign has its own")
 	cli.Group(f, cli.GroupLease)
 	a.health.define(f)
+	_ = f.MarkHidden("check-floor") // resolve refuses it
 	a.hook.define(f)
 	f.BoolVar(&a.json, "json", false, "the line with the address, and the log, as JSON objects")
 	cli.Group(f, cli.GroupOutput)
@@ -95,6 +96,9 @@ func (a *agentFlags) resolve(c *cobra.Command) error {
 	}
 	if a.campaigns < 1 || a.campaigns > 100_000 {
 		return fault.OfValue(fmt.Errorf("%s is %d; it must be from 1 to 100000", from.Named("max-campaigns"), a.campaigns))
+	}
+	if a.health.floor {
+		return fault.OfUsage(fmt.Errorf("%s is for tenure run: campaigns of an agent have priorities of their own", from.Named("check-floor")))
 	}
 	if err := a.health.check(from); err != nil {
 		return fault.OfValue(err)
@@ -135,7 +139,7 @@ func (a *agentFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return cli.Flags{}.InFlags(err)
 	}
-	defer a.health.begin(log, nil, all.SetEligible)()
+	defer a.health.begin(log, nil, all.SetEligible, nil)()
 	endState, err := a.keepState(all, log)
 	if err != nil {
 		return err

@@ -20,12 +20,14 @@ import (
 type healthFlags struct {
 	line, url string
 	interval  time.Duration
+	floor     bool
 }
 
 func (h *healthFlags) define(f *pflag.FlagSet) {
 	f.StringVar(&h.line, "check", "", fmt.Sprintf("line for the shell that ends with 0 while this candidate is fit to lead; it is unfit until the first check has passed, and after %d failures until %d checks have passed", health.Fall, health.Rise))
 	f.StringVar(&h.url, "check-http", "", "URL that answers with 200 to 299 while this candidate is fit to lead, in place of --check")
 	f.DurationVar(&h.interval, "check-interval", 5*time.Second, "time from one check to the next, at least 100ms; a check that takes longer than four fifths of it is killed and has failed")
+	f.BoolVar(&h.floor, "check-floor", false, "an unfit leader goes on until another candidate takes over, and any other unfit candidate leads once none has led for a lease")
 	cli.Group(f, "Health")
 }
 
@@ -41,6 +43,9 @@ func (h *healthFlags) check(from cli.Sources) error {
 	if h.interval < leastInterval {
 		return fmt.Errorf("%s is %v; it must be at least %v", from.Named("check-interval"), h.interval, leastInterval)
 	}
+	if h.floor && !h.given() {
+		return fmt.Errorf("%s needs --check or --check-http", from.Named("check-floor"))
+	}
 	u, err := url.Parse(h.url)
 	switch named := from.Named("check-http"); {
 	case h.url == "":
@@ -54,10 +59,14 @@ func (h *healthFlags) check(from cli.Sources) error {
 
 // begin makes the candidates ineligible until the first check has passed, and checks from then on,
 // until the returned function is called. Without flags it does nothing. Unset are variables that
-// the line does not get.
-func (h *healthFlags) begin(log *slog.Logger, unset []string, setEligible func(bool)) (stop func()) {
+// the line does not get. A floor, if there is one, decides in place of setEligible.
+func (h *healthFlags) begin(log *slog.Logger, unset []string, setEligible func(bool), floor *health.Floor) (stop func()) {
 	if !h.given() {
 		return func() {}
+	}
+	look, unfit := func() {}, "this candidate steps aside, and does not lead"
+	if floor != nil {
+		setEligible, look, unfit = floor.SetFit, floor.Look, "this candidate leads only while no other one does"
 	}
 	setEligible(false)
 	check := health.HTTP(h.url)
@@ -66,12 +75,15 @@ func (h *healthFlags) begin(log *slog.Logger, unset []string, setEligible func(b
 	}
 	c := &health.Checker{
 		Check: check, Interval: h.interval,
-		Failed: func(cause error) { log.Debug("a health check failed", "cause", cause) },
+		Failed: func(cause error) {
+			log.Debug("a health check failed", "cause", cause)
+			look()
+		},
 		Changed: func(cause error) {
 			if cause == nil {
 				log.Info("the health check passes: this candidate may lead")
 			} else {
-				log.Warn("the health check fails: this candidate steps aside, and does not lead", "cause", cause)
+				log.Warn("the health check fails: "+unfit, "cause", cause)
 			}
 			setEligible(cause == nil)
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guard"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/guarded"
+	"github.com/tenure-go/tenure/cmd/tenure/internal/health"
 	"github.com/tenure-go/tenure/cmd/tenure/internal/wrap"
 	"github.com/tenure-go/tenure/slots"
 )
@@ -156,9 +157,17 @@ func (r *runFlags) campaign(w *wrap.Wrapper, patient *patience, log *slog.Logger
 		for _, e := range elections {
 			e.SetEligible(fit)
 		}
-	})
+	}, r.floor(elections[0]))
 	defer stop()
 	return w.Run(c)
+}
+
+// floor returns that of --check-floor, or nil.
+func (r *runFlags) floor(e *tenure.Election) *health.Floor {
+	if !r.health.floor {
+		return nil
+	}
+	return &health.Floor{Election: e, Priority: r.priority, Lease: r.lease}
 }
 
 // candidate returns the candidate, and the elections in which it takes part.
@@ -231,5 +240,20 @@ func (r *runFlags) checkOwn(from cli.Sources) error {
 	if r.slots < 0 || r.slots > 256 {
 		return fmt.Errorf("%s is %d; it must be from 1 to 256, or 0 for one election", from.Named("slots"), r.slots)
 	}
-	return r.health.check(from)
+	return errors.Join(r.health.check(from), r.checkFloor(from))
+}
+
+func (r *runFlags) checkFloor(from cli.Sources) error {
+	named := from.Named("check-floor")
+	switch {
+	case !r.health.floor:
+	case r.slots != 0:
+		return fmt.Errorf("%s must not be given with --slots", named)
+	case r.priority <= health.FloorPriority:
+		return fmt.Errorf("%s needs a --priority above %d, which unfit candidates have", named, health.FloorPriority)
+	case r.place.Nomination(r.election) != "":
+		return fault.New("leave it out, or take the group out of the store's URL",
+			"%s works by priorities, and a nomination takes their place", named)
+	}
+	return nil
 }
