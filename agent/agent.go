@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +71,11 @@ func New(store driver.Store, cfg Config) (*Agent, error) {
 	if _, err := tenure.New(store, cmp.Or(cfg.Sidecar, "check"), cfg.Election); err != nil {
 		return nil, err
 	}
+	if cfg.Sidecar != "" && !isServed("/v1/elections/"+cfg.Sidecar+"/campaign") {
+		return nil, &tenure.ConfigError{Subject: "agent", Fields: []tenure.FieldError{{
+			Field: "Name", Value: cfg.Sidecar, Problem: fmt.Sprintf("is %q", cfg.Sidecar), Remedy: unserved,
+		}}}
+	}
 	a := &Agent{store: store, cfg: cfg, clock: cfg.Election.Clock, log: log, campaigns: map[string]*campaign{}, changed: make(chan struct{})}
 	if set := cfg.Election.Metrics; set != nil {
 		set.AddAgent(a.measure)
@@ -91,7 +98,22 @@ func (a *Agent) Handler() http.Handler {
 		refuse(w, &problem{Status: http.StatusNotFound, Title: "There is no such request", Detail: r.Method + " " + r.URL.Path,
 			Remedy: "GET /v1/openapi.json lists the requests"})
 	})
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isServed(r.URL.Path) { // the mux would redirect the client, perhaps to another election
+			refuse(w, &problem{Status: http.StatusNotFound, Title: "The path cannot be served", Detail: r.Method + " " + r.URL.Path, Remedy: "name the election otherwise: " + unserved})
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// unserved says which names of elections paths can have.
+const unserved = `it must have no empty part, "." or ".." between slashes, since programs put it into the path of a URL`
+
+// isServed reports whether a path is served as it is, and not shortened on its way.
+func isServed(of string) bool {
+	clean := path.Clean(of)
+	return clean == of || clean+"/" == of
 }
 
 // routes are the requests of the interface, which openapi.json describes.

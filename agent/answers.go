@@ -8,31 +8,17 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	jsonproblem "github.com/tenure-go/tenure/internal/problem"
 )
 
-// problem is an error for a client, as RFC 9457 defines it.
-type problem struct {
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail,omitempty"`
-	// Remedy is the way out, and Errors lists the fields at fault.
-	Remedy string   `json:"remedy"`
-	Errors []string `json:"errors,omitempty"`
-}
+type problem = jsonproblem.Problem
 
-func refuse(w http.ResponseWriter, p *problem) { write(w, p.Status, "application/problem+json", p) }
+func refuse(w http.ResponseWriter, p *problem) { p.Answer(w) }
 
-func answer(w http.ResponseWriter, value any) { write(w, http.StatusOK, "application/json", value) }
+func answer(w http.ResponseWriter, value any) { write(w, http.StatusOK, value) }
 
-func write(w http.ResponseWriter, status int, kind string, value any) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // it cannot happen: values have only texts and numbers
-	}
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n'))
+func write(w http.ResponseWriter, status int, value any) {
+	jsonproblem.Write(w, status, "application/json", value)
 }
 
 // mostBody is the limit of a request's body, in bytes.

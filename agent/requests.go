@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // campaignRequest begins a campaign. Fields that are left out have the agent's values.
@@ -209,6 +210,11 @@ func serveHandOver(w http.ResponseWriter, r *http.Request, c *campaign) {
 	if !read(w, r, &q) {
 		return
 	}
+	if err := record.CheckName(q.To); err != nil {
+		refuse(w, &problem{Status: http.StatusUnprocessableEntity, Title: "No candidate can have this id", Detail: "to " + err.Error(),
+			Remedy: "send the id of a candidate, or leave the field out", Errors: []string{"to " + err.Error()}})
+		return
+	}
 	if c.state().token == 0 {
 		refuse(w, &problem{Status: http.StatusConflict, Title: "The client does not lead",
 			Remedy: "ask the leader; GET /v1/elections/ELECTION names it"})
@@ -263,7 +269,7 @@ func (a *Agent) serveLeader(w http.ResponseWriter, r *http.Request) {
 	if !leads {
 		status = http.StatusServiceUnavailable
 	}
-	write(w, status, "application/json", leader{leads, millisOf(s.remaining)})
+	write(w, status, leader{leads, millisOf(s.remaining)})
 }
 
 func (a *Agent) serveFollower(w http.ResponseWriter, r *http.Request) {
@@ -274,7 +280,7 @@ func (a *Agent) serveFollower(w http.ResponseWriter, r *http.Request) {
 	if !follows {
 		status = http.StatusServiceUnavailable
 	}
-	write(w, status, "application/json", struct {
+	write(w, status, struct {
 		Follower bool `json:"follower"`
 	}{follows})
 }

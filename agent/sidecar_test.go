@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -73,6 +74,25 @@ func TestSidecar(t *testing.T) {
 		s.decode(http.MethodGet, "/", &now)
 		if now.Name != "a" {
 			t.Errorf("the leader: %+v", now)
+		}
+	})
+}
+
+// TestNamesInPaths: New refuses the names with which no campaign can begin, since the path cannot
+// have them.
+func TestNamesInPaths(t *testing.T) {
+	play(t, func(s *scene) {
+		for sidecar, ok := range map[string]bool{
+			"e": true, "a/b": true, "a b?c": true, "...": true, "%2e": true,
+			".": false, "..": false, "a/../b": false, "a//b": false, "/a": false, "a/": false, "a/.": false,
+		} {
+			if _, err := New(s.store, Config{Sidecar: sidecar}); (err == nil) != ok {
+				t.Errorf("%q: %v", sidecar, err)
+			}
+			// a wrong body, so that no campaign begins
+			if r := s.ask("POST", "/v1/elections/"+url.PathEscape(sidecar)+"/campaign", "{"); (r.Status == http.StatusBadRequest) != ok {
+				t.Errorf("%q: %+v", sidecar, r)
+			}
 		}
 	})
 }

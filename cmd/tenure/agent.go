@@ -55,6 +55,7 @@ type agentFlags struct {
 	at    *web.Settings
 	// scraped is of the server of metrics; nil: there is none.
 	scraped *web.Settings
+	named   func(flag string) string
 }
 
 func newAgent() *cobra.Command {
@@ -63,7 +64,7 @@ func newAgent() *cobra.Command {
 	f := c.Flags()
 	a.where = cli.StoreFlags{Creates: true}
 	a.where.Define(f)
-	a.web = web.Flags{Name: "listen", Address: "unix:/run/tenure/agent.sock", Unix: true}
+	a.web = web.Flags{Name: "listen", Address: "unix:/run/tenure/agent.sock", Unix: true, Problems: true}
 	a.web.Define(f, "the interface")
 	cli.Group(f, "Interface")
 	f.IntVar(&a.campaigns, "max-campaigns", 2000, "how many campaigns may go on at a time")
@@ -90,6 +91,12 @@ func (a *agentFlags) resolve(c *cobra.Command) error {
 	from, err := cli.Fill(f, os.Getenv, nil)
 	if err != nil {
 		return err
+	}
+	a.named = func(flag string) string {
+		if flag == "election" { // the only one that has a name here
+			flag = "sidecar"
+		}
+		return from.Named(flag)
 	}
 	if a.place, err = a.where.Place(f, from, os.Getenv); err != nil {
 		return err
@@ -137,7 +144,7 @@ func (a *agentFlags) run(c *cobra.Command) error {
 		Lease: a.lease, StopWithin: a.stopWithin, FinishWithin: a.finishWithin, Logger: log, Metrics: set, OnEvent: hear,
 	}})
 	if err != nil {
-		return cli.Flags{}.InFlags(err)
+		return fault.OfValue(cli.Flags{Named: a.named}.InFlags(err))
 	}
 	defer a.health.begin(log, nil, all.SetEligible, nil)()
 	endState, err := a.keepState(all, log)
@@ -167,10 +174,15 @@ func (a *agentFlags) run(c *cobra.Command) error {
 	return nil
 }
 
-// pages adds what tells a supervisor that the process is there.
+// pages adds what tells a supervisor that the process is there. It is no http.ServeMux, which
+// redirects paths that the agent refuses.
 func (a *agentFlags) pages(all *agent.Agent) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("/", all.Handler())
-	return mux
+	campaigns := all.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			fmt.Fprintln(w, "ok")
+			return
+		}
+		campaigns.ServeHTTP(w, r)
+	})
 }

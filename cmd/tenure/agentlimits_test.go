@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -143,6 +144,45 @@ func TestAgentKilledLeavesItsSocket(t *testing.T) {
 	next.Says(`"serving"`)
 	answer := asks(t, unixClient(t, socket), http.MethodGet, "/healthz", "")
 	answer.Body.Close()
+}
+
+// TestAgentRefusesInJSON: what is refused in front of the interface is a problem, too.
+func TestAgentRefusesInJSON(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	token := filepath.Join(t.TempDir(), "token")
+	must.Write(t, token, "s3cret")
+	_, guarded := h.agent("guarded", "--listen-token-file", token)
+	_, open := h.agent("open")
+	for path, want := range map[string]struct {
+		socket string
+		status int
+	}{
+		"/healthz":               {guarded, http.StatusUnauthorized},
+		"/leader/a%2F..%2Fb":     {open, http.StatusNotFound},
+		"/v1/elections/a/../b/c": {open, http.StatusNotFound},
+	} {
+		answer := asks(t, unixClient(t, want.socket), http.MethodGet, path, "")
+		var p struct{ Title, Remedy string }
+		err := json.NewDecoder(answer.Body).Decode(&p)
+		answer.Body.Close()
+		if kind := answer.Header.Get("Content-Type"); answer.StatusCode != want.status || kind != "application/problem+json" || err != nil || p.Title == "" || p.Remedy == "" {
+			t.Errorf("%s: %d, %s, %+v, %v", path, answer.StatusCode, kind, p, err)
+		}
+	}
+}
+
+// TestAgentRefusesFlags: the error names the flag.
+func TestAgentRefusesFlags(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for flags, want := range map[string]string{
+		"--sidecar a/../b":           `^error: --sidecar is "a/../b"; it must have no empty part, `,
+		"--lease 2h":                 `^error: --lease is 2h0m0s; it must be from `,
+		"--check true --check-floor": `^error: --check-floor is for tenure run: `,
+	} {
+		tenureSays(t, append([]string{"agent", "--store", h.url, "--listen", "0"}, strings.Fields(flags)...)...).Must(t, 2, want)
+	}
 }
 
 // aToken matches the third field of a line of the state file.

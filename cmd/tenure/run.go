@@ -252,8 +252,7 @@ func (r *runFlags) checkFloor(from cli.Sources) error {
 	case r.priority <= health.FloorPriority:
 		return fmt.Errorf("%s needs a --priority above %d, which unfit candidates have", named, health.FloorPriority)
 	case r.place.Nomination(r.election) != "":
-		return fault.New("leave it out, or take the group out of the store's URL",
-			"%s works by priorities, and a nomination takes their place", named)
+		return fault.New("leave one of them out", "%s works by priorities, and the nomination of the store's URL takes their place", named)
 	}
 	return nil
 }

@@ -204,6 +204,7 @@ func (s *scene) refusals(a string, token uint64) {
 	s.ask("POST", campaign, "{")
 	s.ask("POST", campaign, `{"id":"`+strings.Repeat("x", 20<<10)+`"}`)
 	s.ask("POST", campaign, `{"id":"a"}`)
+	s.ask("POST", a+"/hand-over", `{"to":"`+long+`"}`)
 	s.ask("POST", "/v1/elections/"+long+"/campaign", `{}`)
 	s.ask("GET", "/v1/elections/e?wait=soon", "")
 	s.ask("GET", "/v1/elections/"+long, "")

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,11 @@ import (
 // settings parses flags such as "--pages 0".
 func settings(t *testing.T, args ...string) *web.Settings {
 	t.Helper()
-	w := web.Flags{Name: "pages"}
+	return settingsOf(t, &web.Flags{Name: "pages"}, args...)
+}
+
+func settingsOf(t *testing.T, w *web.Flags, args ...string) *web.Settings {
+	t.Helper()
 	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	w.Define(f, "pages")
 	must.OK(t, f.Parse(args))
@@ -104,6 +109,32 @@ func TestForeignHostNamesAreRefused(t *testing.T) {
 	wantsAs(t, http.StatusOK, strings.Replace(all.URL, "[::]", "127.0.0.1", 1), "billing.example")
 	if all.Loopback || !free.Loopback {
 		t.Errorf("%s is on loopback: %v; %s: %v", all.URL, all.Loopback, free.URL, free.Loopback)
+	}
+}
+
+// A server for programs refuses in JSON, with the remedy.
+func TestProblems(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	must.Write(t, token, "s3cret")
+	for status, more := range map[int][]string{http.StatusUnauthorized: {"--pages-token-file", token}, http.StatusMisdirectedRequest: nil} {
+		args := append([]string{"--pages", "0"}, more...)
+		s, err := settingsOf(t, &web.Flags{Name: "pages", Problems: true}, args...).Open(http.HandlerFunc(hello), slog.New(slog.DiscardHandler))
+		must.OK(t, err)
+		t.Cleanup(func() { _ = s.Close() })
+		r, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, s.URL, nil)
+		must.OK(t, err)
+		r.Host = "evil.example"
+		answer, err := http.DefaultClient.Do(r)
+		must.OK(t, err)
+		var p struct {
+			Status        int
+			Title, Remedy string
+		}
+		must.OK(t, json.NewDecoder(answer.Body).Decode(&p))
+		_ = answer.Body.Close()
+		if kind := answer.Header.Get("Content-Type"); kind != "application/problem+json" || p.Status != status || p.Title == "" || p.Remedy == "" {
+			t.Errorf("%s: %+v, want %d", kind, p, status)
+		}
 	}
 }
 

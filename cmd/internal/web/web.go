@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/driver/reread"
+	"github.com/tenure-go/tenure/internal/problem"
 	"golang.org/x/net/netutil"
 )
 
@@ -31,7 +32,9 @@ type Flags struct {
 	// Connections is how many clients are served at once: 128 by default.
 	Connections int
 	// Unix lets the first flag name a socket in the file system, as unix:PATH.
-	Unix                     bool
+	Unix bool
+	// Problems are refusals as JSON, for programs, in place of plain text.
+	Problems                 bool
 	listen, cert, key, token string
 }
 
@@ -63,7 +66,7 @@ func (w *Flags) Settings(named func(flag string) string) (*Settings, error) {
 	}
 	s := &Settings{
 		name: named(w.Name), address: address, connections: cmp.Or(w.Connections, usualConnections),
-		cert: w.cert, key: w.key, token: w.token,
+		cert: w.cert, key: w.key, token: w.token, problems: w.Problems,
 	}
 	if (w.cert == "") != (w.key == "") {
 		return nil, wrong("give both, or none for plain HTTP", "%s and %s go together", named(w.flagCert()), named(w.flagKey()))
@@ -129,6 +132,7 @@ type Settings struct {
 	address          string
 	connections      int
 	cert, key, token string // files; empty: none
+	problems         bool   // see Flags
 
 	// what the files held at first
 	pair   *tls.Certificate
@@ -287,11 +291,20 @@ func (s *Settings) guarded(h http.Handler, live liveFiles, loopback bool) http.H
 		}
 		if subtle.ConstantTimeCompare([]byte(shown), []byte(token)) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="tenure", charset="UTF-8"`)
-			http.Error(w, "the token is missing or wrong: send Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			s.refuse(w, http.StatusUnauthorized, "the token is missing or wrong", "send Authorization: Bearer TOKEN")
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+func (s *Settings) refuse(w http.ResponseWriter, status int, why, remedy string) {
+	if !s.problems {
+		http.Error(w, why+": "+remedy, status)
+		return
+	}
+	p := problem.Problem{Title: http.StatusText(status), Status: status, Detail: why, Remedy: remedy}
+	p.Answer(w)
 }
 
 // local refuses host names other than localhost. Otherwise a foreign site could point its own name
@@ -303,8 +316,8 @@ func (s *Settings) local(h http.Handler) http.Handler {
 			name = host
 		}
 		if name != "" && name != "localhost" && net.ParseIP(strings.Trim(name, "[]")) == nil {
-			http.Error(w, s.name+" is on loopback and has no token: use localhost or an IP address, or let a proxy send that as Host",
-				http.StatusMisdirectedRequest)
+			s.refuse(w, http.StatusMisdirectedRequest, s.name+" is on loopback and has no token",
+				"use localhost or an IP address, or let a proxy send that as Host")
 			return
 		}
 		h.ServeHTTP(w, r)

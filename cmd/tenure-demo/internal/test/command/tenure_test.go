@@ -189,6 +189,39 @@ func TestHandOverToACandidateThatIsNotEligible(t *testing.T) {
 	}
 }
 
+// With --check-floor an unfit candidate leads if no other one does, and hands over to one that is
+// fit. It is never asked to finish because it is unfit.
+func TestCheckFloor(t *testing.T) {
+	t.Parallel()
+	p := place{t, as(servers.NATS(t, &server.User{Username: "user", Password: "s3cret"}), "user:s3cret")}
+	dir := t.TempDir()
+	fit := func(id string) string { return filepath.Join(dir, id) }
+	enter := func(id string) *program.Process {
+		return p.run(id, "--lease", "1s", "--check", "test -e "+fit(id), "--check-interval", "100ms", "--check-floor")
+	}
+	begins := func(w *program.Process, times int) {
+		t.Helper()
+		wait.Until(t, "it begins", func() bool { return strings.Count(w.Out.String(), "begun") >= times })
+	}
+	a := enter("node-1")
+	begins(a, 1) // it was never fit
+	must.Write(t, fit("node-2"), "")
+	b := enter("node-2")
+	begins(b, 1)
+	begun := strings.Count(a.Out.String(), "begun")
+	must.OK(t, os.Remove(fit("node-2")))
+	b.Says("this candidate leads only while no other one does")
+	must.Write(t, fit("node-1"), "")
+	begins(a, begun+1)
+	b.Stops(0)
+	a.Stops(0)
+	for _, w := range []*program.Process{a, b} {
+		if left := regexp.MustCompile(`tenure: leaving.*reason=ineligible`).FindString(w.Errs.String()); left != "" {
+			t.Error(left)
+		}
+	}
+}
+
 // A full bucket causes an error with the remedy.
 func TestFullBucketIsReportedWithARemedy(t *testing.T) {
 	t.Parallel()
