@@ -4,10 +4,12 @@ import (
 	"context"
 
 	coordination "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/generic/registry"
@@ -18,24 +20,38 @@ import (
 
 // newLeases returns the storage of Leases.
 func newLeases(options generic.RESTOptionsGetter) (*registry.Store, error) {
-	strategy := leaseStrategy{scheme, names.SimpleNameGenerator}
+	return newStore(options, coordination.Resource("leases"), coordination.Resource("lease"), leaseStrategy{scheme, names.SimpleNameGenerator},
+		func() runtime.Object { return &coordination.Lease{} }, func() runtime.Object { return &coordination.LeaseList{} })
+}
+
+// strategy has the rules of one type.
+type strategy interface {
+	rest.RESTCreateStrategy
+	rest.RESTUpdateStrategy
+}
+
+// newStore returns the storage of one type.
+func newStore(
+	options generic.RESTOptionsGetter, many, one schema.GroupResource, rules strategy, object, list func() runtime.Object,
+) (*registry.Store, error) {
 	store := &registry.Store{
-		NewFunc:     func() runtime.Object { return &coordination.Lease{} },
-		NewListFunc: func() runtime.Object { return &coordination.LeaseList{} },
+		NewFunc: object, NewListFunc: list,
 		PredicateFunc: func(l labels.Selector, f fields.Selector) storage.SelectionPredicate {
 			return storage.SelectionPredicate{Label: l, Field: f, GetAttrs: attributes}
 		},
-		DefaultQualifiedResource:  coordination.Resource("leases"),
-		SingularQualifiedResource: coordination.Resource("lease"),
-		CreateStrategy:            strategy, UpdateStrategy: strategy, DeleteStrategy: strategy,
-		TableConvertor: rest.NewDefaultTableConvertor(coordination.Resource("leases")),
+		DefaultQualifiedResource: many, SingularQualifiedResource: one,
+		CreateStrategy: rules, UpdateStrategy: rules, DeleteStrategy: rules,
+		TableConvertor: rest.NewDefaultTableConvertor(many),
 	}
 	return store, store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes})
 }
 
 func attributes(o runtime.Object) (labels.Set, fields.Set, error) {
-	l := o.(*coordination.Lease)
-	return l.Labels, generic.ObjectMetaFieldsSet(&l.ObjectMeta, true), nil
+	all, err := meta.Accessor(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return all.GetLabels(), fields.Set{"metadata.name": all.GetName(), "metadata.namespace": all.GetNamespace()}, nil
 }
 
 // leaseStrategy has the rules of kube-apiserver for Leases, as far as elections can meet them: an

@@ -12,11 +12,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,11 +71,15 @@ var (
 
 func init() {
 	utilruntime.Must(coordination.AddToScheme(scheme))
+	utilruntime.Must(core.AddToScheme(scheme))
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	// The types of this version are also those within the server.
 	internal := schema.GroupVersion{Group: coordination.GroupName, Version: runtime.APIVersionInternal}
 	scheme.AddKnownTypes(internal, &coordination.Lease{}, &coordination.LeaseList{})
+	internal.Group = core.GroupName
+	scheme.AddKnownTypes(internal, &core.Pod{}, &core.PodList{})
 	utilruntime.Must(scheme.SetVersionPriority(coordination.SchemeGroupVersion))
+	utilruntime.Must(scheme.SetVersionPriority(core.SchemeGroupVersion))
 }
 
 func newServer(p place) (*genericapiserver.GenericAPIServer, error) {
@@ -93,7 +97,7 @@ func newServer(p place) (*genericapiserver.GenericAPIServer, error) {
 	config.Authentication.Authenticator = files
 	config.Authorization.Authorizer, config.RuleResolver = files, nil
 	config.AdmissionControl = files
-	backend := storagebackend.NewDefaultConfig("/registry", codecs.LegacyCodec(coordination.SchemeGroupVersion))
+	backend := storagebackend.NewDefaultConfig("/registry", codecs.LegacyCodec(coordination.SchemeGroupVersion, core.SchemeGroupVersion))
 	backend.Transport.ServerList = []string{fmt.Sprintf("http://%s:%d", host, p.etcdPort)}
 	config.RESTOptionsGetter = getter{backend}
 	server, err := config.Complete().New("test", genericapiserver.NewEmptyDelegate())
@@ -102,6 +106,15 @@ func newServer(p place) (*genericapiserver.GenericAPIServer, error) {
 	}
 	leases, err := newLeases(config.RESTOptionsGetter)
 	if err != nil {
+		return nil, err
+	}
+	pods, err := newPods(config.RESTOptionsGetter)
+	if err != nil {
+		return nil, err
+	}
+	legacy := genericapiserver.NewDefaultAPIGroupInfo(core.GroupName, scheme, metav1.ParameterCodec, codecs)
+	legacy.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{"pods": pods}
+	if err := server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &legacy); err != nil {
 		return nil, err
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(coordination.GroupName, scheme, metav1.ParameterCodec, codecs)
@@ -194,10 +207,9 @@ func openAPI(common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}},
 	}}
 	all := map[string]common.OpenAPIDefinition{}
-	for _, o := range []any{coordination.Lease{}, coordination.LeaseList{}} {
-		name := strings.TrimPrefix(fmt.Sprintf("%T", o), "v1.")
-		all["k8s.io/api/coordination/v1."+name] = object
-		all["io.k8s.api.coordination.v1."+name] = object
+	for name, of := range map[string]string{"Lease": "coordination", "LeaseList": "coordination", "Pod": "core", "PodList": "core"} {
+		all["k8s.io/api/"+of+"/v1."+name] = object
+		all["io.k8s.api."+of+".v1."+name] = object
 	}
 	return all
 }

@@ -1,0 +1,152 @@
+//go:build integration
+
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	core "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	pods "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/test/internal/command"
+	"github.com/tenure-go/tenure/test/internal/k8sd"
+	"github.com/tenure-go/tenure/test/internal/rig"
+)
+
+// recipe reads the documents of a kind from a file of deploy/kubernetes.
+func recipe[T any](t *testing.T, file, kind string) (all []T) {
+	t.Helper()
+	for document := range strings.SplitSeq(source(t, file), "\n---\n") {
+		var is meta.TypeMeta
+		rig.Must(t, yaml.Unmarshal([]byte(document), &is))
+		if is.Kind == kind {
+			var one T
+			rig.Must(t, yaml.UnmarshalStrict([]byte(document), &one))
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func source(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes", file))
+	rig.Must(t, err)
+	return string(text)
+}
+
+const labelFile = "leader-label.yaml"
+
+// pod is one that runs the hook of the recipe. Its files are those that a container has.
+type pod struct {
+	t       *testing.T
+	name    string
+	server  *k8sd.Server
+	tenure  string
+	account string // the directory with the token of its service account
+	hook    string // TENURE_ON_CHANGE
+}
+
+// newPod makes a pod, without its process.
+func newPod(t *testing.T, s *k8sd.Server, all pods.PodInterface, tenure, name, user string) *pod {
+	t.Helper()
+	dir := t.TempDir()
+	ca, err := os.ReadFile(s.Config(user).CAFile)
+	rig.Must(t, err)
+	for file, text := range map[string]string{
+		"token": user, "ca.crt": string(ca), "namespace": k8sd.Namespace,
+		"label.sh": recipe[core.ConfigMap](t, labelFile, "ConfigMap")[0].Data["label.sh"],
+		"config":   k8sd.Kubeconfig("https://"+s.Address(), "token: "+user),
+	} {
+		rig.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	_, err = all.Create(t.Context(), &core.Pod{ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{"app": "billing"}}}, meta.CreateOptions{})
+	rig.Must(t, err)
+	line := regexp.MustCompile(`\{name: TENURE_ON_CHANGE, value: (.*)\}`).FindStringSubmatch(source(t, labelFile))[1]
+	return &pod{t, name, s, tenure, dir, strings.Replace(line, "/hooks", dir, 1)}
+}
+
+// start starts its process.
+func (p *pod) start() *command.Process {
+	host, port, _ := strings.Cut(p.server.Address(), ":")
+	return command.Start(p.t, "env", "TENURE_ID="+p.name, "TENURE_ON_CHANGE="+p.hook, "ACCOUNT="+p.account,
+		"KUBERNETES_SERVICE_HOST="+host, "KUBERNETES_SERVICE_PORT="+port, "KUBECONFIG="+filepath.Join(p.account, "config"),
+		p.tenure, "run", "--store", "k8s:"+k8sd.Namespace+"/", "--election", "billing", "--lease", "2s", "--", "sleep", "1000000")
+}
+
+// TestRealLeaderLabel runs the recipe that labels the pod of the leader, on the library of the API
+// server: the Service selects that pod. A pod whose process was killed keeps its label until it
+// starts again.
+func TestRealLeaderLabel(t *testing.T) {
+	t.Parallel()
+	server, err := k8sd.APIServer.Start(t.TempDir())
+	rig.Must(t, err)
+	t.Cleanup(server.End)
+	client, err := kubernetes.NewForConfig(server.Config(k8sd.Admin))
+	rig.Must(t, err)
+	all, tenure := client.CoreV1().Pods(k8sd.Namespace), command.Build(t)
+	candidate := recipe[rbac.Role](t, "lease.yaml", "Role")[0].Rules
+	rules := append(recipe[rbac.Role](t, labelFile, "Role")[0].Rules, candidate...)
+	rig.Must(t, server.Bind("billing", k8sd.Namespace, rulesOf(rules)...))
+	rig.Must(t, server.Bind("poor", k8sd.Namespace, rulesOf(candidate)...))
+	selector := labels.SelectorFromSet(recipe[core.Service](t, labelFile, "Service")[0].Spec.Selector)
+	selects := func(want ...string) {
+		t.Helper()
+		wait.Succeeds(t, fmt.Sprint("the Service selects ", want), func(ctx context.Context) error {
+			list, err := all.List(ctx, meta.ListOptions{LabelSelector: selector.String()})
+			if err != nil {
+				return err
+			}
+			var got []string
+			for i := range list.Items {
+				got = append(got, list.Items[i].Name)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				return fmt.Errorf("it selects %v", got)
+			}
+			return nil
+		})
+	}
+	a, b := newPod(t, server, all, tenure, "billing-a", "billing"), newPod(t, server, all, tenure, "billing-b", "billing")
+	first := a.start()
+	selects("billing-a")
+	second := b.start()
+	rig.Must(t, first.Stop())
+	<-first.Ended()
+	selects("billing-b")
+	first = a.start()
+	second.Kill()
+	selects("billing-a", "billing-b") // as the recipe's page says
+	second = b.start()
+	selects("billing-a")
+	rig.Must(t, second.Stop())
+	<-second.Ended()
+	rig.Must(t, first.Stop())
+	<-first.Ended()
+	selects()
+
+	poor := newPod(t, server, all, tenure, "billing-c", "poor").start()
+	wait.Until(t, "the hook's error", func() bool {
+		return regexp.MustCompile(`the command of --on-change failed.*state=leader.*cannot patch resource`).MatchString(poor.Says())
+	})
+	selects()
+}
+
+func rulesOf(all []rbac.PolicyRule) (rules []k8sd.Rule) {
+	for _, r := range all {
+		rules = append(rules, k8sd.Rule{APIGroups: r.APIGroups, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.ResourceNames})
+	}
+	return rules
+}
