@@ -174,8 +174,8 @@ func (a *agentFlags) run(c *cobra.Command) error {
 	return nil
 }
 
-// pages adds what tells a supervisor that the process is there. It is no http.ServeMux, which
-// redirects paths that the agent refuses.
+// pages adds the page that tells a supervisor that the process is there. It is no http.ServeMux,
+// which redirects paths that the agent refuses.
 func (a *agentFlags) pages(all *agent.Agent) http.Handler {
 	campaigns := all.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -146,7 +146,7 @@ func TestAgentKilledLeavesItsSocket(t *testing.T) {
 	answer.Body.Close()
 }
 
-// TestAgentRefusesInJSON: what is refused in front of the interface is a problem, too.
+// TestAgentRefusesInJSON: a refusal in front of the interface is a problem, too.
 func TestAgentRefusesInJSON(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

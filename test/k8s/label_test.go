@@ -87,8 +87,7 @@ func (p *pod) start() *command.Process {
 }
 
 // TestRealLeaderLabel runs the recipe that labels the pod of the leader, on the library of the API
-// server: the Service selects that pod. A pod whose process was killed keeps its label until it
-// starts again.
+// server: the Service selects that pod. After a kill a pod keeps its label until it starts again.
 func TestRealLeaderLabel(t *testing.T) {
 	t.Parallel()
 	server, err := k8sd.APIServer.Start(t.TempDir())

@@ -89,3 +89,24 @@ func leaseDeployment(t *testing.T) recipe {
 		stop: time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second,
 	}
 }
+
+// TestLabelFitsTheDeployment: the account of the pods has the right to label them, and the Service
+// selects the label. TestRealLeaderLabel of test/k8s runs the hook.
+func TestLabelFitsTheDeployment(t *testing.T) {
+	var hooks core.ConfigMap
+	var role rbac.Role
+	var binding rbac.RoleBinding
+	var service core.Service
+	decode(t, "deploy/kubernetes/leader-label.yaml", map[string]any{
+		"v1 ConfigMap": &hooks, "rbac.authorization.k8s.io/v1 Role": &role, "rbac.authorization.k8s.io/v1 RoleBinding": &binding, "v1 Service": &service,
+	})
+	l := leaseManifest(t)
+	if !slices.Equal(binding.Subjects, l.binding.Subjects) || binding.RoleRef.Name != role.Name {
+		t.Errorf("the Role is bound to %v, and that of candidates to %v", binding.Subjects, l.binding.Subjects)
+	}
+	for key, value := range service.Spec.Selector {
+		if l.deployment.Spec.Template.Labels[key] != value && !strings.Contains(hooks.Data["label.sh"], `"`+key+`": '`) {
+			t.Errorf("neither the pods nor the hook set %s", key)
+		}
+	}
+}

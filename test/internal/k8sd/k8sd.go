@@ -1,7 +1,7 @@
 // Package k8sd runs API servers of Kubernetes as processes: the command fake, and the command
-// apiserver, which is the library k8s.io/apiserver over etcd. The fake knows Leases alone, apiserver Pods too. Both read
-// their users and rights from files. Tests can stop, kill and pause them, start them again on their
-// files, and put back a copy of these.
+// apiserver, which is the library k8s.io/apiserver over etcd. The fake knows Leases alone, and
+// apiserver Pods too. Both read their users and rights from files. Tests can stop, kill and pause
+// them, start them again on their files, and put back a copy of these.
 package k8sd
 
 import (

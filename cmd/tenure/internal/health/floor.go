@@ -6,8 +6,8 @@ import (
 	"github.com/tenure-go/tenure"
 )
 
-// FloorPriority is the priority of a candidate that is not fit, under a Floor. It is the lowest one,
-// so that any fit candidate asks such a leader to hand over.
+// FloorPriority is the priority of a candidate that is not fit, under a Floor. It is the lowest
+// one, so that any fit candidate asks such a leader to hand over.
 const FloorPriority = -1_000_000
 
 // Floor lets a candidate lead that is not fit, where no fit one takes over. A leader that is no
@@ -33,7 +33,7 @@ func (f *Floor) SetFit(fit bool) {
 	if !fit {
 		priority = FloorPriority
 	}
-	// A valid priority is refused only beside a nominator: then the candidate just keeps the old one.
+	// It fails only beside a nominator, which takes the place of priorities.
 	_ = f.Election.Reconfigure(func(c *tenure.Config) { c.Priority = priority })
 	f.Election.SetEligible(fit || f.Election.Status().Term != 0)
 }

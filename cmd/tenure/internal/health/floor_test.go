@@ -17,7 +17,7 @@ import (
 // lease is that of these elections. It is longer than the time in which three checks fail.
 const lease = 4 * interval
 
-// hall is an election with candidates whose checks fail as a test likes.
+// hall is an election with candidates that a test makes fit and unfit.
 type hall struct {
 	*testing.T
 	store faults.Store
@@ -32,7 +32,7 @@ type candidate struct {
 	terms atomic.Int32 // that it has led
 	// finishes is how long its work goes on after it was asked to finish, in nanoseconds.
 	finishes atomic.Int64
-	asked    atomic.Int32 // how often it was asked to finish because it is not eligible
+	asked    atomic.Int32 // to finish because it is not eligible
 	leave    func()
 }
 
@@ -105,8 +105,8 @@ func (c *candidate) leads(n int32, within time.Duration) {
 }
 
 const (
-	failing = (Fall + 1) * interval // until a check has failed often enough
-	asking  = 5 * lease             // for a candidate that became fit, or saw an unfit leader, to take over
+	failing = (Fall + 1) * interval // until checks have failed often enough
+	asking  = 5 * lease             // for a fit candidate to take over from an unfit leader
 )
 
 // TestFloorHandsOver: an unfit leader goes on until a fit candidate asks it to hand over. It is not
@@ -169,8 +169,8 @@ func TestFloorFillsAVacancy(t *testing.T) {
 	})
 }
 
-// TestFloorPrefersTheFit: an unfit candidate does not claim beside a fit one, also after an outage of
-// the store that was longer than a lease.
+// TestFloorPrefersTheFit: an unfit candidate does not claim beside a fit one, also after an outage
+// of the store that was longer than a lease.
 func TestFloorPrefersTheFit(t *testing.T) {
 	inHalls(t, func(h *hall) {
 		all := []*candidate{h.enter("a", true), h.enter("b", true)}

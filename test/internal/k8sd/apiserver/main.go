@@ -1,7 +1,7 @@
-// Command apiserver is the part of a Kubernetes API server that elections and their hooks use: the library
-// k8s.io/apiserver with the types Lease and Pod over an etcd in the same process. So resource versions,
-// conflicts, watches and errors are those of Kubernetes. It is a module of its own, because it
-// requires many others.
+// Command apiserver is the part of a Kubernetes API server that elections and their hooks use: the
+// library k8s.io/apiserver with the types Lease and Pod over an etcd in the same process. So
+// resource versions, conflicts, watches and errors are those of Kubernetes. It is a module of its
+// own, because it requires many others.
 //
 // Users and rights are in files of its directory, which it reads for each request: see access.
 package main
