@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,8 +98,8 @@ func TestRealLeaderLabel(t *testing.T) {
 	rig.Must(t, err)
 	all, tenure := client.CoreV1().Pods(k8sd.Namespace), command.Build(t)
 	candidate := recipe[rbac.Role](t, "lease.yaml", "Role")[0].Rules
-	rules := append(recipe[rbac.Role](t, labelFile, "Role")[0].Rules, candidate...)
-	rig.Must(t, server.Bind("billing", k8sd.Namespace, rulesOf(rules)...))
+	label := recipe[rbac.Role](t, labelFile, "Role")[0].Rules
+	rig.Must(t, server.Bind("billing", k8sd.Namespace, rulesOf(slices.Concat(candidate, label))...))
 	rig.Must(t, server.Bind("poor", k8sd.Namespace, rulesOf(candidate)...))
 	selector := labels.SelectorFromSet(recipe[core.Service](t, labelFile, "Service")[0].Spec.Selector)
 	selects := func(want ...string) {
