@@ -30,7 +30,7 @@ type Config struct {
 	// streams of events: by default 500. The stream of a campaign does not count.
 	MaxWaiting int
 	// Sidecar is the election whose leader GET / names, as the leader-elector sidecar of Kubernetes
-	// did; empty: none.
+	// did; empty: none. No part of it between slashes may be empty, "." or "..".
 	Sidecar string
 }
 
@@ -100,7 +100,8 @@ func (a *Agent) Handler() http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isServed(r.URL.Path) { // the mux would redirect the client, perhaps to another election
-			refuse(w, &problem{Status: http.StatusNotFound, Title: "The path cannot be served", Detail: r.Method + " " + r.URL.Path, Remedy: "name the election otherwise: " + unserved})
+			refuse(w, &problem{Status: http.StatusNotFound, Title: "The path cannot be served", Detail: r.Method + " " + r.URL.Path,
+				Remedy: "give the election another name: " + unserved})
 			return
 		}
 		mux.ServeHTTP(w, r)

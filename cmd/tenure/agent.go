@@ -93,7 +93,7 @@ func (a *agentFlags) resolve(c *cobra.Command) error {
 		return err
 	}
 	a.named = func(flag string) string {
-		if flag == "election" { // the only one that has a name here
+		if flag == "election" { // the library's word for the sidecar's
 			flag = "sidecar"
 		}
 		return from.Named(flag)

@@ -13,12 +13,10 @@ import (
 	"testing"
 
 	core "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	pods "k8s.io/client-go/kubernetes/typed/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/command"
@@ -26,29 +24,10 @@ import (
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
-// recipe reads the documents of a kind from a file of deploy/kubernetes.
-func recipe[T any](t *testing.T, file, kind string) (all []T) {
-	t.Helper()
-	for document := range strings.SplitSeq(source(t, file), "\n---\n") {
-		var is meta.TypeMeta
-		rig.Must(t, yaml.Unmarshal([]byte(document), &is))
-		if is.Kind == kind {
-			var one T
-			rig.Must(t, yaml.UnmarshalStrict([]byte(document), &one))
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
-func source(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes", file))
-	rig.Must(t, err)
-	return string(text)
-}
-
 const labelFile = "leader-label.yaml"
+
+// hookLine is in a comment of the recipe.
+var hookLine = regexp.MustCompile(`\{name: TENURE_ON_CHANGE, value: (.*)\}`)
 
 // pod is one that runs the hook of the recipe. Its files are those that a container has.
 type pod struct {
@@ -66,17 +45,18 @@ func newPod(t *testing.T, s *k8sd.Server, all pods.PodInterface, tenure, name, u
 	dir := t.TempDir()
 	ca, err := os.ReadFile(s.Config(user).CAFile)
 	rig.Must(t, err)
+	recipe, err := os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes", labelFile))
+	rig.Must(t, err)
 	for file, text := range map[string]string{
 		"token": user, "ca.crt": string(ca), "namespace": k8sd.Namespace,
-		"label.sh": recipe[core.ConfigMap](t, labelFile, "ConfigMap")[0].Data["label.sh"],
+		"label.sh": k8sd.Documents[core.ConfigMap](t, labelFile, "ConfigMap")[0].Data["label.sh"],
 		"config":   k8sd.Kubeconfig("https://"+s.Address(), "token: "+user),
 	} {
 		rig.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	_, err = all.Create(t.Context(), &core.Pod{ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{"app": "billing"}}}, meta.CreateOptions{})
 	rig.Must(t, err)
-	line := regexp.MustCompile(`\{name: TENURE_ON_CHANGE, value: (.*)\}`).FindStringSubmatch(source(t, labelFile))[1]
-	return &pod{t, name, s, tenure, dir, strings.Replace(line, "/hooks", dir, 1)}
+	return &pod{t, name, s, tenure, dir, strings.Replace(hookLine.FindStringSubmatch(string(recipe))[1], "/hooks", dir, 1)}
 }
 
 // start starts its process.
@@ -97,11 +77,11 @@ func TestRealLeaderLabel(t *testing.T) {
 	client, err := kubernetes.NewForConfig(server.Config(k8sd.Admin))
 	rig.Must(t, err)
 	all, tenure := client.CoreV1().Pods(k8sd.Namespace), command.Build(t)
-	candidate := recipe[rbac.Role](t, "lease.yaml", "Role")[0].Rules
-	label := recipe[rbac.Role](t, labelFile, "Role")[0].Rules
-	rig.Must(t, server.Bind("billing", k8sd.Namespace, rulesOf(slices.Concat(candidate, label))...))
-	rig.Must(t, server.Bind("poor", k8sd.Namespace, rulesOf(candidate)...))
-	selector := labels.SelectorFromSet(recipe[core.Service](t, labelFile, "Service")[0].Spec.Selector)
+	candidate := k8sd.Documents[k8sd.Role](t, "lease.yaml", "Role")[0].Rules
+	label := k8sd.Documents[k8sd.Role](t, labelFile, "Role")[0].Rules
+	rig.Must(t, server.Bind("billing", k8sd.Namespace, slices.Concat(candidate, label)...))
+	rig.Must(t, server.Bind("poor", k8sd.Namespace, candidate...))
+	selector := labels.SelectorFromSet(k8sd.Documents[core.Service](t, labelFile, "Service")[0].Spec.Selector)
 	selects := func(want ...string) {
 		t.Helper()
 		wait.Succeeds(t, fmt.Sprint("the Service selects ", want), func(ctx context.Context) error {
@@ -142,11 +122,4 @@ func TestRealLeaderLabel(t *testing.T) {
 		return regexp.MustCompile(`the command of --on-change failed.*state=leader.*cannot patch resource`).MatchString(poor.Says())
 	})
 	selects()
-}
-
-func rulesOf(all []rbac.PolicyRule) (rules []k8sd.Rule) {
-	for _, r := range all {
-		rules = append(rules, k8sd.Rule{APIGroups: r.APIGroups, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.ResourceNames})
-	}
-	return rules
 }

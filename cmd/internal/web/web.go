@@ -33,8 +33,9 @@ type Flags struct {
 	Connections int
 	// Unix lets the first flag name a socket in the file system, as unix:PATH.
 	Unix bool
-	// Problems are refusals as JSON, for programs, in place of plain text.
-	Problems                 bool
+	// Problems lets the server refuse requests in JSON, for programs, and not in plain text.
+	Problems bool
+
 	listen, cert, key, token string
 }
 

@@ -56,19 +56,35 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 	return all
 }
 
+// Documents returns those of a kind in a file of deploy/kubernetes. The test is two directories
+// below the root.
+func Documents[T any](t testing.TB, file, kind string) (all []T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes", file))
+	rig.Must(t, err)
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		var is struct{ Kind string }
+		rig.Must(t, yaml.Unmarshal(document, &is))
+		if is.Kind == kind {
+			var one T
+			rig.Must(t, yaml.Unmarshal(document, &one))
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Role is one of RBAC.
+type Role struct {
+	Metadata struct{ Name string }
+	Rules    []Rule
+}
+
 // documented returns the rules of a Role in deploy/kubernetes/lease.yaml.
 func documented(t testing.TB, role string) []Rule {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes", "lease.yaml"))
-	rig.Must(t, err)
-	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-		var r struct {
-			Kind     string
-			Metadata struct{ Name string }
-			Rules    []Rule
-		}
-		rig.Must(t, yaml.Unmarshal(document, &r))
-		if r.Kind == "Role" && r.Metadata.Name == role {
+	for _, r := range Documents[Role](t, "lease.yaml", "Role") {
+		if r.Metadata.Name == role {
 			return r.Rules
 		}
 	}

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure"
+	"github.com/tenure-go/tenure/internal/record"
 )
 
 // FloorPriority is the priority of a candidate that is not fit, under a Floor. It is the lowest
 // one, so that any fit candidate asks such a leader to hand over.
-const FloorPriority = -1_000_000
+const FloorPriority = -record.MaxPriority
 
 // Floor lets a candidate lead that is not fit, where no fit one takes over. A leader that is no
 // longer fit goes on leading, until another candidate asks it to hand over. Another candidate that
