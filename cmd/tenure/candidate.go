@@ -408,18 +408,24 @@ func hear(h hearer, all []os.Signal) (stop func()) {
 // guard returns the command that runs this program as a guard, even if its file has been replaced
 // by a newer one.
 func (r *candidateFlags) guard() *exec.Cmd {
-	self := "/proc/self/exe"
-	if _, err := os.Stat(self); err != nil {
-		self = os.Args[0]
-		if found, err := os.Executable(); err == nil {
-			self = found
-		}
-	}
-	c := &exec.Cmd{Path: self, Args: []string{"tenure", nameOfGuard}}
+	c := &exec.Cmd{Path: runningFile(), Args: []string{"tenure", nameOfGuard}}
 	if r.contain {
 		guard.Isolate(c)
 	}
 	return c
+}
+
+// runningFile returns a path of the file that this process runs: on Linux also if another file has
+// replaced it.
+func runningFile() string {
+	const self = "/proc/self/exe"
+	if _, err := os.Stat(self); err == nil {
+		return self
+	}
+	if found, err := os.Executable(); err == nil {
+		return found
+	}
+	return os.Args[0]
 }
 
 // uncontained adds a remedy to the error of a guard that could not make a PID namespace.

@@ -52,7 +52,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newRun(), newCron(), newTick(), newJobs(), newStatus(), newList(), newWatch(), newDashboard(),
 		newDoctor(), newAgent(), newHandOver(), newReset(), newEndLease(), newStores(), newDemo(), newMan(),
-		newVersion(),
+		newInstall(), newVersion(),
 	)
 	addGenerated(root)
 	complete(root)
@@ -152,7 +152,7 @@ func newDemo() *cobra.Command {
 
 func newVersion() *cobra.Command {
 	var asJSON bool
-	const about = "Prints the version, as tenure --version does. The object of --json has version, go, os and arch."
+	const about = "Prints the version, as tenure --version does. The object of --json has version, commit, go,\nos and arch; commit is empty in a program that was not built in a clone."
 	c := command("version", "Print the version", about, "", func(c *cobra.Command) error {
 		if _, err := cli.Fill(c.Flags(), os.Getenv, nil); err != nil {
 			return err
@@ -164,10 +164,11 @@ func newVersion() *cobra.Command {
 		}
 		output.JSON(out, struct {
 			Version string `json:"version"`
+			Commit  string `json:"commit"`
 			Go      string `json:"go"`
 			OS      string `json:"os"`
 			Arch    string `json:"arch"`
-		}{cli.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+		}{cli.Version(), cli.Commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
 		return nil
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "as a JSON object")

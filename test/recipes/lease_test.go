@@ -62,8 +62,8 @@ func TestLeaseWrapsTheImage(t *testing.T) {
 	if first.VolumeMounts[0].Name != main.VolumeMounts[0].Name || pod.Volumes[0].Name != main.VolumeMounts[0].Name {
 		t.Error("the two containers do not share a volume")
 	}
-	if entry := build(t).last().entrypoint(t); first.Command[1] != entry[0] {
-		t.Errorf("copies %s, and the image has %s", first.Command[1], entry[0])
+	if entry := build(t).named(t, "tenure").entrypoint(t); first.Command[0] != entry[0] || first.Command[1] != "install" {
+		t.Errorf("runs %q, and the image has %s", first.Command, entry[0])
 	}
 }
 

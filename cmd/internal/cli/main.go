@@ -122,19 +122,30 @@ func OneArg(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// Version returns the version of the module, with the revision if it was built from a clone.
+// Version returns the version of the module: that of its tag, if it was built from one.
 func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}
+
+// Commit returns the revision that the program was built from, with "-dirty" if the tree had
+// changes. It is empty if the program was not built in a clone.
+func Commit() (commit string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "(unknown)"
+		return ""
 	}
-	v := info.Main.Version
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && v == "(devel)" {
-			v += " " + s.Value
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value + commit
+		case s.Key == "vcs.modified" && s.Value == "true":
+			commit += "-dirty"
 		}
 	}
-	return v
+	return commit
 }
 
 // VersionLine returns the version of a program, and how it was built.
@@ -143,7 +154,11 @@ func VersionLine(program string) string {
 }
 
 func build() string {
-	return fmt.Sprintf("%s %s %s/%s", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	version := Version()
+	if commit := Commit(); commit != "" {
+		version += " commit " + commit
+	}
+	return fmt.Sprintf("%s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // NewLogger returns a logger that writes text, or with json one object per line. Durations are
