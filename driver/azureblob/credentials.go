@@ -128,16 +128,17 @@ func (s *Store) locate(set settings, fixed secret) (endpoint *url.URL, err error
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.User != nil || endpoint.RawQuery != "" {
 		return nil, errors.New("the endpoint is not a URL such as https://myaccount.blob.core.windows.net")
 	}
-	host, _, _ := strings.Cut(endpoint.Hostname(), ".")
-	if strings.HasSuffix(host, "-secondary") || strings.HasSuffix(endpoint.Path, "-secondary") {
+	named, rest, _ := strings.Cut(endpoint.Hostname(), ".")
+	if path := strings.Trim(endpoint.Path, "/"); path != "" { // as emulators have it
+		named = path
+	}
+	s.account = or(s.account, named)
+	switch {
+	case strings.HasSuffix(named, "-secondary"):
 		return nil, fmt.Errorf("%w: %s is the secondary endpoint of the account, which may lack the last writes; use the primary one",
 			driver.ErrUnfit, endpoint.Host+endpoint.Path)
-	}
-	if s.account == "" {
-		s.account = host
-		if path := strings.Trim(endpoint.Path, "/"); path != "" {
-			s.account = path
-		}
+	case named != s.account && strings.HasPrefix(rest, "blob."):
+		return nil, fmt.Errorf("the endpoint %s is that of account %q, not %q", endpoint.Host, named, s.account)
 	}
 	return endpoint, nil
 }

@@ -28,6 +28,9 @@ func (s *Store) Keys(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("azureblob: list the blobs of %s: %w", s.place(""), s.explain(listing, c.secret, plain(err)))
 		}
+		if page.Segment == nil {
+			continue
+		}
 		for _, b := range page.Segment.BlobItems {
 			if b.Name == nil || b.Properties == nil || b.Properties.ContentLength == nil || *b.Properties.ContentLength == 0 {
 				continue

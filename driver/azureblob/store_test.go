@@ -403,19 +403,20 @@ func TestUnusableSettings(t *testing.T) {
 	const url = "https://myaccount.blob.core.windows.net/elections?sig=s"
 	of := func(_ *Store, err error) error { return err }
 	for want, err := range map[string]error{
-		"URL of a container":               of(New("https://myaccount.blob.core.windows.net/elections", nil)),
-		"client is nil":                    of(New(url, nil, WithClient(nil))),
-		"no container can have the name":   of(New("https://myaccount.blob.core.windows.net/Elections?sig=s", nil)),
-		`prefix "a//b"`:                    of(New(url, nil, WithPrefix("a//b"))),
-		"of at most 983":                   of(New(url, nil, WithPrefix(strings.Repeat("p", 984)))),
-		"secondary endpoint":               of(New("https://myaccount-secondary.blob.core.windows.net/elections?sig=s", nil)),
-		"holds no connection string":       of(FromConnectionString("AccountName=myaccount", "elections")),
-		"not in base64":                    of(FromConnectionString("AccountName=myaccount;AccountKey=s3cret!", "elections")),
-		"no storage account can have":      of(FromConnectionString("AccountName=My;AccountKey=s3cret", "elections")),
-		`endpoint is not a URL`:            of(FromConnectionString("AccountName=my;AccountKey=s3cret;BlobEndpoint=localhost:1", "elections")),
-		"can be read on its way":           of(New("http://myaccount.blob.core.windows.net/elections", noCredential{})),
-		"is for account \"other\", not \"": from(t, "AZURE_STORAGE_CONNECTION_STRING", "AccountName=other;AccountKey=s3cret"),
-		"in base64":                        from(t, "AZURE_STORAGE_KEY", "s3cret!"),
+		"URL of a container":                of(New("https://myaccount.blob.core.windows.net/elections", nil)),
+		"client is nil":                     of(New(url, nil, WithClient(nil))),
+		"no container can have the name":    of(New("https://myaccount.blob.core.windows.net/Elections?sig=s", nil)),
+		`prefix "a//b"`:                     of(New(url, nil, WithPrefix("a//b"))),
+		"of at most 983":                    of(New(url, nil, WithPrefix(strings.Repeat("p", 984)))),
+		"secondary endpoint":                of(New("https://myaccount-secondary.blob.core.windows.net/elections?sig=s", nil)),
+		"holds no connection string":        of(FromConnectionString("AccountName=myaccount", "elections")),
+		"not in base64":                     of(FromConnectionString("AccountName=myaccount;AccountKey=s3cret!", "elections")),
+		"no storage account can have":       of(FromConnectionString("AccountName=My;AccountKey=s3cret", "elections")),
+		`endpoint is not a URL`:             of(FromConnectionString("AccountName=my;AccountKey=s3cret;BlobEndpoint=localhost:1", "elections")),
+		"can be read on its way":            of(New("http://myaccount.blob.core.windows.net/elections", noCredential{})),
+		"is for account \"other\", not \"":  from(t, "AZURE_STORAGE_CONNECTION_STRING", "AccountName=other;AccountKey=s3cret"),
+		`is that of account "other", not "`: from(t, "AZURE_STORAGE_CONNECTION_STRING", "BlobEndpoint=https://other.blob.core.windows.net;SharedAccessSignature=sig=s3cret"),
+		"in base64":                         from(t, "AZURE_STORAGE_KEY", "s3cret!"),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("want %q in: %v", want, err)

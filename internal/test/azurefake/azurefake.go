@@ -15,8 +15,8 @@ import (
 )
 
 // Rights, by the letters of SAS tokens: r reads blobs, c creates them, w creates and replaces them,
-// l lists them, d deletes them. The letter i is not Azure's. It makes containers, and reads settings
-// of the account and its containers.
+// l lists them, d deletes them. The letter i is not Azure's. It makes containers, and reads
+// settings of the account and its containers.
 const (
 	Candidate = "rw" // all that a candidate needs
 	All       = "rcwldi"
