@@ -1,6 +1,7 @@
 package azureblob
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -93,19 +94,12 @@ func parseSecret(text string) (secret, error) {
 		account: fields["AccountName"], endpoint: fields["BlobEndpoint"],
 	}
 	if s.endpoint == "" && s.account != "" && (fields["EndpointSuffix"] != "" || fields["DefaultEndpointsProtocol"] != "") {
-		s.endpoint = or(fields["DefaultEndpointsProtocol"], "https") + "://" + s.account + ".blob." + or(fields["EndpointSuffix"], domain)
+		s.endpoint = cmp.Or(fields["DefaultEndpointsProtocol"], "https") + "://" + s.account + ".blob." + cmp.Or(fields["EndpointSuffix"], domain)
 	}
 	if s.sas == "" && (s.key == "" || s.account == "") || s.account == "" && s.endpoint == "" {
 		return secret{}, errNoSecret
 	}
 	return s, nil
-}
-
-func or(value, otherwise string) string {
-	if value != "" {
-		return value
-	}
-	return otherwise
 }
 
 // domain is that of the public cloud.
@@ -116,8 +110,8 @@ func (s *Store) locate(set settings, fixed secret) (endpoint *url.URL, err error
 	if fixed.account != "" && s.account != "" && fixed.account != s.account {
 		return nil, fmt.Errorf("the connection string is for account %q, not %q", fixed.account, s.account)
 	}
-	s.account = or(s.account, fixed.account)
-	text := or(set.endpoint, fixed.endpoint)
+	s.account = cmp.Or(s.account, fixed.account)
+	text := cmp.Or(set.endpoint, fixed.endpoint)
 	if text == "" {
 		if err := CheckAccount(s.account); err != nil {
 			return nil, err
@@ -132,7 +126,7 @@ func (s *Store) locate(set settings, fixed secret) (endpoint *url.URL, err error
 	if path := strings.Trim(endpoint.Path, "/"); path != "" { // as emulators have it
 		named = path
 	}
-	s.account = or(s.account, named)
+	s.account = cmp.Or(s.account, named)
 	switch {
 	case strings.HasSuffix(named, "-secondary"):
 		return nil, fmt.Errorf("%w: %s is the secondary endpoint of the account, which may lack the last writes; use the primary one",
