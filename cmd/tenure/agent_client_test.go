@@ -79,14 +79,14 @@ func eachClient(t *testing.T, test func(t *testing.T, start starts)) {
 	t.Helper()
 	eachLanguage(t, func(t *testing.T, language string) {
 		test(t, func(t *testing.T, socket, journal, mode string) *program.Process {
-			return worker(t, language, socket, "a", journal, mode)
+			return worker(t, language, socket, "c1", journal, mode)
 		})
 	})
 	t.Run("java", func(t *testing.T) {
 		t.Parallel()
-		classes := javaClasses(t, javaWorker)
+		run := javaWorker(t)
 		test(t, func(t *testing.T, socket, journal, mode string) *program.Process {
-			return java(t, classes, "AgentWorker", socket, "a", journal, mode).Start()
+			return run.start(t, socket, "c1", journal, mode)
 		})
 	})
 }
@@ -131,7 +131,7 @@ func TestAgentClientsCountFromTheQuestion(t *testing.T) {
 		case <-wait.Context(t).Done():
 			t.Error("it does not report the end")
 		}
-		if _, _, tokens := acts(t, journal); tokens > 0 {
+		if judged(t, journal).Acts > 0 {
 			t.Error("it acts")
 		}
 	})

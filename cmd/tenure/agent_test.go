@@ -3,11 +3,8 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +13,9 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/test/must"
 	"github.com/tenure-go/tenure/cmd/internal/test/program"
+	"github.com/tenure-go/tenure/internal/test/agentworker"
 	"github.com/tenure-go/tenure/internal/test/wait"
+	"github.com/tenure-go/tenure/internal/witness"
 )
 
 // agent starts an agent, as on a machine of its own, and returns its socket.
@@ -28,24 +27,14 @@ func (h *home) agent(name string, flags ...string) (w *wrapped, socket string) {
 	return w, socket
 }
 
-// workerProgram is a worker in testdata, and the directory of its client.
-type workerProgram struct {
-	run    []string
-	client string
-	waits  bool // it can wait while its event loop goes on
-}
-
-// workers do the same in several languages. .ci/clients compiles the clients.
-var workers = map[string]workerProgram{
-	"python":  {[]string{"python3", "-B", "testdata/agent_worker.py"}, "../../clients/python", false},
-	"asyncio": {[]string{"python3", "-B", "testdata/agent_worker_asyncio.py"}, "../../clients/python", true},
-	"node":    {[]string{"node", "testdata/agent_worker.mjs"}, "../../clients/node", true},
-}
+// languages are those of the workers without Java, each with whether its worker can wait while its
+// event loop goes on.
+var languages = map[string]bool{"python": false, "asyncio": true, "node": true}
 
 // eachLanguage runs a test with the workers of each.
 func eachLanguage(t *testing.T, test func(t *testing.T, language string)) {
 	t.Helper()
-	for language := range workers {
+	for language := range languages {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			test(t, language)
@@ -53,52 +42,55 @@ func eachLanguage(t *testing.T, test func(t *testing.T, language string)) {
 	}
 }
 
-// worker starts one.
+// worker starts a worker.
 func worker(t *testing.T, language, socket, name, journal, mode string) *program.Process {
 	t.Helper()
-	w := workers[language]
-	client, err := filepath.Abs(w.client)
+	run, err := agentworker.Program(t.Context(), "../..", language, "")
 	must.OK(t, err)
-	args := append(slices.Clone(w.run[1:]), client, socket, name, journal, mode)
-	return program.Command(t, w.run[0], args...).Start()
+	return workerRun(run).start(t, socket, name, journal, mode)
 }
 
-// acts reads a journal. It returns the time of the first act with the last token, and of the last
-// act with another one.
-func acts(t *testing.T, journal string) (first, former float64, tokens int) {
+// workerRun is the command line of a worker.
+type workerRun []string
+
+func (run workerRun) start(t *testing.T, socket, name, journal, mode string) *program.Process {
 	t.Helper()
-	text, err := os.ReadFile(journal)
-	if !errors.Is(err, fs.ErrNotExist) { // nothing has acted
-		must.OK(t, err)
-	}
-	begins := map[uint64]float64{}
-	ends := map[uint64]float64{}
-	last := uint64(0)
-	for line := range strings.Lines(string(text)) {
-		var at float64
-		var token uint64
-		if n, _ := fmt.Sscanln(line, &at, &token); n != 2 {
-			continue // it is being written
-		}
-		if _, seen := begins[token]; !seen {
-			begins[token] = at
-		}
-		ends[token], last = at, max(last, token)
-	}
-	for token, at := range ends {
-		if token != last {
-			former = max(former, at)
-		}
-	}
-	return begins[last], former, len(begins)
+	args := append(slices.Clone(run[1:]), socket, name, journal, "3000", mode)
+	return program.Command(t, run[0], args...).Start()
 }
 
-// neverTwo checks that the worker did not act after another one was elected.
+// judged judges a journal by the times before the questions whether a worker may act.
+func judged(t *testing.T, journal string) witness.Verdict {
+	t.Helper()
+	r, err := witness.Follow(journal)
+	if errors.Is(err, fs.ErrNotExist) { // nothing has acted
+		return witness.Verdict{}
+	}
+	must.OK(t, err)
+	defer func() { _ = r.Close() }()
+	records, err := r.Next()
+	must.OK(t, err)
+	return witness.ByTime(records)
+}
+
+// acted waits until so many leaders have acted.
+func acted(t *testing.T, journal string, leaders int) {
+	t.Helper()
+	wait.Until(t, "it acts", func() bool { return judged(t, journal).Terms >= leaders })
+}
+
+// neverTwo checks that no worker acted after another one was elected.
 func neverTwo(t *testing.T, journal string) {
 	t.Helper()
-	if first, former, _ := acts(t, journal); former > first {
-		t.Errorf("a worker acted at %v, and the next leader at %v", former, first)
+	if v := judged(t, journal); !v.Safe() {
+		t.Error(v)
 	}
+}
+
+// actsTooLate waits until a worker has acted after another one was elected.
+func actsTooLate(t *testing.T, journal string) {
+	t.Helper()
+	wait.Until(t, "it acts too late", func() bool { return judged(t, journal).Stale > 0 })
 }
 
 // TestAgentOfAFailedWorker: another worker leads after one that is frozen, killed, or hangs. The
@@ -116,17 +108,17 @@ func TestAgentOfAFailedWorker(t *testing.T) {
 				if testing.Short() && fault == "killed" && language != "node" {
 					t.Skip("the kernel does the same for each")
 				}
-				if mode == "waits" && !workers[language].waits {
+				if mode == "waits" && !languages[language] {
 					t.Skip("there is no event loop")
 				}
 				h := newHome(t)
 				journal := filepath.Join(t.TempDir(), "journal")
 				_, one := h.agent("one")
 				_, other := h.agent("other")
-				a := worker(t, language, one, "a", journal, mode)
+				a := worker(t, language, one, "c1", journal, mode)
 				a.Says("leads")
-				wait.Until(t, "it acts", func() bool { _, _, tokens := acts(t, journal); return tokens > 0 })
-				b := worker(t, "python", other, "b", journal, "asks")
+				acted(t, journal, 1)
+				b := worker(t, "python", other, "c2", journal, "asks")
 				b.Says("up")
 				if signal != 0 {
 					a.Signal(signal)
@@ -136,7 +128,7 @@ func TestAgentOfAFailedWorker(t *testing.T) {
 					a.Signal(syscall.SIGCONT)
 					a.Says("ended")
 				}
-				wait.Until(t, "the next leader acts", func() bool { _, _, tokens := acts(t, journal); return tokens > 1 })
+				acted(t, journal, 2)
 				neverTwo(t, journal)
 			})
 		})
@@ -150,19 +142,14 @@ func TestAgentOfAWorkerThatKeepsAnAnswer(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "journal")
 	_, one := h.agent("one")
 	_, other := h.agent("other")
-	a := worker(t, "python", one, "a", journal, "cached")
+	a := worker(t, "python", one, "c1", journal, "cached")
 	a.Says("leads")
-	b := worker(t, "python", other, "b", journal, "asks")
+	b := worker(t, "python", other, "c2", journal, "asks")
 	b.Says("up")
 	a.Signal(syscall.SIGSTOP)
 	b.Says("leads")
 	a.Signal(syscall.SIGCONT)
-	wait.Succeeds(t, "the worker acts too late", func(context.Context) error {
-		if first, former, tokens := acts(t, journal); tokens < 2 || former <= first {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	actsTooLate(t, journal)
 }
 
 // TestAgentIsKilled: a lease of a killed agent runs out, and its worker follows with the agent that
@@ -174,14 +161,14 @@ func TestAgentIsKilled(t *testing.T) {
 		journal := filepath.Join(t.TempDir(), "journal")
 		killed, one := h.agent("one")
 		_, other := h.agent("other")
-		a := worker(t, language, one, "a", journal, "asks")
+		a := worker(t, language, one, "c1", journal, "asks")
 		a.Says("leads")
-		b := worker(t, "python", other, "b", journal, "asks")
+		b := worker(t, "python", other, "c2", journal, "asks")
 		b.Says("up")
 		killed.Signal(syscall.SIGKILL)
 		b.Says("leads")
 		a.Says("ended")
-		wait.Until(t, "the next leader acts", func() bool { _, _, tokens := acts(t, journal); return tokens > 1 })
+		acted(t, journal, 2)
 		neverTwo(t, journal)
 		tenureRuns(t, "agent", "--store", h.url, "--json", "--listen", "unix:"+one).Start().Says(`"serving"`)
 		b.Signal(syscall.SIGKILL)
@@ -197,11 +184,11 @@ func TestAgentOfAWorkerThatLeaves(t *testing.T) {
 		h := newHome(t)
 		journal := filepath.Join(t.TempDir(), "journal")
 		_, one := h.agent("one")
-		a := worker(t, language, one, "a", journal, "leaves")
+		a := worker(t, language, one, "c1", journal, "leaves")
 		a.Says("declines")
-		b := worker(t, language, one, "b", journal, "asks")
+		b := worker(t, language, one, "c2", journal, "asks")
 		b.Says("leads")
-		worker(t, language, one, "c", journal, "misuses").Says("The election cannot be held so: ")
+		worker(t, language, one, "c3", journal, "misuses").Says("The election cannot be held so: ")
 	})
 }
 

@@ -1,14 +1,20 @@
-// Does the same as agent_worker_asyncio.py, with the client for Node.
+// Does the same as worker_asyncio.py, with the client for Node.
 import { appendFileSync } from "node:fs"
 import { pathToFileURL } from "node:url"
 
-let [client, socket, name, journal, mode] = process.argv.slice(2)
+let [client, socket, name, journal, lease, mode] = process.argv.slice(2)
 const { Agent, AgentError, Over } = await import(pathToFileURL(`${client}/dist/src/index.js`))
 const sleep = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
-const settings = { id: name, leaseMillis: mode === "misuses" ? 1 : 3000, heartbeatMillis: 1500 }
+const leaseMillis = mode === "misuses" ? 1 : Number(lease)
+const settings = { id: name, leaseMillis, heartbeatMillis: Math.floor(lease / 2) }
 const agent = new Agent("unix:" + socket, { timeoutMillis: 60000 })
 const campaign = await agent.campaign("billing", settings)
+const act = Buffer.alloc(32)
+act.writeUInt32LE(Number(name.slice(1)), 16)
+act.writeUInt32LE(2, 20)
+act.writeUInt32LE(process.pid, 24)
+act.writeUInt32LE(process.pid, 28)
 console.log("up")
 for await (const term of campaign.terms()) {
   console.log("leads", term.token)
@@ -23,10 +29,11 @@ for await (const term of campaign.terms()) {
   } catch (e) {
     if (!(e instanceof AgentError || e instanceof Over)) throw e // a busy machine has lost the term
   }
-  for (;;) {
-    const before = Number(process.hrtime.bigint()) / 1e9
-    if (!(await term.mayAct())) break
-    appendFileSync(journal, `${before} ${term.token}\n`)
+  for (let asked = false; ; asked = true) {
+    act.writeBigInt64LE(process.hrtime.bigint(), 0)
+    if (!(mode === "cached" && asked) && !(await term.mayAct())) break
+    act.writeBigUInt64LE(BigInt(term.token), 8)
+    appendFileSync(journal, act)
     if (mode === "hangs") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
     if (mode === "waits") await sleep(1e9)
     await sleep(5)

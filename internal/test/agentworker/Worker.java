@@ -5,33 +5,35 @@ import io.github.tenurego.agent.Settings;
 import io.github.tenurego.agent.Term;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 
-/**
- * Acts while it leads, and writes each act into a journal: the time before it asked whether it may
- * act, and the token. As "cached" it asks once in each term, which is a mistake. As "declines" it
- * says that it is not fit to lead.
- */
-public class AgentWorker {
+/** Acts through the client for Java. As "declines" it says that it is not fit to lead. */
+public class Worker {
   public static void main(String[] args) throws Exception {
-    boolean cached = args[3].equals("cached");
-    var settings = new Settings().id(args[1]).lease(Duration.ofSeconds(2))
-        .heartbeat(Duration.ofMillis(600));
+    int number = Integer.parseInt(args[1].substring(1));
+    int pid = (int) ProcessHandle.current().pid();
+    var lease = Duration.ofMillis(Long.parseLong(args[3]));
+    String mode = args[4];
+    var settings = new Settings().id(args[1]).lease(lease).heartbeat(lease.dividedBy(2));
     try (Campaign campaign = new Agent("unix:" + args[0]).campaign("billing", settings);
         var journal = new FileOutputStream(args[2], true)) {
       System.out.println("up");
       while (true) {
         try (Term term = campaign.awaitTerm()) {
           System.out.println("leads " + term.token());
-          if (args[3].equals("declines")) {
+          if (mode.equals("declines")) {
             decline(campaign);
           }
           for (boolean asked = false;; asked = true) {
-            double before = System.nanoTime() / 1e9;
-            if (!(cached && asked) && !term.mayAct(Duration.ZERO)) {
+            long before = System.nanoTime();
+            if (!(mode.equals("cached") && asked) && !term.mayAct(Duration.ZERO)) {
               break;
             }
-            journal.write((before + " " + term.token() + "\n").getBytes());
+            var act = ByteBuffer.allocate(32).order(ByteOrder.LITTLE_ENDIAN);
+            act.putLong(before).putLong(term.token()).putInt(number).putInt(2);
+            journal.write(act.putInt(pid).putInt(pid).array());
             Thread.sleep(5);
           }
           System.out.println("ended " + term.token());

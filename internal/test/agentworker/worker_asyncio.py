@@ -1,21 +1,26 @@
-"""Does the same as agent_worker.py, with the client for asyncio. As "waits" it blocks itself, but
-not the event loop."""
+"""Does the same as worker.py, with the client for asyncio. As "waits" it blocks itself, but not the
+event loop."""
 
 import asyncio
+import os
+import struct
 import sys
 import time
 
-client, socket, name, journal, mode = sys.argv[1:]
+client, socket, name, journal, lease, mode = sys.argv[1:]
 sys.path.insert(0, client)
 from tenure.aio import Agent, AgentError, Over  # noqa: E402
 
+lease, pid = int(lease), os.getpid()
+
 
 async def main(mode):
-    lease = 1 if mode == "misuses" else 3000
-    settings = {"id": name, "leaseMillis": lease, "heartbeatMillis": 1500}
+    settings = {"id": name, "leaseMillis": lease, "heartbeatMillis": lease // 2}
+    if mode == "misuses":
+        settings["leaseMillis"] = 1
     agent = Agent("unix:" + socket, timeout=60)
     async with agent.campaign("billing", **settings) as campaign:
-        acts = open(journal, "a", buffering=1)
+        acts = open(journal, "ab", buffering=0)
         print("up", flush=True)
         async for term in campaign.terms():
             print("leads", term.token, flush=True)
@@ -29,10 +34,10 @@ async def main(mode):
             except (AgentError, Over):
                 pass  # a busy machine has lost the term
             while True:
-                before = time.monotonic()
+                before = time.monotonic_ns()
                 if not await term.may_act():
                     break
-                acts.write(f"{before} {term.token}\n")
+                acts.write(struct.pack("<qQ4I", before, term.token, int(name[1:]), 2, pid, pid))
                 if mode == "hangs":
                     time.sleep(1e6)
                 elif mode == "waits":

@@ -1,17 +1,20 @@
-"""Acts while it leads, and writes each act into a journal: the time before it asked whether it may
-act, and the token. Each mode but "asks" makes a mistake, or has a reason to give up. As "cached" it
-asks once in each term."""
+"""Acts through the client for Python. As "hangs" or "leaves" it does so after its first act, or as
+soon as it leads. As "misuses" it asks for a lease that cannot be held."""
 
+import os
+import struct
 import sys
 import time
 
-client, socket, name, journal, mode = sys.argv[1:]
+client, socket, name, journal, lease, mode = sys.argv[1:]
 sys.path.insert(0, client)
 from tenure import Agent, AgentError, Over  # noqa: E402
 
-lease = 1 if mode == "misuses" else 3000
-settings = {"id": name, "leaseMillis": lease, "heartbeatMillis": 1500}
-acts = open(journal, "a", buffering=1)
+lease, pid = int(lease), os.getpid()
+settings = {"id": name, "leaseMillis": lease, "heartbeatMillis": lease // 2}
+if mode == "misuses":
+    settings["leaseMillis"] = 1
+acts = open(journal, "ab", buffering=0)
 with Agent("unix:" + socket, timeout=60).campaign("billing", **settings) as campaign:
     print("up", flush=True)
     for term in campaign.terms():
@@ -27,11 +30,11 @@ with Agent("unix:" + socket, timeout=60).campaign("billing", **settings) as camp
             pass  # a busy machine has lost the term
         asked = False
         while True:
-            before = time.monotonic()
+            before = time.monotonic_ns()
             if not (mode == "cached" and asked) and not term.may_act():
                 break
             asked = True
-            acts.write(f"{before} {term.token}\n")
+            acts.write(struct.pack("<qQ4I", before, term.token, int(name[1:]), 2, pid, pid))
             if mode == "hangs":
                 time.sleep(1e6)
             time.sleep(0.005)
