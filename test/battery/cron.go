@@ -61,10 +61,14 @@ func (s *stage) cronArgs() []string {
 // ticks returns the path of the file in which workers say which tick they run.
 func (s *stage) ticks() string { return filepath.Join(s.dir, "ticks") }
 
-// judge judges the journal. Of tenure cron, a run counts as a term: Stale counts the runs that
+// judge judges the journal. A worker of an agent can be suspended between the answer and its act,
+// so only the time before the question counts. Of tenure cron, a run counts as a term: Stale counts the runs that
 // overlap, and Regressed the ticks that were repeated and the tokens that fell.
 func (s *stage) judge(records []witness.Record) (witness.Verdict, error) {
-	if s.row.cron == nil {
+	switch {
+	case s.row.agent:
+		return witness.ByTime(records), nil
+	case s.row.cron == nil:
 		return witness.Judge(records), nil
 	}
 	text, err := os.ReadFile(s.ticks())

@@ -29,8 +29,9 @@ type fault struct {
 	outage bool
 }
 
-// inject injects a fault, and waits for the next worker.
-func (s *stage) inject(f fault) {
+// inject injects a fault into the leader, and waits for the next worker. It returns the candidate
+// that it hit.
+func (s *stage) inject(f fault) *candidate {
 	c, old := s.leader()
 	at := s.note("%s: %s", c.id(), f.name)
 	end := must(f.begin(c))
@@ -45,6 +46,7 @@ func (s *stage) inject(f fault) {
 		must(s.relieve(c, end))
 	}
 	s.sleep(s.lease / 2) // a process that continues now may still act
+	return c
 }
 
 // relieve ends a fault and returns the time.
@@ -232,11 +234,11 @@ func (c *candidate) both() ([]int, error) {
 	return []int{c.PID(), guard}, err
 }
 
-// flaw is a planted mistake: a change to the source of tenure that makes a row fail.
+// flaw is a planted mistake that makes a row fail: a change to the source of tenure, or a worker.
 type flaw struct {
 	name string
-	left string // the part that is left out or changed
-	edit []overlay.Edit
+	left string         // the part that is left out or changed
+	edit []overlay.Edit // nil if the flaw is in the workers
 	// shows reports whether the flaw shows in an outcome.
 	shows func(outcome) bool
 }
@@ -254,7 +256,7 @@ type broken struct {
 
 // binary returns the path of a tenure with the flaw, or without one if f is nil.
 func (b *battery) binary(f *flaw) (string, error) {
-	if f == nil {
+	if f == nil || f.edit == nil {
 		return b.tenure, nil
 	}
 	b.mu.Lock()
@@ -363,5 +365,5 @@ var (
 )
 
 func flaws() []*flaw {
-	return []*flaw{noGuard, noKernelTimer, noLastLines, deadlineIgnored, noTimeToStop, noLatch, releasedEarly, noKill, commandAlone, namespaceIgnored, groupForgotten, straysForgotten, tokenReset, lostRunsAgain}
+	return []*flaw{noGuard, noKernelTimer, noLastLines, deadlineIgnored, noTimeToStop, noLatch, releasedEarly, noKill, commandAlone, namespaceIgnored, groupForgotten, straysForgotten, tokenReset, lostRunsAgain, answerKept}
 }

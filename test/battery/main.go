@@ -175,6 +175,9 @@ type battery struct {
 	tenure string
 	worker string
 
+	// agentWorkers returns the command of the worker of each candidate of an agent.
+	agentWorkers func() ([members][]string, error)
+
 	mu     sync.Mutex // guards the fields below, and keeps the log lines of one run together
 	rand   *rand.Rand
 	broken map[*flaw]*broken
@@ -200,6 +203,7 @@ func (b *battery) build() (err error) {
 	b.bin = must(filepath.Abs(must(filepath.EvalSymlinks(bin))))
 	b.tenure = must(command.BuildIn(b.ctx, b.bin, command.Tenure))
 	b.worker = must(command.BuildIn(b.ctx, b.bin, workerPackage))
+	b.agentWorkers = sync.OnceValues(b.compileWorkers)
 	return nil
 }
 
@@ -238,6 +242,9 @@ func (b *battery) bound(r row) time.Duration {
 	bound := b.lease*3/2 + time.Second/2
 	if r.kind().Polled {
 		bound += b.lease
+	}
+	if r.agent { // the agent waits for a heartbeat first
+		bound += b.lease / 2
 	}
 	if r.cron != nil { // the next tick comes first, by the clock of the next leader
 		bound += 2*time.Second + 2*b.offset(r)

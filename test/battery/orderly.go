@@ -50,6 +50,9 @@ func (s *stage) ends(c *candidate, guard, want int) {
 	if code != want {
 		s.wrong("tenure of %s ended with exit code %d, not %d", c.id(), code, want)
 	}
+	if s.row.agent {
+		check(c.endWorker())
+	}
 	check(s.checkLeftovers(c, guard))
 }
 
@@ -177,18 +180,27 @@ func (s *stage) after(c *candidate) *candidate { return s.candidates[c.number%le
 // empty. A head start promises nothing: on a slow disk, another candidate may claim first.
 func (s *stage) handOver(to string) {
 	for c, old := s.leader(); c.id() != to; c, old = s.leader() {
-		at := s.note("%s: is asked to hand over to %q", c.id(), to)
-		err := s.askToHandOver(s.b.ctx, to)
-		if err == nil {
+		if at, ok := s.tryToHandOver(c, to); ok {
 			s.succeed(at, old)
 			return
 		}
-		if _, refused := errors.AsType[*exec.ExitError](err); !refused {
-			check(err)
-		}
-		s.note("%v", err)
-		s.settle()
 	}
+}
+
+// tryToHandOver asks a leader to hand over. If the order is refused, it waits until the others
+// follow.
+func (s *stage) tryToHandOver(c *candidate, to string) (at int64, ok bool) {
+	at = s.note("%s: is asked to hand over to %q", c.id(), to)
+	err := s.askToHandOver(s.b.ctx, to)
+	if err == nil {
+		return at, true
+	}
+	if _, refused := errors.AsType[*exec.ExitError](err); !refused {
+		check(err)
+	}
+	s.note("%v", err)
+	s.settle()
+	return at, false
 }
 
 // handOverToFrozen stops the guard of a follower, and asks the leader to hand over to that
@@ -254,6 +266,9 @@ func (s *stage) random() {
 func (s *stage) faultCandidate(ctx context.Context, c *candidate) error {
 	faults := []fault{crash, crashBoth, crashGuard, freeze, freezeBoth, freezeGuard, crashFreeze, freezeCrash, freezeGuardLost,
 		blackhole, mute, cut, delay, asked, commandKilled}
+	if s.row.agent {
+		faults = agentFaults
+	}
 	for sleep(ctx, s.lease/2+s.some(3*s.lease/2)) {
 		f := faults[s.some(time.Duration(len(faults)-1))]
 		s.note("%s: %s", c.id(), f.name)

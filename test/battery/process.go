@@ -81,7 +81,7 @@ func look(pid int, mark string) (process, bool) {
 	return p, true
 }
 
-// candidate is one `tenure run` of a stage, with a relay of its own to the server. It can be
+// candidate is one `tenure run`, cron or agent of a stage, with a relay of its own to the server. It can be
 // started again.
 type candidate struct {
 	stage  *stage
@@ -89,7 +89,8 @@ type candidate struct {
 	tenure string // the binary
 	relay  *relay.Relay
 	*crew.Process
-	ended <-chan struct{} // closed when tenure has ended
+	ended  <-chan struct{} // closed when tenure has ended
+	worker *crew.Process   // of tenure agent
 }
 
 func (c *candidate) id() string { return fmt.Sprintf("c%d", c.number) }
@@ -97,8 +98,19 @@ func (c *candidate) id() string { return fmt.Sprintf("c%d", c.number) }
 // log returns the path of the file with the output of all processes of all starts.
 func (c *candidate) log() string { return filepath.Join(c.stage.dir, c.id()+".log") }
 
+func (c *candidate) openLog() (*os.File, error) {
+	return os.OpenFile(c.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+}
+
 func (c *candidate) start() error {
-	log, err := os.OpenFile(c.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if c.stage.row.agent {
+		return c.startAgent()
+	}
+	return c.startTenure()
+}
+
+func (c *candidate) startTenure() error {
+	log, err := c.openLog()
 	if err != nil {
 		return err
 	}
@@ -117,6 +129,9 @@ func (c *candidate) start() error {
 }
 
 func (c *candidate) args() []string {
+	if c.stage.row.agent {
+		return c.agentArgs()
+	}
 	what, flags, ticks := "run", c.stage.row.run, []string(nil)
 	if c.stage.row.cron != nil {
 		what, flags, ticks = "cron", c.stage.cronArgs(), []string{"-ticks", c.stage.ticks()}
@@ -151,8 +166,12 @@ func (c *candidate) guard() (int, error) {
 
 var errNoGuard = errors.New("there is no guard")
 
-// awaitGuard waits for a guard: on a busy machine the last one may have died with the lease.
+// awaitGuard waits for a guard: on a busy machine the last one may have died with the lease. An
+// agent has none.
 func (c *candidate) awaitGuard() int {
+	if c.stage.row.agent {
+		return 0
+	}
 	for {
 		pid, err := c.guard()
 		if err == nil {

@@ -19,6 +19,8 @@ type row struct {
 	// cron holds the flags of tenure cron, which then takes the place of tenure run. Its controls
 	// are for full runs only, since they need another build.
 	cron []string
+	// agent is set if tenure agent takes the place of tenure run. Its workers are clients of it.
+	agent bool
 	// by is a program that runs the worker; empty: tenure does.
 	by []string
 	// play is called when there is a leader. It adds its findings to the stage.
@@ -41,7 +43,7 @@ func (r row) kind() rig.Kind { return rigs.Kind(r.store) }
 
 // once injects one fault. Only the journal judges the run.
 func once(f fault) func(*stage) {
-	return afterwards(func(s *stage) { s.inject(f) })
+	return afterwards(func(s *stage) { _ = s.inject(f) })
 }
 
 // afterwards calls play when the other candidates follow.
@@ -53,7 +55,7 @@ func afterwards(play func(*stage)) func(*stage) {
 }
 
 func rows() []row {
-	return slices.Concat(processRows(), networkRows(), workerRows(), strayRows(), orderlyRows(), longRows(), cronRows())
+	return slices.Concat(processRows(), networkRows(), workerRows(), strayRows(), orderlyRows(), longRows(), cronRows(), agentRows())
 }
 
 func processRows() []row {

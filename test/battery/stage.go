@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/internal/crew"
+	"github.com/tenure-go/tenure/internal/test/agentworker"
 	"github.com/tenure-go/tenure/internal/witness"
 	"github.com/tenure-go/tenure/test/internal/figures"
 	"github.com/tenure-go/tenure/test/internal/halt"
@@ -20,7 +21,7 @@ import (
 )
 
 // election is the name of the election of every stage.
-const election = "battery"
+const election = agentworker.Election
 
 // members is the number of candidates of a stage.
 const members = 3
@@ -57,7 +58,7 @@ func (s *stage) begin() (err error) {
 	defer halt.Catch(&err)
 	check(os.MkdirAll(filepath.Join(s.dir, "server"), 0o700))
 	check(must(witness.Open(s.journal())).Close()) // create the file before follow opens it
-	s.watch = must(follow(s.journal(), s.inspect))
+	s.watch = must(follow(s.journal(), s.row.agent, s.inspect))
 	s.server, err = s.row.kind().Start(s.b.ctx, filepath.Join(s.dir, "server"))
 	check(err)
 	for range members {
@@ -123,6 +124,9 @@ func (s *stage) killAll() {
 	for _, c := range s.candidates {
 		if c.Process != nil {
 			<-c.ended
+		}
+		if c.worker != nil {
+			<-c.worker.Ended()
 		}
 		if c.relay != nil {
 			c.relay.Close()
@@ -232,18 +236,22 @@ func seconds(at int64) float64 { return time.Duration(at).Seconds() }
 type watch struct {
 	reader *witness.Reader
 	begins func(reign) // called for each new reign, before the reign is visible to others
-	stop   chan struct{}
-	done   sync.WaitGroup
+	// onlyActs is set if workers do not write when they begin.
+	onlyActs bool
+	highest  uint64 // the highest token so far
+	stop     chan struct{}
+	done     sync.WaitGroup
 
 	records crew.Journal[witness.Record]
 	reigns  crew.Journal[reign]
 }
 
-// reign is one run of a worker. From its first act on, no process with a lower token may act.
+// reign is one run of a worker, or one term of a worker of an agent. From its first act on, no
+// process with a lower token may act.
 type reign struct {
 	token     uint64
 	candidate int
-	root      int   // the process that tenure started
+	root      int   // the process that tenure started, or the worker of an agent
 	began     int64 // its first act
 	number    int   // from 1, in the order of the journal
 }
@@ -252,12 +260,12 @@ type reign struct {
 const glance = 2 * time.Millisecond
 
 // follow starts to follow a journal. Call end to stop.
-func follow(path string, begins func(reign)) (*watch, error) {
+func follow(path string, onlyActs bool, begins func(reign)) (*watch, error) {
 	r, err := witness.Follow(path)
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{reader: r, begins: begins, stop: make(chan struct{})}
+	w := &watch{reader: r, begins: begins, onlyActs: onlyActs, stop: make(chan struct{})}
 	w.done.Go(w.run)
 	return w, nil
 }
@@ -281,7 +289,7 @@ func (w *watch) read() {
 	if len(news) == 0 && err == nil {
 		return
 	}
-	begun := reignsIn(news, w.reigns.Mark())
+	begun := w.reignsIn(news)
 	for _, r := range begun {
 		w.begins(r)
 	}
@@ -293,14 +301,20 @@ func (w *watch) read() {
 	}
 }
 
-// reignsIn returns the reigns that begin in the records. Before is the number of earlier reigns.
-func reignsIn(records []witness.Record, before int) []reign {
+// reignsIn returns the reigns that begin in new records. A worker of an agent writes only acts: one
+// with a higher token than all before begins a reign.
+func (w *watch) reignsIn(records []witness.Record) []reign {
 	var all []reign
 	for _, r := range records {
-		if r.What == witness.Began {
-			number := before + len(all) + 1
+		begins := r.What == witness.Began
+		if w.onlyActs {
+			begins = r.Token > w.highest
+		}
+		if begins {
+			number := w.reigns.Mark() + len(all) + 1
 			all = append(all, reign{token: r.Token, candidate: int(r.Candidate), root: int(r.Root), began: r.At, number: number})
 		}
+		w.highest = max(w.highest, r.Token)
 	}
 	return all
 }

@@ -13,6 +13,7 @@ package agentworker
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 )
@@ -36,6 +37,9 @@ func Program(ctx context.Context, root, language, classes string) ([]string, err
 	case "asyncio":
 		return []string{"python3", "-B", source("worker_asyncio.py"), filepath.Join(root, "clients/python")}, nil
 	case "node":
+		if _, err := os.Stat(filepath.Join(client, "dist")); err != nil {
+			return nil, fmt.Errorf("run .ci/clients, which compiles the client for Node: %w", err)
+		}
 		return []string{"node", source("worker.mjs"), client}, nil
 	case "java":
 		return java(ctx, filepath.Join(client, "agent"), source("Worker.java"), classes)
