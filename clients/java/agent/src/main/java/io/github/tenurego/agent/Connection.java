@@ -33,36 +33,42 @@ final class Connection implements Closeable {
 
   private final Agent agent;
   private final SocketChannel channel;
-  private final Selector selector = Selector.open();
+  private final Selector selector;
   private final ByteBuffer in = ByteBuffer.allocate(8192).flip();
   private boolean reusable;
 
   Connection(Agent agent) throws IOException {
     this.agent = agent;
-    channel = connect(agent.address());
-    channel.configureBlocking(false);
-    channel.register(selector, SelectionKey.OP_READ);
+    SocketAddress to = target(agent.address());
+    boolean unix = to instanceof UnixDomainSocketAddress;
+    selector = Selector.open();
+    channel = unix ? SocketChannel.open(StandardProtocolFamily.UNIX) : SocketChannel.open();
+    try {
+      connect(to, System.nanoTime() + agent.timeout().toNanos());
+      if (!unix) {
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+      }
+    } catch (IOException | RuntimeException e) {
+      close();
+      throw e;
+    }
   }
 
-  private static SocketChannel connect(String address) throws IOException {
+  private static SocketAddress target(String address) {
     if (address.startsWith("unix:")) {
-      var to = UnixDomainSocketAddress.of(address.substring("unix:".length()));
-      return connect(SocketChannel.open(StandardProtocolFamily.UNIX), to);
+      return UnixDomainSocketAddress.of(address.substring("unix:".length()));
     }
     URI at = URI.create(address.contains("://") ? address : "http://" + address);
-    String host = at.getHost().replaceAll("[\\[\\]]", "");
-    var to = new InetSocketAddress(host, at.getPort());
-    return connect(SocketChannel.open(), to).setOption(StandardSocketOptions.TCP_NODELAY, true);
+    return new InetSocketAddress(at.getHost().replaceAll("[\\[\\]]", ""), at.getPort());
   }
 
-  private static SocketChannel connect(SocketChannel channel, SocketAddress to)
-      throws IOException {
-    try {
-      channel.connect(to);
-      return channel;
-    } catch (IOException | RuntimeException e) {
-      channel.close();
-      throw e;
+  private void connect(SocketAddress to, long until) throws IOException {
+    channel.configureBlocking(false);
+    channel.register(selector, SelectionKey.OP_CONNECT);
+    if (!channel.connect(to)) {
+      while (!channel.finishConnect()) {
+        await(SelectionKey.OP_CONNECT, until);
+      }
     }
   }
 
