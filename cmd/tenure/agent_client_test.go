@@ -27,6 +27,7 @@ type actor struct {
 	beat     func(n int64, w http.ResponseWriter)         // answers the nth heartbeat
 	finished func(w http.ResponseWriter, r *http.Request) // answers the report
 	eligible func(eligible bool)                          // hears whether the client is fit to lead
+	leaves   func()                                       // is called before it answers that the campaign is over
 	beats    atomic.Int64
 	begun    atomic.Int64 // campaigns
 }
@@ -49,6 +50,10 @@ func (a *actor) serve(t *testing.T) string {
 	const one = "/v1/elections/billing/campaigns/c"
 	mux.HandleFunc("POST "+one+"/heartbeat", func(w http.ResponseWriter, _ *http.Request) { a.beat(a.beats.Add(1), w) })
 	mux.HandleFunc("POST "+one+"/finished", func(w http.ResponseWriter, r *http.Request) { a.finished(w, r) })
+	mux.HandleFunc("DELETE "+one, func(w http.ResponseWriter, _ *http.Request) {
+		a.leaves()
+		w.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("PUT "+one+"/eligible", func(w http.ResponseWriter, r *http.Request) {
 		var q struct{ Eligible bool }
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
@@ -204,4 +209,30 @@ func TestAgentClientsStayUnfit(t *testing.T) {
 			t.Error("it asks first whether it leads")
 		}
 	})
+}
+
+// TestAgentClientsLeave: while a client reports that its work has ended, no other part of the program
+// may act: the agent may have released the lease.
+func TestAgentClientsLeave(t *testing.T) {
+	t.Parallel()
+	for language, other := range languages {
+		if !other { // there is no other part
+			continue
+		}
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{})
+			a := &actor{
+				beat:     func(_ int64, w http.ResponseWriter) { grants(w, 3600_000, false) },
+				leaves:   func() { <-asked },
+				finished: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+			}
+			p := worker(t, language, a.serve(t), "c1", filepath.Join(t.TempDir(), "journal"), "quits")
+			p.Says("may act: ")
+			close(asked)
+			if said := strings.ToLower(p.Out.String()); !strings.Contains(said, "may act: false") {
+				t.Errorf("it says\n%s", said)
+			}
+		})
+	}
 }

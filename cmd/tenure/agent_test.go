@@ -55,7 +55,7 @@ type workerRun []string
 
 func (run workerRun) start(t *testing.T, socket, name, journal, mode string) *program.Process {
 	t.Helper()
-	args := append(slices.Clone(run[1:]), socket, name, journal, "3000", mode)
+	args := append(slices.Clone(run[1:]), "unix:"+socket, name, journal, "3000", mode)
 	return program.Command(t, run[0], args...).Start()
 }
 

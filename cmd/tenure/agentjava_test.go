@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,6 +76,25 @@ func TestAgentJava(t *testing.T) {
 			wait.Until(t, "the first worker leads again", func() bool { return strings.Count(a.Out.String(), "leads") >= 2 })
 		})
 	}
+}
+
+// TestAgentJavaGivesUpConnecting: a connection by TCP that the system does not accept is given up.
+func TestAgentJavaGivesUpConnecting(t *testing.T) {
+	t.Parallel()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	must.OK(t, err)
+	defer func() { _ = syscall.Close(fd) }()
+	must.OK(t, syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must.OK(t, syscall.Listen(fd, 0)) // for one connection
+	bound, err := syscall.Getsockname(fd)
+	must.OK(t, err)
+	address := fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
+	only, err := net.Dial("tcp", address)
+	must.OK(t, err)
+	defer func() { _ = only.Close() }()
+	run := javaWorker(t)
+	p := program.Command(t, run[0], append(run[1:], "http://"+address, "c1", "none", "3000", "asks")...).Start()
+	p.Says("the agent did not answer within PT2S")
 }
 
 // TestShedLock runs the tests of ShedLock with its provider, two agents and a pristine store.

@@ -161,7 +161,7 @@ func (c *candidate) startWorker() error {
 	if c.stage.control {
 		mode = "cached"
 	}
-	command := append(slices.Clone(programs[c.number-1]), c.socket(), c.id(), c.stage.journal(),
+	command := append(slices.Clone(programs[c.number-1]), "unix:"+c.socket(), c.id(), c.stage.journal(),
 		strconv.FormatInt(c.stage.lease.Milliseconds(), 10), mode)
 	for range attempts {
 		if began, err := c.tryWorker(command); began || err != nil {

@@ -17,7 +17,7 @@ public class Worker {
     var lease = Duration.ofMillis(Long.parseLong(args[3]));
     String mode = args[4];
     var settings = new Settings().id(args[1]).lease(lease).heartbeat(lease.dividedBy(2));
-    try (Campaign campaign = new Agent("unix:" + args[0]).campaign("billing", settings);
+    try (Campaign campaign = new Agent(args[0]).campaign("billing", settings);
         var journal = new FileOutputStream(args[2], true)) {
       System.out.println("up");
       while (true) {

@@ -1,13 +1,13 @@
 // Package agentworker has the programs that act through an agent in tests and in the battery: one
 // for each client in clients/. Each takes part in the election "billing" and does the same:
 //
-//	PROGRAM SOCKET ID JOURNAL LEASE MODE
+//	PROGRAM ADDRESS ID JOURNAL LEASE MODE
 //
 // While it leads, it asks every 5 ms whether it may act. After each yes it appends an act to the
 // journal (docs/testing.md), with the time before the question and the number that ends its id. The
 // lease is in milliseconds, and twice the interval of heartbeats. It prints "up" when its campaign
 // has begun, "leads" and "ended" with the token of each term. In mode "asks" it does nothing more.
-// As "cached" it asks once in each term, which is a mistake. The programs describe their other modes.
+// As "cached" it asks once in each term, which is a mistake. Each program describes its other modes.
 package agentworker
 
 import (

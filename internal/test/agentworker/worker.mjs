@@ -2,13 +2,13 @@
 import { appendFileSync } from "node:fs"
 import { pathToFileURL } from "node:url"
 
-let [client, socket, name, journal, lease, mode] = process.argv.slice(2)
+let [client, address, name, journal, lease, mode] = process.argv.slice(2)
 const { Agent, AgentError, Over } = await import(pathToFileURL(`${client}/dist/src/index.js`))
 const sleep = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
 const leaseMillis = mode === "misuses" ? 1 : Number(lease)
 const settings = { id: name, leaseMillis, heartbeatMillis: Math.floor(lease / 2) }
-const agent = new Agent("unix:" + socket, { timeoutMillis: 60000 })
+const agent = new Agent(address, { timeoutMillis: 60000 })
 const campaign = await agent.campaign("billing", settings)
 const act = Buffer.alloc(32)
 act.writeUInt32LE(Number(name.slice(1)), 16)
@@ -25,6 +25,10 @@ for await (const term of campaign.terms()) {
     } else if (mode === "declines") {
       await campaign.setEligible(false)
       console.log("declines")
+    } else if (mode === "quits") {
+      const leaving = campaign.leave()
+      console.log("may act:", await term.mayAct())
+      await leaving
     }
   } catch (e) {
     if (!(e instanceof AgentError || e instanceof Over)) throw e // a busy machine has lost the term

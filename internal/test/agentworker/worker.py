@@ -6,7 +6,7 @@ import struct
 import sys
 import time
 
-client, socket, name, journal, lease, mode = sys.argv[1:]
+client, address, name, journal, lease, mode = sys.argv[1:]
 sys.path.insert(0, client)
 from tenure import Agent, AgentError, Over  # noqa: E402
 
@@ -15,7 +15,7 @@ settings = {"id": name, "leaseMillis": lease, "heartbeatMillis": lease // 2}
 if mode == "misuses":
     settings["leaseMillis"] = 1
 acts = open(journal, "ab", buffering=0)
-with Agent("unix:" + socket, timeout=60).campaign("billing", **settings) as campaign:
+with Agent(address, timeout=60).campaign("billing", **settings) as campaign:
     print("up", flush=True)
     for term in campaign.terms():
         print("leads", term.token, flush=True)

@@ -1,5 +1,5 @@
 """Does the same as worker.py, with the client for asyncio. As "waits" it blocks itself, but not the
-event loop."""
+event loop. As "quits" it asks whether it may act while another task leaves the campaign."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ import struct
 import sys
 import time
 
-client, socket, name, journal, lease, mode = sys.argv[1:]
+client, address, name, journal, lease, mode = sys.argv[1:]
 sys.path.insert(0, client)
 from tenure.aio import Agent, AgentError, Over  # noqa: E402
 
@@ -18,7 +18,7 @@ async def main(mode):
     settings = {"id": name, "leaseMillis": lease, "heartbeatMillis": lease // 2}
     if mode == "misuses":
         settings["leaseMillis"] = 1
-    agent = Agent("unix:" + socket, timeout=60)
+    agent = Agent(address, timeout=60)
     async with agent.campaign("billing", **settings) as campaign:
         acts = open(journal, "ab", buffering=0)
         print("up", flush=True)
@@ -31,6 +31,11 @@ async def main(mode):
                 elif mode == "declines":
                     await campaign.set_eligible(False)
                     print("declines", flush=True)
+                elif mode == "quits":
+                    leaving = asyncio.ensure_future(campaign.leave())
+                    await asyncio.sleep(0)  # the report is under way
+                    print("may act:", await term.may_act(), flush=True)
+                    await leaving
             except (AgentError, Over):
                 pass  # a busy machine has lost the term
             while True:
