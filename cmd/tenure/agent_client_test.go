@@ -27,7 +27,7 @@ type actor struct {
 	beat     func(n int64, w http.ResponseWriter)         // answers the nth heartbeat
 	finished func(w http.ResponseWriter, r *http.Request) // answers the report
 	eligible func(eligible bool)                          // hears whether the client is fit to lead
-	leaves   func()                                       // is called before it answers that the campaign is over
+	leaves   func()                                       // delays the answer when it ends
 	beats    atomic.Int64
 	begun    atomic.Int64 // campaigns
 }
@@ -211,8 +211,8 @@ func TestAgentClientsStayUnfit(t *testing.T) {
 	})
 }
 
-// TestAgentClientsLeave: while a client reports that its work has ended, no other part of the program
-// may act: the agent may have released the lease.
+// TestAgentClientsLeave: while a client reports that its work has ended, no other part of the
+// program may act: the agent may have released the lease.
 func TestAgentClientsLeave(t *testing.T) {
 	t.Parallel()
 	for language, other := range languages {

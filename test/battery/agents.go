@@ -18,9 +18,9 @@ import (
 // languages are those of the workers of agents: one for each candidate.
 var languages = [members]string{"python", "node", "java"}
 
-// agentRows have tenure agent instead of tenure run. Each candidate is an agent and a worker that
-// asks the agent whether it may act, in another language each. The fault hits the leader, until each
-// candidate has led and was hit.
+// agentRows have tenure agent instead of tenure run. Each candidate is an agent and a worker, in a
+// language of its own, that asks the agent whether it may act. The fault hits the leader, until it
+// has hit each candidate.
 func agentRows() []row {
 	kept := []*flaw{answerKept}
 	all := []row{

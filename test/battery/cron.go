@@ -62,8 +62,8 @@ func (s *stage) cronArgs() []string {
 func (s *stage) ticks() string { return filepath.Join(s.dir, "ticks") }
 
 // judge judges the journal. A worker of an agent can be suspended between the answer and its act,
-// so only the time before the question counts. Of tenure cron, a run counts as a term: Stale counts the runs that
-// overlap, and Regressed the ticks that were repeated and the tokens that fell.
+// so only the time before the question counts. Of tenure cron, a run counts as a term: Stale counts
+// the runs that overlap, and Regressed the ticks that were repeated and the tokens that fell.
 func (s *stage) judge(records []witness.Record) (witness.Verdict, error) {
 	switch {
 	case s.row.agent:

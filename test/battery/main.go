@@ -1,5 +1,6 @@
-// Command battery injects process, network and server faults into `tenure run`, with real processes
-// and a real server, and checks that two of the commands that it runs never work at once.
+// Command battery injects process, network and server faults into `tenure run`, cron and agent,
+// with real processes and a real server, and checks that two of the commands that it runs, or of
+// the agents' programs, never work at once.
 //
 //	go run ./test/battery                  every row once, and ten minutes of random faults
 //	go run ./test/battery -runs 20         every row twenty times
@@ -30,6 +31,10 @@
 //
 // The exit code is 1 if a row fails, or if a control shows no fault. Then the command prints the
 // end of the journal and the logs of all processes. Only -timeout ends a run that takes too long.
+//
+// The rows of tenure agent, agent-*, need .ci/clients, and full runs play them. There, each
+// candidate is an agent and a worker in Python, Node or Java that asks whether it may act. Their
+// control is a worker that keeps the answer.
 //
 // The rows of tenure cron have no worker that runs on: there, runs of one job must not overlap, and
 // no tick may run twice.

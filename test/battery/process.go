@@ -81,8 +81,8 @@ func look(pid int, mark string) (process, bool) {
 	return p, true
 }
 
-// candidate is one `tenure run`, cron or agent of a stage, with a relay of its own to the server. It can be
-// started again.
+// candidate is one `tenure run`, cron or agent of a stage, with a relay of its own to the server.
+// It can be started again.
 type candidate struct {
 	stage  *stage
 	number int

@@ -107,7 +107,7 @@ func TestMain(m *testing.M) {
 // TestPlay checks the battery itself: one row of each sort, or one row with -short. The command
 // runs the rest and the controls.
 func TestPlay(t *testing.T) {
-	names := []string{"crash-both", "blackhole", "stop"}
+	names := []string{"crash-both", "blackhole", "stop", "agent-freeze"}
 	if testing.Short() {
 		names = names[:1]
 	}

@@ -130,7 +130,7 @@ func (r *results) conditions() string {
 		}
 	}
 	return fmt.Sprintf("Lease %v, stop-within a fifth of it unless the row says otherwise, three candidates, up to %d runs side by side, each with %s; "+
-		"workers act each millisecond; %d processors, %s. %d runs were played again, since a thread "+
+		"workers act each millisecond, those of agents every 5 ms; %d processors, %s. %d runs were played again, since a thread "+
 		"waited for a processor for more than a tenth of the lease and a promise was broken by that; their acts and tokens count. %s.",
 		r.battery.lease, r.battery.players(), strings.Join(on, ", or "), runtime.NumCPU(), runtime.Version(), again, r.noise)
 }

@@ -7,7 +7,8 @@
 // journal (docs/testing.md), with the time before the question and the number that ends its id. The
 // lease is in milliseconds, and twice the interval of heartbeats. It prints "up" when its campaign
 // has begun, "leads" and "ended" with the token of each term. In mode "asks" it does nothing more.
-// As "cached" it asks once in each term, which is a mistake. Each program describes its other modes.
+// As "cached" it asks once in each term, which is a mistake. Each program describes its other
+// modes.
 package agentworker
 
 import (
