@@ -43,7 +43,7 @@ func (r row) kind() rig.Kind { return rigs.Kind(r.store) }
 
 // once injects one fault. Only the journal judges the run.
 func once(f fault) func(*stage) {
-	return afterwards(func(s *stage) { _ = s.inject(f) })
+	return afterwards(func(s *stage) { s.inject(f) })
 }
 
 // afterwards calls play when the other candidates follow.

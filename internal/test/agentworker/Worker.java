@@ -17,7 +17,7 @@ public class Worker {
     var lease = Duration.ofMillis(Long.parseLong(args[3]));
     String mode = args[4];
     var settings = new Settings().id(args[1]).lease(lease).heartbeat(lease.dividedBy(2));
-    try (Campaign campaign = new Agent(args[0]).campaign("billing", settings);
+    try (Campaign campaign = begin(new Agent(args[0]), settings);
         var journal = new FileOutputStream(args[2], true)) {
       System.out.println("up");
       while (true) {
@@ -42,10 +42,24 @@ public class Worker {
     }
   }
 
-  private static void decline(Campaign campaign) throws IOException {
+  /** On a busy machine, Java loads the client so slowly that the agent gives up the connection. */
+  private static Campaign begin(Agent agent, Settings settings) throws Exception {
+    while (true) {
+      try {
+        return agent.campaign("billing", settings);
+      } catch (AgentException e) {
+        throw e;
+      } catch (IOException e) {
+        System.out.println(e);
+        Thread.sleep(100);
+      }
+    }
+  }
+
+  private static void decline(Campaign campaign) {
     try {
       campaign.setEligible(false);
-    } catch (AgentException e) {
+    } catch (IOException e) {
       System.out.println(e); // a busy machine has lost the term
     }
   }
