@@ -52,6 +52,7 @@ func (s *stage) ends(c *candidate, guard, want int) {
 	}
 	if s.row.agent {
 		check(c.endWorker())
+		return
 	}
 	check(s.checkLeftovers(c, guard))
 }
