@@ -56,3 +56,9 @@ func (c *Cell) Fault() error {
 	}
 	return nil
 }
+
+// Notice returns why the store needs an operator (driver.Entry.Notice), or nil.
+func (c *Cell) Notice() error { return c.doubt }
+
+// SetNotice sets the result of Notice. It is for readers of traces.
+func (c *Cell) SetNotice(err error) { c.doubt = err }

@@ -471,7 +471,7 @@ func (w *world) reset() {
 func (w *world) operator() (m *protocol.Machine, lease time.Duration) {
 	n := w.anyoneMore()
 	if !w.plan.mixed && n.alive && w.more.chance(0.3) {
-		return n.m, n.cfg.Lease
+		return &n.m.Machine, n.cfg.Lease
 	}
 	lease = w.plan.lease
 	switch {

@@ -4,6 +4,7 @@
 //	go run ./internal/sim                         5,000 seeds of one virtual hour each
 //	go run ./internal/sim -seeds 100000           more seeds
 //	go run ./internal/sim -seed 17 -v             one seed, with every event
+//	go run ./internal/sim -seed 17 -trace FILE    one seed, with a trace of each member
 //	go run ./internal/sim -bug absence-claimed    200 seeds with a rule left out: must fail
 //	go run ./internal/sim -bugs                   every planted bug in turn
 //	go run ./internal/sim -drift 5                clocks off by up to 5 times the bound: must fail
@@ -14,11 +15,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"runtime"
@@ -26,6 +29,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tenure-go/tenure/internal/trace"
 )
 
 // options are the flags.
@@ -37,6 +42,7 @@ type options struct {
 	shows        string
 	bugs, mark   bool
 	part         string
+	trace        string
 	picture      bool
 	cfg          settings
 	seedsByHands bool
@@ -54,6 +60,7 @@ func main() {
 	flag.StringVar(&o.shows, "shows", "", "count only faults that match this regular expression")
 	flag.StringVar(&o.part, "part", "", "with -bugs, run part K of N parts of the bugs: K/N, with K counted modulo N")
 	flag.BoolVar(&o.mark, "markdown", false, "print the table as docs/planted-bugs.md has it")
+	flag.StringVar(&o.trace, "trace", "", "with -seed, write a trace of all members to this file (docs/trace.md)")
 	flag.BoolVar(&o.picture, "picture", false, "draw one lease's life, as docs/lease.txt has it")
 	flag.DurationVar(&o.cfg.Hour, "for", time.Hour, "virtual time of each run")
 	flag.Float64Var(&o.cfg.Drift, "drift", 1, "the error of clocks, as a multiple of the promised bound")
@@ -77,18 +84,27 @@ func (o *options) main() int {
 		return replay(o.bug, fmt.Sprintf("-seeds=%d", o.seeds), fmt.Sprintf("-seed=%d", o.seed),
 			fmt.Sprintf("-v=%t", o.verbose), fmt.Sprintf("-for=%v", o.cfg.Hour), fmt.Sprintf("-drift=%v", o.cfg.Drift))
 	case o.seed != 0:
-		return one(o.seed, o.cfg, o.verbose)
+		return o.one()
 	}
 	return many(o)
 }
 
-func one(seed uint64, cfg settings, verbose bool) int {
-	var trace io.Writer
-	if verbose {
-		trace = os.Stdout
+// one runs the seed that is given.
+func (o *options) one() int {
+	var events io.Writer
+	if o.verbose {
+		events = os.Stdout
 	}
-	s, err := run(seed, cfg, trace)
-	fmt.Printf("seed %d: %d operations, %d elections, led %v\n", seed, s.ops, s.elections, s.led)
+	var lines bytes.Buffer
+	if o.trace != "" {
+		o.cfg.trace = trace.NewLog(&lines, math.MaxInt)
+	}
+	s, err := run(o.seed, o.cfg, events)
+	fmt.Printf("seed %d: %d operations, %d elections, led %v\n", o.seed, s.ops, s.elections, s.led)
+	o.cfg.trace.Flush(time.Hour)
+	if o.trace != "" {
+		err = errors.Join(err, os.WriteFile(o.trace, lines.Bytes(), 0o600))
+	}
 	if err != nil {
 		fmt.Println(err)
 		return 1

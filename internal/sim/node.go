@@ -8,6 +8,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/trace"
 )
 
 // process is the part that two elections of one program share: the clocks of the machine, and
@@ -29,7 +30,7 @@ type node struct {
 	name  string
 	index int
 	proc  *process
-	m     *protocol.Machine
+	m     *trace.Machine
 	cfg   protocol.Config // its latest
 	lives int             // how often it was started; messages to an earlier life are ignored
 	alive bool
@@ -103,7 +104,8 @@ func (n *node) boot() {
 	n.attempts, n.wishes, n.vanished = attempts{}, wishes{}, ""
 	cfg := n.w.configure(n, n.w.someLease())
 	n.cfg = cfg
-	n.m, n.late = protocol.New(&cfg, n.incarnation()), protocol.TimerLateness(cfg.Lease)
+	m := trace.New(&cfg, n.incarnation(), "simulation", n.w.cfg.trace)
+	n.m, n.late = &m, protocol.TimerLateness(cfg.Lease)
 	n.m.Watching(n.w.plan.watch)
 	n.blind = false
 	n.nomination = nomination{named: n.nomination.named}

@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/trace"
 )
 
 // world is one run.
@@ -52,6 +53,7 @@ type world struct {
 type settings struct {
 	Hour  time.Duration // the length of a run
 	Drift float64       // the real error of clocks, in multiples of the promised bound
+	trace *trace.Log    // of all members; nil: none
 }
 
 // stats are the results of a run. A run without enough elections does not pass.
@@ -75,9 +77,9 @@ var (
 )
 
 // run plays one seed to its end, or to its first fault.
-func run(seed uint64, cfg settings, trace io.Writer) (s stats, fault error) {
+func run(seed uint64, cfg settings, events io.Writer) (s stats, fault error) {
 	defer rescue(&fault)
-	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), farClocks: newDice(seed, 0xfa5c), edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), offers: newDice(seed, 0xacce5), out: trace, verbose: trace != nil}
+	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), farClocks: newDice(seed, 0xfa5c), edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), offers: newDice(seed, 0xacce5), out: events, verbose: events != nil}
 	w.plan = w.draw()
 	w.stats.free = w.plan.free()
 	w.check = newCheck(w)
