@@ -3,6 +3,7 @@ package tenure
 import (
 	"crypto/rand"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -36,6 +37,7 @@ var _ = [1]int{}[driver.MaxLease-record.MaxLease] // they are equal, or this doe
 //	Logger        discards
 //	OnEvent       none
 //	Metrics       none
+//	Trace         none
 //	Tuning        see there
 //
 // ID, Address and Metadata must also fit into one record of 4 KiB, as JSON.
@@ -97,6 +99,12 @@ type Config struct {
 	// garbage-collected. Give one Set to all elections of a process on one store. See package
 	// metrics.
 	Metrics *metrics.Set
+	// Trace receives each input of this election and each decision, as lines of JSON, for a report
+	// of a bug: docs/trace.md describes them. Each Write gets whole lines. A goroutine calls it,
+	// which ends when no line waits, so a slow Write delays nothing. The trace ends at the first
+	// error of Write, and when more than 4 MiB wait. The lines hold no secrets of the store beyond
+	// those in the texts of its errors.
+	Trace io.Writer
 
 	// Tuning holds the settings that most programs leave at their defaults.
 	Tuning Tuning

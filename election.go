@@ -10,6 +10,7 @@ import (
 	"github.com/tenure-go/tenure/clock"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
+	"github.com/tenure-go/tenure/internal/trace"
 	"github.com/tenure-go/tenure/nomination"
 )
 
@@ -54,7 +55,7 @@ func newElection(f *shared, name string, s *settings, by nomination.Nominator) *
 	if by != nil {
 		m.nominee = newNominee(by)
 	}
-	m.machine = *protocol.New(&s.machine, e.incarnation())
+	m.machine = trace.New(&s.machine, e.incarnation(), name, f.trace)
 	if f.announcer != nil {
 		m.presence = &presence{}
 	}

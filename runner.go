@@ -12,6 +12,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/trace"
 	"github.com/tenure-go/tenure/metrics"
 )
 
@@ -33,7 +34,7 @@ type runner struct {
 
 	mu       sync.Mutex
 	settings *settings
-	machine  protocol.Machine
+	machine  trace.Machine
 	timer    wakeTimer
 	call     call
 	watch    watch

@@ -11,6 +11,7 @@ import (
 	"github.com/tenure-go/tenure/internal/loglimit"
 	"github.com/tenure-go/tenure/internal/protocol"
 	"github.com/tenure-go/tenure/internal/record"
+	"github.com/tenure-go/tenure/internal/trace"
 	"github.com/tenure-go/tenure/metrics"
 )
 
@@ -24,6 +25,7 @@ type shared struct {
 	log        *slog.Logger // nil: none; onEvent may be nil, too
 	onEvent    func(Event)
 	metrics    *metrics.Set // nil: none are collected
+	trace      *trace.Log   // nil: nothing is recorded
 	calls      callLimiter
 	cancels    cancelGroup
 	leaders    leaderInterner
@@ -44,7 +46,7 @@ type settings struct {
 }
 
 func newShared(store driver.Store, given, full *Config) *shared {
-	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent, metrics: given.Metrics, announcing: callLimiter{limit: maxAnnouncing}}
+	f := &shared{id: full.ID, store: store, clock: full.Clock, log: given.Logger, onEvent: given.OnEvent, metrics: given.Metrics, trace: trace.NewLog(given.Trace, trace.Waiting), announcing: callLimiter{limit: maxAnnouncing}}
 	able := driver.AbilitiesOf(store)
 	f.watcher, f.announcer, f.rights.store = able.Watcher, able.Presence, able.Inspector
 	return f
@@ -107,7 +109,7 @@ func (m *runner) given() (now *settings, cfg Config) {
 //	a larger Drift or TimerLateness      when the next regular renewal is confirmed
 //	a longer Tuning.Renew                with the next confirmed renewal
 //	Clock, Logger, OnEvent, Metrics,     never: changes are ignored
-//	Nomination.Nominator
+//	Trace, Nomination.Nominator
 //	ID                                   never: another ID is an error
 //	all others                           when they are used next
 //

@@ -136,6 +136,7 @@ func init() {
 	bridge.LeastLease = func(config any, above, took time.Duration) time.Duration {
 		return leastLease(config.(Config), above, took)
 	}
+	bridge.FlushTrace = func(election any, within time.Duration) { election.(*Election).runner.trace.Flush(within) }
 	bridge.FactsOf = func(term any) bridge.Facts { return term.(*Term).runner.facts() }
 }
 

@@ -21,6 +21,10 @@ var ShownAt func(election any) (clock.Instant, bool)
 // times took for one request; 0 if there is none. The configuration is a tenure.Config.
 var LeastLease func(config any, above, took time.Duration) time.Duration
 
+// FlushTrace waits until the lines of a trace are written, for the given time at most. The election
+// is a *tenure.Election.
+var FlushTrace func(election any, within time.Duration)
+
 // Facts are what package schedule needs to know of the election of a term.
 type Facts struct {
 	// ID is that of the candidate.

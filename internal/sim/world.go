@@ -79,9 +79,7 @@ var (
 // run plays one seed to its end, or to its first fault.
 func run(seed uint64, cfg settings, events io.Writer) (s stats, fault error) {
 	defer rescue(&fault)
-	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), farClocks: newDice(seed, 0xfa5c), edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), offers: newDice(seed, 0xacce5), out: events, verbose: events != nil}
-	w.plan = w.draw()
-	w.stats.free = w.plan.free()
+	w := newWorld(seed, cfg, events)
 	w.check = newCheck(w)
 	w.store = newStore(w)
 	w.tracef(nil, "plan %+v", w.plan)
@@ -96,6 +94,14 @@ func run(seed uint64, cfg settings, events io.Writer) (s stats, fault error) {
 		w.check.busyEnough()
 	}
 	return w.stats, w.check.fault
+}
+
+// newWorld draws the plan of a seed.
+func newWorld(seed uint64, cfg settings, events io.Writer) *world {
+	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), farClocks: newDice(seed, 0xfa5c), edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), offers: newDice(seed, 0xacce5), out: events, verbose: events != nil}
+	w.plan = w.draw()
+	w.stats.free = w.plan.free()
+	return w
 }
 
 // happen runs one event, and checks that time does not stand still.

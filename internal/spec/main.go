@@ -50,8 +50,8 @@ const (
 var searches = []search{
 	{name: "late", bounds: late},
 	{name: "crash", bounds: crash},
-	{name: "delete", bounds: purge},
-	{name: "order", bounds: order},
+	{name: "delete", bounds: purge, large: true},
+	{name: "order", bounds: order, large: true},
 	{name: "progress", bounds: narrow, live: true},
 
 	{name: "late-order", bounds: "TERMS=2 CRASHES=0 DELETES=0 ORDERS=1 LATE=1", large: true},
@@ -138,7 +138,7 @@ func (s *search) run(steps bool) (text string, err error) {
 	if err := os.WriteFile(filepath.Join(dir, "tenure.pml"), source, 0o600); err != nil {
 		return "", err
 	}
-	optimize, kind := "-O2", "-DSAFETY"
+	optimize, kind := "-O1", "-DSAFETY"
 	macros := strings.Fields(s.bounds)
 	if s.mutant != "" { // it ends so soon that compiling takes most of the time
 		optimize, macros = "-O0", append(macros, s.name)

@@ -95,11 +95,13 @@ type recorder struct {
 	by      string
 	draws   []uint64 // in this call
 	pending bool     // an input was recorded since the last Next
+	asked   bool     // a question was recorded since the last input of another kind
 }
 
 func (r *recorder) line(l *Line) {
 	l.By, l.Rand = r.by, r.draws
 	r.pending = l.In != Next
+	r.asked = l.In == Question || r.asked && l.In == Next
 	r.log.add(l)
 }
 

@@ -173,11 +173,11 @@ func (m *Machine) SetEligible(now clock.Reading, eligible bool) {
 }
 
 // Remaining answers how long this member may act. Work asks often: a question is recorded if it is
-// the first since another line that counts, or ends the term.
+// the first since an input of another kind, or ends the term.
 func (m *Machine) Remaining(now clock.Reading, term uint64) (time.Duration, error) {
 	phase := m.Phase()
 	left, err := m.Machine.Remaining(now, term)
-	if m.to != nil && (m.to.pending || phase != m.Phase()) {
+	if m.to != nil && (!m.to.asked || phase != m.Phase()) {
 		m.begin()
 		m.to.line((&Line{In: Question, Term: term, Left: left}).at(now))
 	}
@@ -189,7 +189,8 @@ func (m *Machine) Next(now clock.Reading) protocol.Todo {
 	m.begin()
 	todo := m.Machine.Next(now)
 	if m.to != nil && (m.to.pending || todo.Op != nil || len(todo.Transitions) > 0) {
-		m.to.line(decisions(&todo).at(now))
+		recorded := todo // todo itself stays off the heap
+		m.to.line(decisions(&recorded).at(now))
 	}
 	return todo
 }

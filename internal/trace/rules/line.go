@@ -13,6 +13,7 @@ type line struct {
 	By       string           `json:"by"`
 	At       [3]time.Duration `json:"at"` // monotonic, raw and boot clock
 	Wall     time.Time        `json:"wall"`
+	Election string           `json:"election"`
 	Settings *settings        `json:"settings"`
 	Op       uint64           `json:"op"`
 	Outcome  string           `json:"outcome"`
@@ -53,9 +54,10 @@ type record struct {
 func (r *record) held() bool { return r.LeaderID != "" && !r.Released }
 
 type op struct {
-	ID     uint64  `json:"op"`
-	Prev   string  `json:"prev"`
-	Record *record `json:"record"` // nil: a read
+	ID      uint64        `json:"op"`
+	Timeout time.Duration `json:"timeout"`
+	Prev    string        `json:"prev"`
+	Record  *record       `json:"record"` // nil: a read
 }
 
 type change struct {

@@ -28,10 +28,10 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Rule, f.Text)
 }
 
-// Check checks the traces of one election by the names of their files. It returns a *Fault for the
+// Check checks the traces of the members of elections, by the names of their files. It returns a *Fault for the
 // first line of a file that breaks a rule. The wall clocks of the members may differ by clocks.
 func Check(files map[string][]byte, clocks time.Duration) error {
-	e := &election{clocks: clocks, replaced: map[string]write{}}
+	elections := map[string]*election{}
 	for _, name := range sortedNames(files) {
 		lines, err := parse(files[name])
 		if err != nil {
@@ -42,6 +42,11 @@ func Check(files map[string][]byte, clocks time.Duration) error {
 			l := &lines[i]
 			m := members[l.By]
 			if l.In == "start" || m == nil {
+				e := elections[l.Election]
+				if e == nil {
+					e = &election{clocks: clocks, replaced: map[string]write{}}
+					elections[l.Election] = e
+				}
 				m = newMember(e, name)
 				members[l.By] = m
 			}
@@ -53,7 +58,12 @@ func Check(files map[string][]byte, clocks time.Duration) error {
 			m.close(m.last)
 		}
 	}
-	return e.judge()
+	for _, e := range elections {
+		if err := e.judge(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func sortedNames(files map[string][]byte) (names []string) {
@@ -94,6 +104,8 @@ type member struct {
 	first    map[string][3]time.Duration // when a holder's write was first shown, by its stamp
 	rumors   map[string][3]time.Duration // when an unverified push first showed a nonce
 	reign    *reign
+	asked    op // the last operation
+	askedAt  [3]time.Duration
 }
 
 func newMember(e *election, file string) *member {
@@ -145,8 +157,7 @@ func (m *member) see(l *line, c *cell) {
 		return
 	}
 	m.shown[c.Version] = c
-	unattested := l.In == "pushed" && m.settings.Hearsay && r.Term > m.seenTerm // a peer's word (L13)
-	if c.Kind == "valid" && !unattested {
+	if c.Kind == "valid" && m.counts(l, r) {
 		m.seenTerm = max(m.seenTerm, r.Term)
 	}
 	if _, known := m.first[stamp(c)]; !known {
@@ -161,6 +172,15 @@ func (m *member) see(l *line, c *cell) {
 			return
 		}
 	}
+}
+
+// counts reports whether the member must take notice of a record: the answer to a read that it has
+// given up does not count (L3a), nor does a term that a peer alone states (L13).
+func (m *member) counts(l *line, r *record) bool {
+	if l.In == "pushed" {
+		return !m.settings.Hearsay || r.Term <= m.seenTerm
+	}
+	return l.Op == m.asked.ID && leaderSince(l.At, m.askedAt) < m.asked.Timeout
 }
 
 func stamp(c *cell) string {
@@ -231,7 +251,11 @@ func (m *member) next(l *line) {
 	if m.leads && m.left(l.At) <= 0 {
 		m.failf("L1", "it leads term %d, and the deadline was %v ago", m.term, -m.left(l.At))
 	}
-	if l.Send != nil && l.Send.Record != nil {
+	if l.Send == nil {
+		return
+	}
+	m.asked, m.askedAt = *l.Send, l.At
+	if l.Send.Record != nil {
 		m.send(l, l.Send)
 	}
 }
