@@ -147,6 +147,15 @@ func (r *runFlags) campaign(w *wrap.Wrapper, patient *patience, log *slog.Logger
 	if hear != nil {
 		p.hear(hear)
 	}
+	var elections []*tenure.Election
+	if r.trace != "" {
+		file, err := openTrace(r.trace)
+		if err != nil {
+			return 0, err
+		}
+		p.config.Trace = file
+		defer func() { file.end(elections) }()
+	}
 	c, elections, err := r.candidate(p)
 	if err != nil {
 		return 0, cli.Flags{}.InFlags(err)
@@ -203,6 +212,7 @@ type runFlags struct {
 	slots        int
 	once, noWait bool
 	restart      string
+	trace        string
 }
 
 func (r *runFlags) define(f *pflag.FlagSet) {
@@ -218,6 +228,9 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	r.health.define(f)
 	r.hook.define(f)
 	r.defineRest(f)
+	f.StringVar(&r.trace, "trace", "",
+		fmt.Sprintf("record the election in this file, for a report of a bug, up to %d MiB; an earlier file is kept as FILE.1", maxTrace>>20))
+	cli.Group(f, cli.GroupOutput)
 }
 
 func (r *runFlags) resolve(f *pflag.FlagSet, env func(string) string) error {
