@@ -1,6 +1,6 @@
-// Command spec checks tenure.pml, the specification of the protocol, with Spin: in each state
-// within the bounds every rule holds, and each mutant, which leaves out a rule, breaks one. It needs
-// spin and gcc.
+// Command spec checks tenure.pml, the specification of the protocol, with Spin. Every rule holds in
+// each state within the bounds. Each mutant, which leaves out a rule, breaks one. It needs spin and
+// gcc.
 //
 //	go run ./internal/spec                  the small bounds, and all mutants
 //	go run ./internal/spec -large           the large bounds

@@ -2,12 +2,13 @@
 // docs/protocol.md. It uses no code of the protocol: it reads the lines, and knows the rules by
 // their text.
 //
-// In each trace: a leader acts and renews only within the deadline of its last confirmed write (L1),
-// and never again in a term that is over (L4); a claim over a record that may hold a lease comes
-// after the whole lease since that record was first shown (L2), and has a higher term than every
-// record that was shown (L10); a release comes after the work has stopped (L9). Over all traces: a
-// version is replaced once, a term belongs to one member, and leases do not overlap by more than
-// the margin.
+// In each trace, a leader acts and renews only within the deadline of its last confirmed write
+// (L1), and never again in a term that is over (L4). A claim over a record that may hold a lease
+// comes a whole lease after that record was first shown (L2), and has a higher term than every
+// record that was shown (L10). A release comes after the work has stopped (L9).
+//
+// Over all traces, a version is replaced once, a term belongs to one member, and leases do not
+// overlap by more than the margin.
 package rules
 
 import (
@@ -28,8 +29,9 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Rule, f.Text)
 }
 
-// Check checks the traces of the members of elections, by the names of their files. It returns a *Fault for the
-// first line of a file that breaks a rule. The wall clocks of the members may differ by clocks.
+// Check checks the traces of the members of elections, by the names of their files. It returns a
+// *Fault for the first line of a file that breaks a rule. The wall clocks of the members may differ
+// by clocks.
 func Check(files map[string][]byte, clocks time.Duration) error {
 	elections := map[string]*election{}
 	for _, name := range sortedNames(files) {
