@@ -14,8 +14,8 @@ import (
 	"github.com/tenure-go/tenure/internal/trace/rules"
 )
 
-// TestRunRecords: the traces of two runs after one another, of which the first is renamed, replay
-// and keep the rules.
+// TestRunRecords: the traces of two runs after one another replay and keep the rules. The first is
+// renamed.
 func TestRunRecords(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -186,7 +186,7 @@ func cellOf(c *protocol.Cell) *Cell {
 	return out
 }
 
-// decisions returns the line of what Next has returned.
+// decisions returns the line of the result of Next.
 func decisions(todo *protocol.Todo) *Line {
 	l := &Line{In: Next}
 	if op := todo.Op; op != nil {

@@ -340,8 +340,8 @@ type full struct{ writes int }
 
 func (f *full) Write([]byte) (int, error) { f.writes++; return 0, errors.New("no space") }
 
-// TestBounds: a trace ends at the first error of its file, and with a last line that says so when
-// too much waits.
+// TestBounds: a trace ends at the first error of its file, and with a last line of its own when too
+// much waits.
 func TestBounds(t *testing.T) {
 	f := &full{}
 	log := trace.NewLog(f, 1<<20)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// election is what all traces say together.
+// election joins the traces of its members.
 type election struct {
 	clocks   time.Duration
 	replaced map[string]write // the write that replaced a version

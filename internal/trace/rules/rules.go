@@ -87,7 +87,7 @@ type write struct {
 	record record
 }
 
-// member is what the lines so far say of one member.
+// member is the state of one member, by the lines so far.
 type member struct {
 	election *election
 	file     string
