@@ -134,7 +134,7 @@ func (s *search) run(steps bool) (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := os.WriteFile(filepath.Join(dir, "tenure.pml"), source, 0o600); err != nil {
 		return "", err
 	}
