@@ -114,7 +114,7 @@ const unserved = `it must have no empty part, "." or ".." between slashes, since
 // isServed reports whether a path is served as it is, and not shortened on its way.
 func isServed(of string) bool {
 	clean := path.Clean(of)
-	return clean == of || clean+"/" == of
+	return clean == of || of != "//" && clean+"/" == of
 }
 
 // routes are the requests of the interface, which openapi.json describes.

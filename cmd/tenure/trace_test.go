@@ -38,6 +38,22 @@ func TestRunRecords(t *testing.T) {
 	must.OK(t, rules.Check(files, 0))
 }
 
+// TestTraceRenamesFilesAlone: a directory or a link in the place of the file stays there.
+func TestTraceRenamesFilesAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	must.OK(t, os.Symlink("/dev/null", link))
+	for _, name := range []string{dir, link} {
+		if _, err := openTrace(name); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if _, err := os.Lstat(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestTraceIsBounded: a trace that is full gets no more lines.
 func TestTraceIsBounded(t *testing.T) {
 	t.Parallel()

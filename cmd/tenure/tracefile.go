@@ -26,9 +26,16 @@ const (
 )
 
 // openTrace makes a file for a trace. A file of this name is kept as NAME.1: it may be the trace of
-// a process that has crashed.
+// a process that has crashed. Directories and devices stay where they are.
 func openTrace(name string) (*traceFile, error) {
-	if err := os.Rename(name, name+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
+	there, err := os.Lstat(name)
+	if err == nil && !there.Mode().IsRegular() {
+		return nil, fmt.Errorf("--trace: %s is no file: name one that tenure may rename", name)
+	}
+	if err == nil {
+		err = os.Rename(name, name+".1")
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -37,11 +37,10 @@ func (l *Log) add(line *Line) {
 	text, err := json.Marshal(line)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over || err != nil {
-		l.over = true
+	if l.over {
 		return
 	}
-	if len(l.queue)+len(text) > l.most {
+	if err != nil || len(l.queue)+len(text) > l.most {
 		l.over = true
 		text = []byte(`{"in":"` + Cut + `","by":"` + line.By + `"}`)
 	}
