@@ -102,9 +102,8 @@ type Config struct {
 	// Trace receives each input of this election and each decision, as lines of JSON, for a report
 	// of a bug: docs/trace.md describes them. Each Write gets whole lines. A goroutine calls it,
 	// which ends when no line waits, so a slow Write delays nothing. The trace ends at the first
-	// error of Write, and when more than 4 MiB wait. Elections that share it may call it at the same
-	// time. The lines hold no secrets of the store beyond
-	// those in the texts of its errors.
+	// error of Write, and when more than 4 MiB wait. Elections that share it may call it at the
+	// same time. The lines hold no secrets of the store beyond those in the texts of its errors.
 	Trace io.Writer
 
 	// Tuning holds the settings that most programs leave at their defaults.

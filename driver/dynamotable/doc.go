@@ -32,8 +32,9 @@
 // The id comes from DescribeTable, which costs nothing: before the first request, then before a
 // read if the last answer is 5 s old, and after any answer that the table is missing. While
 // DescribeTable does not answer, the last id stays in use, so an outage of that interface costs no
-// lease. A table that is deleted and restored in less than these 5 s could pass for the former one;
-// DynamoDB takes longer.
+// lease. If the last answer is a minute old, each item that is read is unproven: the table could
+// have been restored since. A table that is deleted and restored in less than this minute could
+// pass for the former one.
 //
 // # Global tables
 //

@@ -99,6 +99,7 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 	if err != nil {
 		return driver.Entry{}, err
 	}
+	proved := s.table.proves(id)
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.name, Key: itemKey(key), ConsistentRead: aws.Bool(true),
 	}, once)
@@ -110,6 +111,7 @@ func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
 		e.Floor = uint64(max(0, date.UnixMilli()))
 	}
 	fill(&e, key, id, out.Item)
+	e.Unproven = e.Unproven || !e.Absent() && !proved
 	return e, nil
 }
 

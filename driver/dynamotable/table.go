@@ -17,6 +17,9 @@ import (
 const (
 	// fresh is how old the id of the table may be for a read.
 	fresh = 5 * time.Second
+	// proof is for how long an answer proves that items of this table are no restored ones. No
+	// restore takes less.
+	proof = time.Minute
 	// forever is for writes: a write that names the id of a former table is safe, because readers
 	// see the difference.
 	forever = time.Duration(1<<63 - 1)
@@ -30,8 +33,9 @@ type table struct {
 	mu     sync.Mutex
 	id     string // empty: it is not known
 	looked time.Time
-	gone   uint64 // counts the answers that the table is missing
-	heeded bool   // the server evaluates conditions
+	proved time.Time // when the request was sent whose answer had the id
+	gone   uint64    // counts the answers that the table is missing
+	heeded bool      // the server evaluates conditions
 }
 
 func (t *table) heeds() bool {
@@ -67,12 +71,20 @@ func (t *table) known(most time.Duration) (id string, look bool, gone uint64) {
 }
 
 // learn takes an id, unless the table was found missing since its request was sent.
-func (t *table) learn(id string, gone uint64) {
+func (t *table) learn(id string, gone uint64, sent time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if gone == t.gone {
-		t.id = id
+		t.id, t.proved = id, sent
 	}
+}
+
+// proves reports whether an item that names the id is of this table. An id from before a pause, or
+// before an outage of DescribeTable, may be that of a table which was restored since.
+func (t *table) proves(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.id == id && time.Since(t.proved) < proof
 }
 
 // id returns the id of the table, after a look at the table if the last one is older than most. It
@@ -88,10 +100,11 @@ func (s *Store) id(ctx context.Context, most time.Duration) (string, error) {
 		within, cancel = context.WithTimeout(ctx, lookWithin)
 		defer cancel()
 	}
+	sent := time.Now()
 	d, err := s.describe(within)
 	switch {
 	case err == nil:
-		s.table.learn(aws.ToString(d.TableId), gone)
+		s.table.learn(aws.ToString(d.TableId), gone, sent)
 		return aws.ToString(d.TableId), nil
 	case id == "" || errors.Is(err, driver.ErrUnfit) || isMissing(err) || ctx.Err() != nil:
 		return "", err

@@ -34,9 +34,9 @@ func (f *Floor) SetFit(fit bool) {
 	if !fit {
 		priority = FloorPriority
 	}
-	// It fails only beside a nominator, which takes the place of priorities.
-	_ = f.Election.Reconfigure(func(c *tenure.Config) { c.Priority = priority })
-	f.Election.SetEligible(fit || f.Election.Status().Term != 0)
+	err := f.Election.Reconfigure(func(c *tenure.Config) { c.Priority = priority })
+	// A leader with another priority would be asked by no fit candidate.
+	f.Election.SetEligible(fit || err == nil && f.Election.Status().Term != 0)
 }
 
 // Look decides again whether a candidate that is not fit may lead. Call it after each check that
@@ -50,6 +50,7 @@ func (f *Floor) Look() {
 		f.Election.SetEligible(false)
 	case f.vacant.IsZero():
 		f.vacant = time.Now()
+		f.Election.SetEligible(false) // also after a term of its own
 	case time.Since(f.vacant) >= f.Lease:
 		f.Election.SetEligible(true)
 	}
