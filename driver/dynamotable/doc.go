@@ -30,11 +30,11 @@
 // in another era is refused.
 //
 // The id comes from DescribeTable, which costs nothing: before the first request, then before a
-// read if the last answer is 5 s old, and after any answer that the table is missing. While
-// DescribeTable does not answer, the last id stays in use, so an outage of that interface costs no
-// lease. If the last answer is a minute old, each item that is read is unproven: the table could
-// have been restored since. A table that is deleted and restored in less than this minute could
-// pass for the former one.
+// read if the last answer is 5 s old, before a write if it is a minute old, and after any answer
+// that the table is missing. While DescribeTable does not answer, the last id stays in use, so an
+// outage of that interface costs no lease. If the last answer is a minute old, each item that is
+// read is unproven: the table could have been restored since. A table that is deleted and restored
+// in less than this minute could pass for the former one.
 //
 // # Global tables
 //
@@ -45,9 +45,9 @@
 //
 // # Conditions
 //
-// Before its first write, a [Store] checks that the server evaluates conditions: it sends a PutItem
-// to the item .tenure-probe with a condition that no item meets. If the write is applied, every
-// write returns driver.ErrUnfit. The item never exists on DynamoDB.
+// Before its first write, a [Store] checks that the server evaluates conditions, by two or three
+// writes to the item .tenure-probe, two of which the server must refuse. If it applies one of them,
+// every write returns driver.ErrUnfit. The item stays.
 //
 // # Outcomes
 //

@@ -1,6 +1,7 @@
 package dynamotable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,14 +151,17 @@ func itemKey(key string) map[string]types.AttributeValue {
 }
 
 // version is a driver.Version: the stamp that the writer has drawn, and the id of the table in
-// which the state was read or written. Neither has spaces.
+// which the state was read or written. The id has no spaces.
 type version struct{ stamp, id string }
 
 func (v version) version() driver.Version { return driver.Version(v.stamp + " " + v.id) }
 
 func parseVersion(v driver.Version) version {
-	stamp, id, _ := strings.Cut(string(v), " ")
-	return version{stamp, id}
+	at := strings.LastIndexByte(string(v), ' ') // a stamp that was edited by hand may have spaces
+	if at < 0 {
+		return version{stamp: string(v)}
+	}
+	return version{string(v[:at]), string(v[at+1:])}
 }
 
 // CompareAndSwap replaces the state of the cell with value if its version is still prev, and
@@ -181,7 +185,7 @@ func (s *Store) swap(ctx context.Context, key string, prev version, value []byte
 	if err := s.ready(ctx, key); err != nil {
 		return "", err
 	}
-	id, err := s.id(ctx, forever)
+	id, err := s.id(ctx, proof)
 	if err != nil {
 		return "", err
 	}
@@ -195,17 +199,23 @@ func (s *Store) swap(ctx context.Context, key string, prev version, value []byte
 	}
 	stamp := seal.New(key, value)
 	in := s.put(key, stamp, id, value)
-	in.ExpressionAttributeNames = map[string]string{"#k": KeyAttribute}
-	in.ConditionExpression = aws.String("attribute_not_exists(#k)")
-	if prev.stamp != "" {
-		in.ExpressionAttributeNames = map[string]string{"#v": versionAttribute}
-		in.ExpressionAttributeValues = map[string]types.AttributeValue{":prev": &types.AttributeValueMemberS{Value: prev.stamp}}
-		in.ConditionExpression = aws.String("#v = :prev")
-	}
+	expect(in, prev.stamp)
 	if _, err := s.client.PutItem(ctx, in, once); err != nil {
 		return "", s.explain("dynamodb:PutItem", err)
 	}
 	return version{stamp, id}.version(), nil
+}
+
+// expect sets the condition of a write: the item has the version, or there is none if that is "".
+func expect(in *dynamodb.PutItemInput, stamp string) {
+	if stamp == "" {
+		in.ExpressionAttributeNames = map[string]string{"#k": KeyAttribute}
+		in.ConditionExpression = aws.String("attribute_not_exists(#k)")
+		return
+	}
+	in.ExpressionAttributeNames = map[string]string{"#v": versionAttribute}
+	in.ExpressionAttributeValues = map[string]types.AttributeValue{":prev": &types.AttributeValueMemberS{Value: stamp}}
+	in.ConditionExpression = aws.String("#v = :prev")
 }
 
 func (s *Store) put(key, stamp, id string, value []byte) *dynamodb.PutItemInput {
@@ -216,35 +226,60 @@ func (s *Store) put(key, stamp, id string, value []byte) *dynamodb.PutItemInput 
 	return &dynamodb.PutItemInput{TableName: &s.name, Item: item}
 }
 
-// checkConditions sends a write under a condition that no item meets.
+// checkConditions makes two or three writes to an item of its own, two of which the server must
+// refuse: one creates an item that exists, and one replaces a version that it never had. Checks of
+// other processes do not disturb it, since the item stays.
 func (s *Store) checkConditions(ctx context.Context) error {
-	in := s.put(probeKey, "none", "none", []byte("a server wrote this although its condition was not met"))
-	in.ExpressionAttributeNames = map[string]string{"#k": KeyAttribute, "#v": versionAttribute}
-	in.ExpressionAttributeValues = map[string]types.AttributeValue{":prev": &types.AttributeValueMemberS{Value: "never"}}
-	in.ConditionExpression = aws.String("attribute_not_exists(#k) AND #v = :prev")
-	_, err := s.client.PutItem(ctx, in, once)
-	if err == nil {
-		return fmt.Errorf("%w: ConditionExpression: the server wrote item %s although its condition was not met: an old leader "+
-			"overwrites the record of the new one; hold elections on DynamoDB itself", driver.ErrUnfit, probeKey)
+	for range 2 {
+		if heeded, err := s.probe(ctx, ""); err != nil || heeded {
+			return cmp.Or(err, s.violate(ctx))
+		}
+	}
+	return unfit("an item is overwritten under the condition that it does not exist: two candidates can both begin an election")
+}
+
+// violate writes under a condition that no item meets.
+func (s *Store) violate(ctx context.Context) error {
+	heeded, err := s.probe(ctx, "never")
+	if err != nil {
+		return err
+	}
+	s.table.heed(heeded)
+	if !heeded {
+		return unfit("the server replaces an item although the condition names another version: an old leader overwrites the " +
+			"record of the new one")
+	}
+	return nil
+}
+
+// probe writes the item of the check. An error leaves open how the server treats conditions.
+func (s *Store) probe(ctx context.Context, prev string) (heeded bool, err error) {
+	in := s.put(probeKey, "probe", "none", []byte("candidates of Tenure check on this item that the server evaluates conditions"))
+	expect(in, prev)
+	if _, err = s.client.PutItem(ctx, in, once); err == nil {
+		return false, nil
 	}
 	if err = s.explain("dynamodb:PutItem", err); errors.Is(err, driver.ErrConflict) {
-		s.table.heed()
-		return nil
+		return true, nil
 	}
-	return fmt.Errorf("check, by a write to item %s, that the server evaluates conditions: %w", probeKey, err)
+	return false, fmt.Errorf("check, by a write to item %s, that the server evaluates conditions: %w", probeKey, err)
+}
+
+func unfit(problem string) error {
+	return fmt.Errorf("%w: ConditionExpression: %s; hold elections on DynamoDB itself", driver.ErrUnfit, problem)
 }
 
 // CheckRights returns an error that wraps driver.ErrDenied if the right to write the table is
 // missing, ErrUnfit if a write would return that, and any other error if there was no answer. It
-// writes to the item .tenure-probe under a condition that no item meets, so it does not notice a
-// policy that denies only the item of this key.
+// writes to the item .tenure-probe under a condition that no item meets, which changes nothing. So
+// it does not notice a policy that denies only the item of this key.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
 	err := s.ready(ctx, key)
 	if err == nil {
-		_, err = s.id(ctx, forever)
+		_, err = s.id(ctx, proof)
 	}
 	if err == nil {
-		err = s.checkConditions(ctx)
+		err = s.violate(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("dynamotable: check the right to write %s: %w", s.place(key), err)

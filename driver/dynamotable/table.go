@@ -17,12 +17,10 @@ import (
 const (
 	// fresh is how old the id of the table may be for a read.
 	fresh = 5 * time.Second
-	// proof is for how long an answer proves that items of this table are no restored ones. No
-	// restore takes less.
+	// proof is for how long an answer proves that the items are not those of a restored table, since
+	// no restore takes less. It is also how old the id may be for a write: one that names the id of
+	// a former table is safe, because readers see the difference.
 	proof = time.Minute
-	// forever is for writes: a write that names the id of a former table is safe, because readers
-	// see the difference.
-	forever = time.Duration(1<<63 - 1)
 	// lookWithin bounds the look at the table while an earlier id is known, so that DescribeTable
 	// can fail alone.
 	lookWithin = time.Second
@@ -44,10 +42,10 @@ func (t *table) heeds() bool {
 	return t.heeded
 }
 
-func (t *table) heed() {
+func (t *table) heed(heeded bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.heeded = true
+	t.heeded = heeded
 }
 
 // missing forgets the id: a table of this name that is there later is another one.

@@ -162,18 +162,31 @@ func TestOpenOutcomes(t *testing.T) {
 	}
 }
 
-// TestConditionsIgnored: a server that ignores conditions gets no election.
+// TestConditionsIgnored: a server that ignores a condition gets no election, also one that begins to
+// do so after the check.
 func TestConditionsIgnored(t *testing.T) {
+	for _, ignored := range []string{"attribute_not_exists(#k)", "#v = :prev"} {
+		fake, s := fakeStore(t)
+		fake.Ignores = func(condition string) bool { return condition == ignored }
+		if _, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first")); !errors.Is(err, driver.ErrUnfit) {
+			t.Errorf("%s: write: got %v", ignored, err)
+		}
+		if e, err := s.Read(t.Context(), "k"); err != nil || !e.Absent() {
+			t.Errorf("%s: the cell holds %q (%v)", ignored, e.Value, err)
+		}
+		if err := s.CheckRights(t.Context(), "k"); ignored == "#v = :prev" && !errors.Is(err, driver.ErrUnfit) {
+			t.Errorf("%s: rights: got %v", ignored, err)
+		}
+	}
 	fake, s := fakeStore(t)
-	fake.Unconditional = true
-	if _, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first")); !errors.Is(err, driver.ErrUnfit) {
-		t.Errorf("write: got %v", err)
-	}
+	v, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
+	must(t, err)
+	fake.Ignores = func(string) bool { return true }
 	if err := s.CheckRights(t.Context(), "k"); !errors.Is(err, driver.ErrUnfit) {
-		t.Errorf("rights: got %v", err)
+		t.Errorf("rights, later: got %v", err)
 	}
-	if e, err := s.Read(t.Context(), "k"); err != nil || !e.Absent() {
-		t.Errorf("the cell holds %q (%v)", e.Value, err)
+	if _, err := s.CompareAndSwap(t.Context(), "k", v, []byte("second")); !errors.Is(err, driver.ErrUnfit) {
+		t.Errorf("write, later: got %v", err)
 	}
 }
 

@@ -40,8 +40,9 @@ type Server struct {
 	// Intercept may answer a request itself, and returns true then. Set it while no request is
 	// under way.
 	Intercept func(w http.ResponseWriter, operation string, carryOut func()) bool
-	// Unconditional: writes ignore their conditions. Set it before the first request.
-	Unconditional bool
+	// Ignores reports whether the server takes a condition for met: "attribute_not_exists(#k)" or
+	// "#v = :prev"; nil: it evaluates all. Set it while there is no request.
+	Ignores func(condition string) bool
 }
 
 // New returns a server with these tables, and the user Access with all rights.
@@ -187,7 +188,8 @@ func (s *Server) answer(r *http.Request, operation string, body []byte) (int, an
 		}
 		return http.StatusOK, map[string]any{}
 	case "PutItem":
-		if !s.Unconditional && !in.meets(t.items[keyOf(in.Item)]) {
+		ignored := s.Ignores != nil && s.Ignores(in.ConditionExpression)
+		if !ignored && !in.meets(t.items[keyOf(in.Item)]) {
 			return http.StatusBadRequest, refusal("ConditionalCheckFailedException", "The conditional request failed")
 		}
 		t.items[keyOf(in.Item)] = in.Item
