@@ -104,7 +104,7 @@ func (r *recorder) line(l *Line) {
 	r.log.add(l)
 }
 
-// settings returns a copy of the settings of which the recorder notes the random numbers.
+// settings returns a copy of the settings. The recorder notes each random number that it draws.
 func (r *recorder) settings(cfg *protocol.Config) *protocol.Config {
 	c, random := *cfg, cfg.Rand
 	c.Rand = func() uint64 {

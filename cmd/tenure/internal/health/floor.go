@@ -35,7 +35,8 @@ func (f *Floor) SetFit(fit bool) {
 		priority = FloorPriority
 	}
 	err := f.Election.Reconfigure(func(c *tenure.Config) { c.Priority = priority })
-	// A leader with another priority would be asked by no fit candidate.
+	// If the priority stays, such as since the store no longer takes the lease, no fit candidate
+	// would ask.
 	f.Election.SetEligible(fit || err == nil && f.Election.Status().Term != 0)
 }
 
@@ -50,7 +51,6 @@ func (f *Floor) Look() {
 		f.Election.SetEligible(false)
 	case f.vacant.IsZero():
 		f.vacant = time.Now()
-		f.Election.SetEligible(false) // also after a term of its own
 	case time.Since(f.vacant) >= f.Lease:
 		f.Election.SetEligible(true)
 	}

@@ -228,3 +228,39 @@ func TestFloorAfterALostSuccessor(t *testing.T) {
 		a.leads(a.terms.Load(), 100*lease)
 	})
 }
+
+// bounded is a store whose longest lease changes, as a bucket's does.
+type bounded struct {
+	*memory.Polled
+	most atomic.Int64
+}
+
+func (b *bounded) MaxLease() time.Duration { return time.Duration(b.most.Load()) }
+
+// TestFloorWithoutPriorities: a leader whose priority cannot be lowered steps aside.
+func TestFloorWithoutPriorities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &bounded{Polled: memory.NewPolled()}
+		store.most.Store(int64(lease))
+		h := &hall{T: t}
+		e, err := tenure.New(store, "job", tenure.Config{ID: "a", Lease: lease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &candidate{Election: e, hall: h}
+		floor := &Floor{Election: e, Lease: lease}
+		floor.SetFit(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		var task sync.WaitGroup
+		task.Go(func() { _ = e.Run(ctx, c.work) })
+		c.leads(1, lease)
+		store.most.Store(int64(lease - 1))
+		floor.SetFit(false)
+		time.Sleep(lease)
+		if s := e.Status(); c.asked.Load() != 1 || s.Term != 0 || s.Eligible {
+			t.Errorf("it was asked to finish %d times, and is %+v", c.asked.Load(), s)
+		}
+		cancel()
+		task.Wait()
+	})
+}
