@@ -17,9 +17,9 @@ import (
 const (
 	// fresh is how old the id of the table may be for a read.
 	fresh = 5 * time.Second
-	// proof is for how long an answer proves that the items are not those of a restored table, since
-	// no restore takes less. It is also how old the id may be for a write: one that names the id of
-	// a former table is safe, because readers see the difference.
+	// proof is for how long an answer proves that the items are not those of a restored table: no
+	// restore takes less. It is also how old the id may be for a write. A write that names the id
+	// of a former table is safe, because readers see the difference.
 	proof = time.Minute
 	// lookWithin bounds the look at the table while an earlier id is known, so that DescribeTable
 	// can fail alone.

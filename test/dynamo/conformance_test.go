@@ -162,8 +162,8 @@ func TestOpenOutcomes(t *testing.T) {
 	}
 }
 
-// TestConditionsIgnored: a server that ignores a condition gets no election, also one that begins to
-// do so after the check.
+// TestConditionsIgnored: a server that ignores a condition gets no election, also one that begins
+// to do so after the check.
 func TestConditionsIgnored(t *testing.T) {
 	for _, ignored := range []string{"attribute_not_exists(#k)", "#v = :prev"} {
 		fake, s := fakeStore(t)
