@@ -21,11 +21,18 @@ type Token struct {
 	Text string
 	// Ends is the end of its validity; zero: it has none.
 	Ends time.Time
+
+	proved bool // a server has accepted it; the mutex of the source guards this
 }
 
 // Valid reports whether the token can be used for the next request.
 func (t *Token) Valid() bool {
 	return t != nil && t.Text != "" && (t.Ends.IsZero() || time.Until(t.Ends) > leeway)
+}
+
+// outlives reports whether the token ends after another one.
+func (t *Token) outlives(other *Token) bool {
+	return !other.Ends.IsZero() && (t.Ends.IsZero() || t.Ends.After(other.Ends))
 }
 
 const (
@@ -51,14 +58,14 @@ type Source struct {
 
 	mu       sync.Mutex
 	last     *Token
-	proved   bool      // the server has accepted it
+	refused  string    // the text of the token that the server refused last
 	again    time.Time // when it may be replaced
 	reported string
 }
 
-// New returns a source, and calls nothing. The function find gets a token; its context never ends,
-// and its call is abandoned when that of the request ends. If report is not nil, it is called when
-// a token cannot be replaced while the last one is still valid, once for each reason.
+// New returns a source, and calls nothing. The function find gets a new *Token; its context never
+// ends, and its call is abandoned when that of the request ends. If report is not nil, it is called
+// when a token cannot be replaced while the last one is still valid, once for each reason.
 func New(find func(context.Context) (*Token, error), report func(error)) *Source {
 	if report == nil {
 		report = func(error) {}
@@ -127,17 +134,27 @@ func (s *Source) renew(ctx context.Context) (*Token, error) {
 		return last, nil
 	}
 	find := func() (*Token, error) { return s.find(context.WithoutCancel(ctx)) }
-	now, err := abandon.Run(ctx, &s.calls, find, s.keep)
+	now, err := abandon.Run(ctx, &s.calls, find, s.keepLate)
 	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.keep(now)
 	}
 	return now, err
 }
 
+// keep is called under the lock.
 func (s *Source) keep(now *Token) {
+	s.last, s.reported, s.again = now, "", time.Now().Add(pause)
+}
+
+// keepLate keeps the token of an abandoned search, unless a later search has found a better one.
+func (s *Source) keepLate(late *Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last, s.proved, s.reported, s.again = now, false, "", time.Now().Add(pause)
+	if late.Text != s.refused && (!s.last.Valid() || late.outlives(s.last)) {
+		s.keep(late)
+	}
 }
 
 func (s *Source) postpone(err error) {
@@ -157,7 +174,7 @@ func (s *Source) Accepted(token *Token) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.proved = s.proved || s.last == token
+	token.proved = true
 }
 
 // Refused drops a token that the server refused by the error. If the server took it before, it has
@@ -166,11 +183,11 @@ func (s *Source) Refused(token *Token, err error) error {
 	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		proved := s.proved
+		s.refused = token.Text
 		if s.last == token {
-			s.last, s.proved = nil, false
+			s.last = nil
 		}
-		if proved {
+		if token.proved {
 			return fmt.Errorf("the access token has ended early; the next request gets another one: %w", err)
 		}
 	}

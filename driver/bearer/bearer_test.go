@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,6 +130,94 @@ func TestRefused(t *testing.T) {
 			t.Errorf("with an unknown token: %v", err)
 		}
 	})
+}
+
+// TestRefusedWhileReplaced: a request with an old token, which the server took before, is refused
+// after the token was replaced, and so is a second one. The new token stays.
+func TestRefusedWhileReplaced(t *testing.T) {
+	play(t, func(t *testing.T, s *bearer.Source, e *endpoint, _ *[]error) {
+		first, _ := sign(t.Context(), s)
+		s.Accepted(first)
+		time.Sleep(57 * time.Minute)
+		second, err := sign(t.Context(), s)
+		if err != nil || second == first {
+			t.Fatalf("the next token is %v, %v", second, err)
+		}
+		for range 2 {
+			if err := s.Refused(first, errors.New("401")); errors.Is(err, driver.ErrDenied) {
+				t.Errorf("after the end of the token: %v", err)
+			}
+		}
+		if third, err := sign(t.Context(), s); third != second {
+			t.Errorf("the new token is replaced by %v, %v", third, err)
+		}
+		if err := s.Refused(second, errors.New("401")); !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("with an unknown token: %v", err)
+		}
+	})
+}
+
+// TestLateToken comes from a search that was abandoned, after a later search has got a token.
+func TestLateToken(t *testing.T) {
+	const hour = time.Hour
+	for why, c := range map[string]struct {
+		ends    time.Duration // of the late token, after it comes
+		text    string
+		refused bool // the token of the later search
+		keeps   bool // the late token
+	}{
+		"it ends earlier":                      {ends: hour / 2, text: "late"},
+		"it ends later":                        {ends: 2 * hour, text: "late", keeps: true},
+		"it ends later, but was refused":       {ends: 2 * hour, text: "old"},
+		"it has no end":                        {text: "late", keeps: true},
+		"it ends earlier, and is the only one": {ends: hour / 2, text: "late", refused: true, keeps: true},
+	} {
+		t.Run(why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { playLate(t, c.ends, c.text, c.refused, c.keeps) })
+		})
+	}
+}
+
+func playLate(t *testing.T, ends time.Duration, text string, refused, keeps bool) {
+	var searches atomic.Int32
+	s := bearer.New(func(context.Context) (*bearer.Token, error) {
+		n := searches.Add(1)
+		switch n {
+		case 1:
+			return &bearer.Token{Text: "old", Ends: time.Now().Add(time.Hour)}, nil
+		case 2:
+			time.Sleep(time.Minute)
+			late := &bearer.Token{Text: text}
+			if ends > 0 {
+				late.Ends = time.Now().Add(ends)
+			}
+			return late, nil
+		}
+		return &bearer.Token{Text: fmt.Sprint("new", n), Ends: time.Now().Add(time.Hour)}, nil
+	}, nil)
+	old, _ := sign(t.Context(), s)
+	s.Accepted(old)
+	time.Sleep(57 * time.Minute)
+	if token, err := sign(t.Context(), s); token != old { // the second search is abandoned
+		t.Fatalf("during the search: %v, %v", token, err)
+	}
+	_ = s.Refused(old, errors.New("401"))
+	fresh, err := sign(t.Context(), s)
+	if err != nil || fresh.Text != "new3" {
+		t.Fatalf("the later search: %v, %v", fresh, err)
+	}
+	s.Accepted(fresh)
+	if refused {
+		_ = s.Refused(fresh, errors.New("401"))
+	}
+	time.Sleep(2 * time.Minute) // the second search ends
+	token, err := sign(t.Context(), s)
+	if err != nil || (token.Text == text) != keeps || !keeps && token != fresh {
+		t.Errorf("the present token is %v, %v", token, err)
+	}
+	if err := s.Refused(fresh, errors.New("401")); errors.Is(err, driver.ErrDenied) {
+		t.Errorf("the later token had been accepted: %v", err)
+	}
 }
 
 func TestNil(t *testing.T) {
