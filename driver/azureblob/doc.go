@@ -67,8 +67,9 @@
 // # Conditions
 //
 // Before its first write, a [Store] checks that its server heeds conditions, by three writes at
-// most. The server must refuse two. They go to the blob .tenure-probe-conditions in the folder of
-// the election, which stays there. If the server ignores a condition, every write returns
-// driver.ErrUnfit, and no candidate is elected. Azure heeds them; proxies and gateways may not. A
-// candidate that follows another one makes this check early, in CheckRights.
+// most, or two and a read. The server must refuse two writes. They go to the blob
+// .tenure-probe-conditions in the folder of the election, which stays there. If the server ignores
+// a condition, every write returns driver.ErrUnfit, and no candidate is elected. Azure heeds them;
+// proxies and gateways may not. A candidate that follows another one makes this check early, in
+// CheckRights.
 package azureblob

@@ -190,7 +190,7 @@ func is(b *bool) bool { return b != nil && *b }
 //
 // If this store has not yet checked whether its server heeds conditions, CheckRights does that. So
 // a follower need not do it when it is elected. The error wraps driver.ErrUnfit if the server
-// ignores one.
+// ignores one, and the writes that follow check again.
 //
 // CheckRights returns the error of CheckKey, and any other error if there was no answer.
 func (s *Store) CheckRights(ctx context.Context, key string) error {

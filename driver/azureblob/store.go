@@ -114,8 +114,8 @@ func newStore(account, name string, set settings, from source) (*Store, error) {
 		return nil, err
 	}
 	s.conditions = object.NewConditions(object.Check{
-		Put: s.put, Never: noVersion, Place: s.place, Version: "ETag",
-		Create: "If-None-Match of *", Replace: "If-Match of another ETag",
+		Put: s.put, Read: s.get, Never: noVersion, Place: s.place, Version: "ETag",
+		Create: "If-None-Match", Replace: "If-Match",
 		Remedy: "use Blob Storage itself, or an emulator that heeds conditions",
 	})
 	return s, nil

@@ -67,8 +67,9 @@
 // # Conditions
 //
 // Before its first write, a [Store] checks that its server heeds ifGenerationMatch, by three
-// uploads at most. The server must refuse two. They go to the object .tenure-probe-conditions in
-// the folder of the election, which stays there. If the server ignores a condition, every write
-// returns driver.ErrUnfit, and no candidate is elected. Google heeds them; emulators and proxies
-// may not. A candidate that follows another one makes this check early, in CheckRights.
+// uploads at most, or two and a download. The server must refuse two uploads. They go to the object
+// .tenure-probe-conditions in the folder of the election, which stays there. If the server ignores
+// a condition, every write returns driver.ErrUnfit, and no candidate is elected. Google heeds them;
+// emulators and proxies may not. A candidate that follows another one makes this check early, in
+// CheckRights.
 package gcsobject

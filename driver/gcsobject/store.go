@@ -73,8 +73,8 @@ func newStore(client *http.Client, bucket string, set settings) (*Store, error) 
 	}
 	s := &Store{client: object.WithoutRedirects(client), endpoint: strings.TrimSuffix(set.endpoint, "/"), bucket: bucket, prefix: prefix}
 	s.conditions = object.NewConditions(object.Check{
-		Put: s.put, Never: noVersion, Place: s.place, Version: "generation",
-		Create: "ifGenerationMatch of 0", Replace: "ifGenerationMatch of another one",
+		Put: s.put, Read: s.get, Never: noVersion, Place: s.place, Version: "generation",
+		Create: "ifGenerationMatch of 0", Replace: "ifGenerationMatch",
 		Remedy: "use Cloud Storage itself, or an emulator that heeds conditions",
 	})
 	return s, nil

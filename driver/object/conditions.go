@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 
 	"github.com/tenure-go/tenure/driver"
 )
@@ -22,92 +22,186 @@ const ConditionsText = `{"about":"Candidates of Tenure check on this object that
 var ErrNoVersion = errors.New("the answer does not name the version")
 
 // Conditions checks once in the life of a store, before its first write, that the server heeds the
-// conditions of writes. It must be made by NewConditions.
+// conditions of writes. It must be made by NewConditions. Its methods may be called from many
+// goroutines.
 type Conditions struct {
-	check  Check
-	heeded atomic.Bool
-	turn   chan struct{} // holds a value while a check is under way
+	check Check
 
-	// Only the check under way uses these. They make it go on where an earlier one ended.
+	mu      sync.Mutex
+	heeded  bool     // the server refuses the writes that it should: nothing is left to check
+	current *attempt // the check under way
+	known   *known   // of the last check, or the one under way
+}
+
+// attempt is one check. The calls that wait for it take its result.
+type attempt struct {
+	key  string
+	done chan struct{}
+	err  error // set before done is closed
+	// gaveUp: the call that made the check ended, so the result is none.
+	gaveUp bool
+	// unfit is the result of Violate in the meantime, if the server ignored a condition.
+	unfit error
+}
+
+// known is how far a check came. The next one goes on there, so that one request in each call is
+// enough. Only the check under way uses it.
+type known struct {
 	creates bool   // the server heeds the condition of a creation
 	there   string // the key of an object that exists
+	refused string // a key whose creation was refused; whether there is an object was not read yet
 }
 
 // Check says how to check the conditions of one kind of server.
 type Check struct {
 	// Put is a compare-and-swap of an object under a key.
 	Put func(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error)
+	// Read returns the state of an object.
+	Read func(ctx context.Context, key string) (driver.Entry, error)
 	// Never is a version that no object has.
 	Never driver.Version
 	// Create and Replace name the conditions that the two writes have. Version is the word for a
 	// version.
 	Create, Replace, Version string
-	// Remedy says which server to use.
-	Remedy string
+	// Remedy says which server to use. CreateRemedy is added where the condition of a creation is
+	// ignored; it may be empty.
+	Remedy, CreateRemedy string
 	// Place formats a key for a message.
 	Place func(key string) string
 }
 
 // NewConditions sends no request.
-func NewConditions(c Check) *Conditions { return &Conditions{check: c, turn: make(chan struct{}, 1)} }
+func NewConditions(c Check) *Conditions { return &Conditions{check: c, known: new(known)} }
 
 // Trust makes Require return nil, for tests that count requests.
-func (c *Conditions) Trust() { c.heeded.Store(true) }
+func (c *Conditions) Trust() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heeded = true
+}
 
 // Require returns nil if the server heeds conditions, as far as is known. The first time it makes
-// two or three writes to an object in the folder of the key, with one check at a time. Its error
-// wraps driver.ErrUnfit if the server ignores a condition.
+// two or three writes to an object in the folder of the key, and a read if the object was there
+// before. The check is a part of the call that makes it. Other calls wait for its result, as long
+// as their contexts last. The error wraps driver.ErrUnfit if the server ignores a condition.
 func (c *Conditions) Require(ctx context.Context, key string) error {
-	if c.heeded.Load() {
-		return nil
+	key = Folder(key) + ConditionsName
+	for {
+		a, mine, from := c.join(key)
+		switch {
+		case a == nil:
+			return nil
+		case mine:
+			c.finish(a, c.run(ctx, key, from), ctx.Err() != nil)
+			return a.err
+		}
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if a.err != nil && !a.gaveUp && a.key == key {
+			return a.err
+		}
 	}
-	select {
-	case c.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+}
+
+// join returns the check under way, or a new one, which the caller must make; nil if none is
+// needed.
+func (c *Conditions) join(key string) (current *attempt, mine bool, from *known) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.heeded {
+		return nil, false, nil
 	}
-	defer func() { <-c.turn }()
-	if c.heeded.Load() {
-		return nil
+	if c.current == nil {
+		c.current, mine = &attempt{key: key, done: make(chan struct{})}, true
 	}
-	err := c.run(ctx, Folder(key)+ConditionsName)
-	c.heeded.Store(err == nil)
-	return err
+	return c.current, mine, c.known
+}
+
+func (c *Conditions) finish(own *attempt, err error, gaveUp bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		err = own.unfit
+	}
+	if errors.Is(err, driver.ErrUnfit) {
+		c.known = new(known)
+	}
+	own.err, own.gaveUp = err, gaveUp
+	c.heeded, c.current = err == nil, nil
+	close(own.done)
 }
 
 // run makes two writes that the server must refuse: one creates an object that exists, and one
 // replaces a version that the object never had. Checks of other processes do not disturb it, since
 // none of them deletes the object.
-func (c *Conditions) run(ctx context.Context, key string) error {
-	for !c.creates || c.there != key {
-		switch heeded, err := c.violate(ctx, key, ""); {
+func (c *Conditions) run(ctx context.Context, key string, k *known) error {
+	for !k.creates || k.there != key {
+		heeded, err := k.refused == key, error(nil)
+		if !heeded {
+			heeded, err = c.violate(ctx, key, "")
+		}
+		switch {
 		case err != nil:
 			return err
+		case heeded && k.there == key:
+			k.creates = true
 		case heeded:
-			c.creates, c.there = true, key
-		case c.there == key:
-			return c.unfit(c.check.Create, "an object is overwritten under the condition that it does not exist: two candidates can both "+
-				"begin an election")
+			k.refused = key
+			if err := c.confirm(ctx, key, k); err != nil {
+				return err
+			}
+		case k.there == key:
+			return c.unfit(c.check.Create, Overwrites, c.check.Remedy+c.check.CreateRemedy)
 		default:
-			c.there = key // it did not exist
+			k.there = key // it did not exist
 		}
 	}
-	return c.Violate(ctx, key)
+	return c.replace(ctx, key)
+}
+
+// confirm reads whether there is an object, after its creation was refused. The refusal may have
+// another reason, such as a proxy. Then the next write would go to a missing object, which a server
+// may refuse although it ignores the condition.
+func (c *Conditions) confirm(ctx context.Context, key string, k *known) error {
+	e, err := c.check.Read(ctx, key)
+	if err != nil {
+		return c.unchecked(key, err)
+	}
+	k.refused = ""
+	if e.Version == "" {
+		return c.unchecked(key, errors.New("the server refuses to create the object as if it were there, and a read shows none; if "+
+			"this lasts, go past the proxy, or "+c.check.Remedy))
+	}
+	k.creates, k.there = true, key
+	return nil
 }
 
 // Violate replaces a version that the object of the check never had, which changes nothing on a
 // server that heeds conditions. Its error wraps driver.ErrUnfit if the server applied the write,
-// and driver.ErrDenied if the right to write is missing.
+// and driver.ErrDenied if the right to write is missing. If the server applied the write, Require
+// checks again.
 func (c *Conditions) Violate(ctx context.Context, key string) error {
-	key = Folder(key) + ConditionsName
-	switch heeded, err := c.violate(ctx, key, c.check.Never); {
-	case err != nil:
-		return err
-	case !heeded:
-		return c.unfit(c.check.Replace, "the server replaces an object although the condition names another "+c.check.Version+": an old "+
-			"leader overwrites the record of the new one")
+	err := c.replace(ctx, Folder(key)+ConditionsName)
+	if errors.Is(err, driver.ErrUnfit) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.heeded, c.known = false, new(known)
+		if c.current != nil {
+			c.current.unfit = err
+		}
 	}
-	return nil
+	return err
+}
+
+func (c *Conditions) replace(ctx context.Context, key string) error {
+	heeded, err := c.violate(ctx, key, c.check.Never)
+	if err == nil && !heeded {
+		return c.unfit(c.check.Replace, Replaces(c.check.Replace, c.check.Version), c.check.Remedy)
+	}
+	return err
 }
 
 // violate writes under a condition that an existing object does not meet. An error leaves open how
@@ -119,10 +213,24 @@ func (c *Conditions) violate(ctx context.Context, key string, prev driver.Versio
 	case err == nil, errors.Is(err, ErrNoVersion):
 		return false, nil
 	default:
-		return false, fmt.Errorf("check, by a write to %s, that the server heeds conditions: %w", c.check.Place(key), err)
+		return false, c.unchecked(key, err)
 	}
 }
 
-func (c *Conditions) unfit(condition, problem string) error {
-	return fmt.Errorf("%w: %s: %s; %s", driver.ErrUnfit, condition, problem, c.check.Remedy)
+func (c *Conditions) unchecked(key string, err error) error {
+	return fmt.Errorf("check, by a write to %s, that the server heeds conditions: %w", c.check.Place(key), err)
+}
+
+func (c *Conditions) unfit(condition, problem, remedy string) error {
+	return fmt.Errorf("%w: %s: %s; %s", driver.ErrUnfit, condition, problem, remedy)
+}
+
+// Overwrites is the problem of a server that ignores the condition of a creation.
+const Overwrites = "an object is overwritten under the condition that it does not exist: two candidates can both begin an election"
+
+// Replaces is the problem of a server that ignores the condition of a replacement, by the name of
+// the condition and the word for a version.
+func Replaces(condition, version string) string {
+	return fmt.Sprintf("the server replaces an object although %s names another %s: an old leader overwrites the record of the new one",
+		condition, version)
 }

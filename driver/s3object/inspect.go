@@ -74,7 +74,7 @@ func (p *probe) atCreation(ctx context.Context) error {
 		return err
 	}
 	p.version, p.creates = again, false
-	p.find(driver.Unsafe, "If-None-Match", overwrites, anotherServer+notVersioned)
+	p.find(driver.Unsafe, "If-None-Match", object.Overwrites, anotherServer+notVersioned)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (p *probe) atOldVersion(ctx context.Context) error {
 		return err
 	}
 	p.swaps = false
-	p.find(driver.Unsafe, "If-Match", replaces, anotherServer)
+	p.find(driver.Unsafe, "If-Match", object.Replaces("If-Match", "version"), anotherServer)
 	return nil
 }
 
@@ -279,7 +279,7 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 		err = s.askForRight(ctx, key)
 	}
 	if err == nil {
-		err = s.requireConditions(ctx, key)
+		err = s.conditions.Require(ctx, key)
 	}
 	if err != nil {
 		return fmt.Errorf("s3object: check the right to write %s: %w", s.place(key), err)

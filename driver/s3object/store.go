@@ -27,7 +27,7 @@
 //
 // A renewal is one PUT, and a read of the election one GET. With n followers, that is 86,400 s /
 // Renew PUTs and at most n * 86,400 s / Poll GETs a day. Refused writes are billed, too. The check
-// of conditions takes two or three PUTs in the life of a Store. An inspection takes some 1,130
+// of conditions takes three requests in the life of a Store. An inspection takes some 1,130
 // requests, and 1,030 of them are PUTs: about half a cent at S3's list price.
 //
 // # Rights
@@ -58,8 +58,8 @@
 //
 // Before its first write, a [Store] checks that its server refuses writes whose conditions are not
 // met: it creates an object twice with If-None-Match: *, and replaces it once with the If-Match of
-// an ETag that no object has. If the object exists, the first of these three writes is enough for
-// the first two. The object is .tenure-probe-conditions in the folder of the election, and stays
+// an ETag that no object has. If the object exists, a read takes the place of the second of these
+// three writes. The object is .tenure-probe-conditions in the folder of the election, and stays
 // there. A candidate that follows another one makes this check early, in CheckRights; a process
 // that only reads does not make it.
 //
@@ -127,7 +127,7 @@ type Store struct {
 	form   form
 	sums   digests
 
-	conditions conditions
+	conditions *object.Conditions
 }
 
 // New returns the elections in a bucket, over a client that stays the caller's. Each call overrides
@@ -166,6 +166,7 @@ func newStore(client *s3.Client, bucket string, set settings) (*Store, error) {
 	}
 	s := &Store{client: signingAnew(client), bucket: bucket, prefix: prefix, region: region}
 	s.form.bare = set.bare
+	s.conditions = s.newConditions()
 	return s, nil
 }
 
@@ -226,7 +227,7 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	if err := s.ready(ctx, key); err != nil {
 		return "", err
 	}
-	if err := s.requireConditions(ctx, key); err != nil {
+	if err := s.conditions.Require(ctx, key); err != nil {
 		return "", err
 	}
 	bare := s.form.isBare()

@@ -202,7 +202,7 @@ func (s *stub) client(change ...func(*s3.Options)) *s3.Client {
 func (s *stub) open(t testing.TB, opts ...Option) *Store {
 	t.Helper()
 	store := s.openFirst(t, opts...)
-	store.conditions.heeded = true
+	store.conditions.Trust()
 	return store
 }
 
