@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -267,8 +266,6 @@ const scope = "https://storage.azure.com/.default"
 // tokensOf returns a function that gets a token.
 func (s *Store) tokensOf(c azcore.TokenCredential) func(context.Context) (*bearer.Token, error) {
 	return func(ctx context.Context) (*bearer.Token, error) {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
 		lacking, _ := s.claims.Swap("").(string)
 		t, err := c.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}, EnableCAE: true, Claims: lacking})
 		if err == nil {

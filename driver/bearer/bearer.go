@@ -44,6 +44,8 @@ const (
 	// ReplaceWithin is how long a replacement may delay a request while the old token is still
 	// valid.
 	ReplaceWithin = time.Second
+	// SearchWithin is how long the search for a token may take.
+	SearchWithin = time.Minute
 	// pause is the time between two attempts while the old token is still valid.
 	pause = 15 * time.Second
 )
@@ -63,8 +65,8 @@ type Source struct {
 	reported string
 }
 
-// New returns a source, and calls nothing. The function find gets a new *Token; its context never
-// ends, and its call is abandoned when that of the request ends. If report is not nil, it is called
+// New returns a source, and calls nothing. The function find gets a new *Token; its context ends
+// after SearchWithin, and its call is abandoned when that of the request ends. If report is not nil, it is called
 // when a token cannot be replaced while the last one is still valid, once for each reason.
 func New(find func(context.Context) (*Token, error), report func(error)) *Source {
 	if report == nil {
@@ -133,7 +135,11 @@ func (s *Source) renew(ctx context.Context) (*Token, error) {
 	if last, replace := s.present(); last != nil && !replace { // another call has got it
 		return last, nil
 	}
-	find := func() (*Token, error) { return s.find(context.WithoutCancel(ctx)) }
+	find := func() (*Token, error) {
+		search, cancel := context.WithTimeout(context.WithoutCancel(ctx), SearchWithin)
+		defer cancel()
+		return s.find(search)
+	}
 	now, err := abandon.Run(ctx, &s.calls, find, s.keepLate)
 	if err == nil {
 		s.mu.Lock()

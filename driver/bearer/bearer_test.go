@@ -114,6 +114,17 @@ func TestHangingReplacement(t *testing.T) {
 	})
 }
 
+// TestSearchEnds: the context of a search ends after a minute, also if that of its call goes on.
+func TestSearchEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bearer.New(func(ctx context.Context) (*bearer.Token, error) { <-ctx.Done(); return nil, ctx.Err() }, nil)
+		began := time.Now()
+		if _, err := sign(t.Context(), s); err == nil || time.Since(began) != time.Minute {
+			t.Errorf("the search ends after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
 // TestRefused: a token that the server took before has ended early, which is no missing right.
 func TestRefused(t *testing.T) {
 	play(t, func(t *testing.T, s *bearer.Source, e *endpoint, _ *[]error) {

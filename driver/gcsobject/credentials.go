@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 
@@ -29,8 +30,11 @@ func (set *settings) useEmulator() {
 	set.endpoint, set.anonymous = host, true
 }
 
-// defaultToken reads the application default credentials, and gets a token for them.
-func defaultToken(ctx context.Context) (*bearer.Token, error) {
+// defaultToken reads the application default credentials, and gets a token for them, over a
+// transport, or http.DefaultTransport if that is nil.
+func defaultToken(ctx context.Context, transport http.RoundTripper) (*bearer.Token, error) {
+	// Some kinds of credentials make requests without the context.
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: transport, Timeout: bearer.SearchWithin})
 	c, err := google.FindDefaultCredentials(ctx, scope)
 	if err != nil {
 		return nil, fmt.Errorf("no credentials are found; set GOOGLE_APPLICATION_CREDENTIALS, run \"gcloud auth "+

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/object"
 )
 
@@ -69,7 +70,9 @@ func (s *Store) send(ctx context.Context, q request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	response, err := s.client.Do(r)
+	// A client of package oauth2 waits for its access token without the context.
+	do := func() (*http.Response, error) { return s.client.Do(r) }
+	response, err := abandon.Run(ctx, &s.calls, do, func(late *http.Response) { _ = late.Body.Close() })
 	if err != nil {
 		return answer{}, err
 	}

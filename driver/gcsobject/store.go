@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/abandon"
 	"github.com/tenure-go/tenure/driver/bearer"
 	"github.com/tenure-go/tenure/driver/object"
 )
@@ -31,14 +32,16 @@ type Store struct {
 	bucket   string
 	prefix   string         // empty, or with a slash at its end
 	tokens   *bearer.Source // nil: the client adds credentials, or there are none
+	calls    abandon.Calls
 
 	conditions *object.Conditions
 }
 
 // New returns the elections in a bucket, over a client that stays the caller's and that adds the
-// credentials to each request, such as one of oauth2.NewClient. The store follows no redirects,
-// whatever the client is set to. New sends no request. It returns an error if the client is nil, or
-// if the bucket's name, the prefix or the endpoint is not valid.
+// credentials to each request, such as one of oauth2.NewClient. A call ends with its context, also
+// while such a client waits for an access token. The store follows no redirects, whatever the
+// client is set to. New sends no request. It returns an error if the client is nil, or if the
+// bucket's name, the prefix or the endpoint is not valid.
 func New(client *http.Client, bucket string, opts ...Option) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("gcsobject: the client is nil")
@@ -54,7 +57,7 @@ func FromEnvironment(bucket string, opts ...Option) (*Store, error) {
 	set.useEmulator()
 	s, err := newStore(&http.Client{Transport: object.NewTransport()}, bucket, set)
 	if err == nil && !set.anonymous {
-		s.tokens = bearer.New(defaultToken, set.report)
+		s.tokens = bearer.New(func(ctx context.Context) (*bearer.Token, error) { return defaultToken(ctx, nil) }, set.report)
 	}
 	return s, err
 }
