@@ -66,8 +66,9 @@ type Source struct {
 }
 
 // New returns a source, and calls nothing. The function find gets a new *Token; its context ends
-// after SearchWithin, and its call is abandoned when that of the request ends. If report is not nil, it is called
-// when a token cannot be replaced while the last one is still valid, once for each reason.
+// after SearchWithin, and its call is abandoned when that of the request ends. If report is not
+// nil, it is called when a token cannot be replaced while the last one is still valid, once for
+// each reason.
 func New(find func(context.Context) (*Token, error), report func(error)) *Source {
 	if report == nil {
 		report = func(error) {}

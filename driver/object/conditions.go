@@ -164,14 +164,16 @@ func (c *Conditions) run(ctx context.Context, key string, k *known) error {
 
 // confirm reads whether there is an object, after its creation was refused. The refusal may have
 // another reason, such as a proxy. Then the next write would go to a missing object, which a server
-// may refuse although it ignores the condition.
+// may refuse although it ignores the condition. A client that may not read takes its refusal as it
+// is: no candidate leads without reading.
 func (c *Conditions) confirm(ctx context.Context, key string, k *known) error {
 	e, err := c.check.Read(ctx, key)
-	if err != nil {
+	denied := errors.Is(err, driver.ErrDenied)
+	if err != nil && !denied {
 		return c.unchecked(key, err)
 	}
 	k.refused = ""
-	if e.Version == "" {
+	if e.Version == "" && !denied {
 		return c.unchecked(key, errors.New("the server refuses to create the object as if it were there, and a read shows none; if "+
 			"this lasts, go past the proxy, or "+c.check.Remedy))
 	}
