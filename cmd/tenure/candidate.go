@@ -415,19 +415,6 @@ func (r *candidateFlags) guard() *exec.Cmd {
 	return c
 }
 
-// runningFile returns a path of the file that this process runs: on Linux also if another file has
-// replaced it.
-func runningFile() string {
-	const self = "/proc/self/exe"
-	if _, err := os.Stat(self); err == nil {
-		return self
-	}
-	if found, err := os.Executable(); err == nil {
-		return found
-	}
-	return os.Args[0]
-}
-
 // uncontained adds a remedy to the error of a guard that could not make a PID namespace.
 func (r *candidateFlags) uncontained(err error) error {
 	if !r.contain {

@@ -79,6 +79,19 @@ func install(path string) (string, error) {
 	return path, nil
 }
 
+// runningFile returns a path of the file that this process runs: on Linux also if another file has
+// replaced it.
+func runningFile() string {
+	const self = "/proc/self/exe"
+	if _, err := os.Stat(self); err == nil {
+		return self
+	}
+	if found, err := os.Executable(); err == nil {
+		return found
+	}
+	return os.Args[0]
+}
+
 // copyProgram writes the copy beside its path and renames it when it is whole and on the disk.
 func copyProgram(from, path string) (err error) {
 	in, err := os.Open(from)

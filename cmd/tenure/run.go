@@ -253,6 +253,9 @@ func (r *runFlags) checkOwn(from cli.Sources) error {
 	if r.slots < 0 || r.slots > 256 {
 		return fmt.Errorf("%s is %d; it must be from 1 to 256, or 0 for one election", from.Named("slots"), r.slots)
 	}
+	if err := checkTrace(r.trace); r.trace != "" && err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w", from.Named("trace"), err)
+	}
 	return errors.Join(r.health.check(from), r.checkFloor(from))
 }
 

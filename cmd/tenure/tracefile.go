@@ -28,10 +28,7 @@ const (
 // openTrace makes a file for a trace. A file of this name is kept as NAME.1: it may be the trace of
 // a process that has crashed. Directories and devices stay where they are.
 func openTrace(name string) (*traceFile, error) {
-	there, err := os.Lstat(name)
-	if err == nil && !there.Mode().IsRegular() {
-		return nil, fmt.Errorf("--trace: %s is no file: name one that tenure may rename", name)
-	}
+	err := checkTrace(name)
 	if err == nil {
 		err = os.Rename(name, name+".1")
 	}
@@ -43,6 +40,15 @@ func openTrace(name string) (*traceFile, error) {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
 	return &traceFile{file: f, left: maxTrace}, nil
+}
+
+// checkTrace returns an error if what has this name is no file, or if there is none.
+func checkTrace(name string) error {
+	there, err := os.Lstat(name)
+	if err == nil && !there.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file: name one that tenure may rename", name)
+	}
+	return err
 }
 
 var errTraceFull = fmt.Errorf("the trace has %d MiB", maxTrace>>20)

@@ -46,28 +46,27 @@ func replay(o *options) (status int) {
 	return status
 }
 
-// huntAll explores the scenarios with each bug that lets two lead in the simulation, and prints a
-// table. It fails
-// if a bug of the list inBounds is not found.
+// huntAll explores the scenarios with each bug that lets two lead in the simulation, one on each
+// core, and prints a table. It fails if a bug of the list inBounds is not found.
 func huntAll(o *options) (status int) {
-	for _, b := range planted.All {
-		within := slices.Contains(inBounds, b.Name)
-		if !within && !(ofProtocol(b) && strings.Contains(b.Shows, "two valid leases")) {
-			continue
-		}
-		f, err := hunt(b, o.states)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
+	bugs := slices.DeleteFunc(slices.Clone(planted.All), func(b planted.Bug) bool {
+		return !slices.Contains(inBounds, b.Name) && !(ofProtocol(b) && strings.Contains(b.Shows, "two valid leases"))
+	})
+	all, errs := make([]found, len(bugs)), make([]error, len(bugs))
+	planted.OnEachCore(len(bugs), func(i int) { all[i], errs[i] = hunt(bugs[i], o.states) })
+	for i, f := range all {
+		name := bugs[i].Name
+		switch {
+		case errs[i] != nil:
+			fmt.Fprintln(os.Stderr, errs[i])
 			return 2
-		}
-		if f.Fault == "" {
-			fmt.Printf("%-30s not found\n", b.Name)
-			if within {
-				status = 1
-			}
+		case f.Fault != "":
+			fmt.Printf("%-30s %-12s %3d moves, %8d states: %s\n", name, f.Scenario, f.Moves, f.States, f.Fault)
 			continue
+		case slices.Contains(inBounds, name):
+			status = 1
 		}
-		fmt.Printf("%-30s %-12s %3d moves, %8d states: %s\n", b.Name, f.Scenario, f.Moves, f.States, f.Fault)
+		fmt.Printf("%-30s not found\n", name)
 	}
 	return status
 }

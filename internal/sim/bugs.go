@@ -8,10 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -130,22 +128,15 @@ func partOf(bugs []planted.Bug, part string) ([]planted.Bug, error) {
 // huntAll runs bugs, one on each core.
 func huntAll(bugs []planted.Bug, seeds uint64) []hunted {
 	all := make([]hunted, len(bugs))
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
-	for i := range bugs {
-		free <- struct{}{}
-		wg.Go(func() {
-			h := &all[i]
-			h.bug = bug{bugs[i]}
-			if h.Test != "" {
-				h.verdict, _, h.err = h.fails()
-			} else {
-				h.verdict, h.err = h.hunt(seeds, true)
-			}
-			<-free
-		})
-	}
-	wg.Wait()
+	planted.OnEachCore(len(bugs), func(i int) {
+		h := &all[i]
+		h.bug = bug{bugs[i]}
+		if h.Test != "" {
+			h.verdict, _, h.err = h.fails()
+		} else {
+			h.verdict, h.err = h.hunt(seeds, true)
+		}
+	})
 	return all
 }
 

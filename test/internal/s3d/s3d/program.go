@@ -117,7 +117,7 @@ const (
 	Rclone Kind = "rclone"
 	// Azurite is versitygw in front of azurite. It checks a condition before it writes, so two
 	// writes at once can both succeed.
-	Azurite Kind = "azurite"
+	Azurite Kind = "versity-azurite"
 	// Stub is a handler in this process that serves any user and ignores conditions.
 	Stub Kind = "stub"
 )
