@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"time"
 
@@ -52,7 +53,12 @@ type millis int64
 
 func millisOf(d time.Duration) millis { return millis(max(0, d).Milliseconds()) }
 
-func (m millis) duration() time.Duration { return time.Duration(m) * time.Millisecond }
+// duration returns the longest duration for a number that is too large, which would otherwise wrap
+// round into one that is valid.
+func (m millis) duration() time.Duration {
+	const most = millis(math.MaxInt64 / int64(time.Millisecond))
+	return time.Duration(min(max(m, -most), most)) * time.Millisecond
+}
 
 // standing is the common part of the answers about a campaign.
 type standing struct {

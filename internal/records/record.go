@@ -86,8 +86,14 @@ func Read(e driver.Entry) Record {
 	}
 	return Record{
 		Leader: w.LeaderID, Address: w.LeaderAddr, Term: w.Term, Incarnation: w.Incarnation, Seq: w.Seq,
-		Lease: time.Duration(w.LeaseMillis) * time.Millisecond, Nonce: w.Nonce, Updated: w.LastUpdated, Released: w.Released, Request: (*Request)(w.Request),
+		Lease: lease(w.LeaseMillis), Nonce: w.Nonce, Updated: w.LastUpdated, Released: w.Released, Request: (*Request)(w.Request),
 	}
+}
+
+// lease returns 0 for a number that is negative, and the longest lease for one that is too large,
+// as members take it.
+func lease(millis int64) time.Duration {
+	return time.Duration(min(max(millis, 0), record.MaxLease.Milliseconds())) * time.Millisecond
 }
 
 // Tap returns a store that calls see for each entry that s reads or pushes, before the election

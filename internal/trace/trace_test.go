@@ -75,7 +75,7 @@ func (s *stage) serve(m *member, op *protocol.Op, now clock.Reading) {
 
 // election returns the trace of each of two members: one leads, asks whether it may act, hands
 // over, and waits for the other, which stops.
-func election(t *testing.T) map[string]string {
+func election(t testing.TB) map[string]string {
 	t.Helper()
 	s := &stage{cell: protocol.Cell{Version: "new", Pristine: true}}
 	texts, logs := map[string]*bytes.Buffer{}, []*trace.Log{}

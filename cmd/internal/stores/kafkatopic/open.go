@@ -255,6 +255,10 @@ func readProperties(name string) (map[string]string, error) {
 		}
 		return nil, err
 	}
+	return parseProperties(text)
+}
+
+func parseProperties(text []byte) (map[string]string, error) {
 	l := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
 	all, err := l.LoadBytes(text)
 	if err != nil { // left out, since it may quote a value

@@ -162,17 +162,20 @@ func setTLS(cfg *mysql.Config, given url.Values, file map[string]string) error {
 // clientFile returns the settings of the section client of ~/.my.cnf. Names have dashes, as in
 // ssl-ca, also where the file has underscores.
 func clientFile() map[string]string {
-	settings := map[string]string{}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return settings
+		return nil
 	}
 	text, err := os.ReadFile(filepath.Join(home, ".my.cnf"))
 	if err != nil {
-		return settings
+		return nil
 	}
-	section := ""
-	for line := range strings.Lines(string(text)) {
+	return parseClientFile(string(text))
+}
+
+func parseClientFile(text string) map[string]string {
+	settings, section := map[string]string{}, ""
+	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			section = strings.Trim(line, "[]")
