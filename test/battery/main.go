@@ -14,6 +14,8 @@
 //	                                       lists them
 //	go run ./test/battery -timeout 20m     give up after this time; an event that has not happened
 //	                                       by then counts as failed
+//	go run ./test/battery -traces          each tenure run records a trace; all traces of a run must
+//	                                       replay, and keep the rules (docs/trace.md)
 //	go run ./test/battery -markdown        the tables in Markdown
 //	go run ./test/battery -keep DIR        keep journals, logs, binaries in a new directory in DIR
 //
@@ -21,7 +23,9 @@
 // from this source, each with a TCP relay of its own. A candidate that leads runs a worker. The
 // worker writes each of its acts into one file, with CLOCK_MONOTONIC and its token.
 // internal/witness judges that file twice: by the times, and by the order in the file, in which a
-// resource would have received the acts. docs/testing.md defines the format.
+// resource would have received the acts. docs/testing.md defines the format. The program
+// test/history, which shares no code with the project, judges it again. In a control, the two must
+// agree.
 //
 // A row passes if no act with an older token follows the first act with a newer token, if tokens
 // grow, if no process of an older worker is left when a new worker begins or when its tenure has
@@ -85,6 +89,7 @@ const (
 
 type options struct {
 	quick, markdown, list bool
+	traces                bool
 	row, store            string
 	runs, side            int
 	lease, length, limit  time.Duration
@@ -107,6 +112,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.DurationVar(&o.length, "for", 0, "how long the random faults go on (default 10m, with -quick 20s)")
 	f.DurationVar(&o.limit, "timeout", 2*time.Hour, "give up after this time: what has not happened by then has failed")
 	f.StringVar(&o.keep, "keep", "", "keep the journals and logs, in a new directory in this one")
+	f.BoolVar(&o.traces, "traces", false, "let each tenure run record a trace, replay all traces, and check the rules on them")
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the random faults and moments")
 	if err := f.Parse(args); err != nil || f.NArg() > 0 || o.runs < 1 || o.side < 0 {
 		return exitUsage
@@ -179,6 +185,7 @@ type battery struct {
 	bin    string // the directory of the binaries
 	tenure string
 	worker string
+	judge  string // the binary of test/history
 
 	// agentWorkers returns the command of the worker of each candidate of an agent.
 	agentWorkers func() ([members][]string, error)
@@ -208,6 +215,7 @@ func (b *battery) build() (err error) {
 	b.bin = must(filepath.Abs(must(filepath.EvalSymlinks(bin))))
 	b.tenure = must(command.BuildIn(b.ctx, b.bin, command.Tenure))
 	b.worker = must(command.BuildIn(b.ctx, b.bin, workerPackage))
+	b.judge = must(command.BuildIn(b.ctx, b.bin, historyPackage))
 	b.agentWorkers = sync.OnceValues(b.compileWorkers)
 	return nil
 }

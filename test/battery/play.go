@@ -37,7 +37,7 @@ func (j *job) name() string {
 // passed reports whether the row passed, or whether the flaw of a control showed.
 func (j *job) passed() bool {
 	if j.flaw != nil {
-		return j.flaw.shows(j.seen)
+		return j.flaw.shows(j.seen) && len(j.seen.unsafe) == 0
 	}
 	return j.seen.passed()
 }
@@ -144,7 +144,7 @@ func (b *battery) perform(j *job) {
 		n := j.begun
 		b.mu.Unlock()
 		o, evidence := b.trial(j, fmt.Sprintf("%s-%d", j.name(), n))
-		if errors.Is(b.ctx.Err(), context.Canceled) && o.acts.Safe() {
+		if errors.Is(b.ctx.Err(), context.Canceled) && o.acts.Safe() && len(o.unsafe) == 0 {
 			return // an interrupted run proves nothing
 		}
 		b.mu.Lock()
@@ -183,7 +183,10 @@ func (j *job) take(o outcome, lease time.Duration, final bool) (said string, aga
 	switch {
 	case j.flaw != nil:
 		j.seen = j.seen.plus(o)
-		if j.flaw.shows(o) {
+		switch {
+		case len(o.unsafe) > 0:
+			return failed, false
+		case j.flaw.shows(o):
 			return shows, false
 		}
 		return hides, !final
@@ -245,6 +248,10 @@ type outcome struct {
 	runs int
 	// acts is the verdict on the journal.
 	acts witness.Verdict
+	// unsafe are the faults that the witness did not find.
+	unsafe []string
+	// histories is the number of runs that test/history has judged, and traces that of traces.
+	histories, traces int
 	// last is the time from a fault to the last act of the old worker, next the time to the first
 	// act of the next worker, and idle the time between the two acts.
 	last, next, idle figures.Dist
@@ -266,7 +273,9 @@ type figure struct {
 // plus returns the sum of two outcomes.
 func (o outcome) plus(p outcome) outcome {
 	return outcome{
-		acts:    o.acts.Plus(p.acts),
+		acts:      o.acts.Plus(p.acts),
+		unsafe:    append(o.unsafe, p.unsafe...),
+		histories: o.histories + p.histories, traces: o.traces + p.traces,
 		runs:    o.runs + p.runs,
 		last:    append(o.last, p.last...),
 		next:    append(o.next, p.next...),
@@ -282,7 +291,7 @@ func (o outcome) plus(p outcome) outcome {
 
 // verdict returns the worst verdict on any part of the outcome.
 func (o outcome) verdict() figures.Verdict {
-	v := figures.Safe(o.acts.Safe() && len(o.wrong) == 0)
+	v := figures.Safe(o.acts.Safe() && len(o.unsafe) == 0 && len(o.wrong) == 0)
 	v = max(v, figures.Within(len(o.late) == 0))
 	for _, f := range o.figures {
 		v = max(v, f.verdict)
@@ -298,7 +307,7 @@ func (o outcome) verdict() figures.Verdict {
 // acts and tokens, nor processes that a tenure leaves when it ends in order, which has no deadline.
 // Other remaining processes are excused only if another run leaves none.
 func (o outcome) disturbed(lease time.Duration) bool {
-	return o.acts.Safe() && o.leftovers == 0 && o.waited > lease/10
+	return o.acts.Safe() && len(o.unsafe) == 0 && o.leftovers == 0 && o.waited > lease/10
 }
 
 // excused returns the outcome with broken promises counted as late. If threads waited for too long,

@@ -91,6 +91,7 @@ type candidate struct {
 	*crew.Process
 	ended  <-chan struct{} // closed when tenure has ended
 	worker *crew.Process   // of tenure agent
+	starts int             // that record a trace
 }
 
 func (c *candidate) id() string { return fmt.Sprintf("c%d", c.number) }
@@ -138,7 +139,7 @@ func (c *candidate) args() []string {
 	}
 	args := []string{what, "--store", c.stage.row.kind().URL(c.address()), "--create", "--election", election, "--id", c.id(),
 		"--lease", c.stage.lease.String(), "--log-level", "debug"}
-	args = slices.Concat(args, flags, []string{"--"}, c.stage.row.by, []string{c.stage.b.worker, "-journal", c.stage.journal()}, ticks)
+	args = slices.Concat(args, flags, c.traceArgs(), []string{"--"}, c.stage.row.by, []string{c.stage.b.worker, "-journal", c.stage.journal()}, ticks)
 	return append(args, c.stage.row.worker...)
 }
 

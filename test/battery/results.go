@@ -121,18 +121,20 @@ func (r *results) figures() [][]string {
 }
 
 func (r *results) conditions() string {
-	again := 0
+	again, histories, traces := 0, 0, 0
 	var on []string
 	for _, j := range r.jobs {
 		again += j.disturbed
+		histories, traces = histories+j.seen.histories, traces+j.seen.traces
 		if title := j.row.kind().Title; !slices.Contains(on, title) {
 			on = append(on, title)
 		}
 	}
 	return fmt.Sprintf("Lease %v, stop-within a fifth of it unless the row says otherwise, three candidates, up to %d runs side by side, each with %s; "+
 		"workers act each millisecond, those of agents every 5 ms; %d processors, %s. %d runs were played again, since a thread "+
-		"waited for a processor for more than a tenth of the lease and a promise was broken by that; their acts and tokens count. %s.",
-		r.battery.lease, r.battery.players(), strings.Join(on, ", or "), runtime.NumCPU(), runtime.Version(), again, r.noise)
+		"waited for a processor for more than a tenth of the lease and a promise was broken by that; their acts and tokens count. "+
+		"test/history judged %d journals, and %d traces were replayed and checked. %s.",
+		r.battery.lease, r.battery.players(), strings.Join(on, ", or "), runtime.NumCPU(), runtime.Version(), again, histories, traces, r.noise)
 }
 
 // The limits of the shown parts of the journal and of each log.
@@ -159,6 +161,9 @@ func (s *stage) evidence(o outcome) string {
 	notes := slices.Clone(s.notes)
 	s.mu.Unlock()
 	fmt.Fprintf(&text, "  what happened, in seconds of CLOCK_MONOTONIC:\n    %s\n", strings.Join(notes, "\n    "))
+	for _, fault := range o.unsafe {
+		fmt.Fprintln(&text, "  UNSAFE:", fault)
+	}
 	for _, err := range o.errs {
 		fmt.Fprintln(&text, "  error:", err)
 	}

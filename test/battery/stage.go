@@ -103,6 +103,9 @@ func (s *stage) conclude(err error) outcome {
 	if err != nil {
 		o.errs = append(o.errs, err)
 	}
+	if s.watch != nil {
+		s.second(&o)
+	}
 	return o
 }
 
