@@ -129,6 +129,8 @@ func TestDisturbed(t *testing.T) {
 		{"a process", outcome{wrong: wrong, orphans: 1, waited: lease / 10}, false, failed},
 		{"a process, and a thread waited", outcome{wrong: wrong, orphans: 1, waited: lease}, false, disturbed},
 		{"a process of a tenure that ended in order", outcome{wrong: wrong, orphans: 1, leftovers: 1, waited: lease}, false, failed},
+		{"a fault that the second judge found", outcome{unsafe: wrong}, false, failed},
+		{"such a fault, and a thread waited", outcome{unsafe: wrong, waited: lease}, false, failed},
 		{"a process for the last time", outcome{wrong: wrong, orphans: 1, waited: lease}, true, failed},
 	} {
 		j := &job{}
@@ -152,6 +154,7 @@ func TestControls(t *testing.T) {
 		{outcome{}, false, hides, true},
 		{outcome{wrong: []string{"something came late"}, waited: time.Hour}, true, hides, false},
 		{outcome{acts: stale}, false, shows, false},
+		{outcome{acts: stale, unsafe: []string{"the judges differ"}}, false, failed, false},
 	} {
 		said, again := j.take(c.o, time.Second, c.final)
 		if said != c.said || again != c.again || j.passed() != (said == shows) {

@@ -53,7 +53,8 @@ func honest() scene {
 	claim := func(id string, at, token int) []string {
 		return []string{
 			fmt.Sprintf(`{"in":"start","by":"%s-x","settings":{"id":"%[1]s"}}`, id),
-			fmt.Sprintf(`{"in":"next","by":"%s-x","at":[%d,0,0],"send":{"op":1,"record":{"leaderID":"%[1]s","term":%[3]d,"seq":1}}}`, id, at, token),
+			fmt.Sprintf(`{"in":"next","by":"%s-x","at":[%d,0,0],"send":{"op":1,"record":`+
+				`{"leaderID":"%[1]s","term":%[3]d,"seq":1}}}`, id, at, token),
 			fmt.Sprintf(`{"in":"written","by":"%s-x","at":[%d,0,0],"op":1,"outcome":"applied"}`, id, at+5),
 		}
 	}
@@ -82,7 +83,8 @@ func (s scene) judged(t *testing.T, flags ...string) (string, int) {
 	files := map[string]string{names[0]: text.String()}
 	for name, lines := range s.traces {
 		names = append(names, filepath.Join(dir, name))
-		files[names[len(names)-1]] = strings.Join(lines, "\n") + "\n" + `{"in":"ne` // killed while it wrote
+		// It was killed while it wrote.
+		files[names[len(names)-1]] = strings.Join(lines, "\n") + "\n" + `{"in":"ne`
 	}
 	for name, text := range files {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
