@@ -98,13 +98,13 @@ func readContext(name string) (*natsContext, error) {
 }
 
 // takeLogin moves the login of the URL, which has precedence, to the fields. A URL stays what it is
-// if its servers have different logins.
+// if its servers have different logins, or if there is no user: a field without one is no login.
 func (c *natsContext) takeLogin() {
 	var login *url.Userinfo
 	var bare []string
 	for server := range strings.SplitSeq(c.URL, ",") {
 		u, err := url.Parse(server)
-		if err != nil || u.User == nil || login != nil && *login != *u.User {
+		if err != nil || u.User == nil || u.User.Username() == "" || login != nil && *login != *u.User {
 			return
 		}
 		login, u.User = u.User, nil
