@@ -29,6 +29,7 @@ type node struct {
 	w     *world
 	name  string
 	index int
+	life  string // see incarnation
 	proc  *process
 	m     *trace.Machine
 	cfg   protocol.Config // its latest
@@ -81,7 +82,13 @@ type node struct {
 	vanishedAt    time.Duration
 }
 
-func (n *node) incarnation() string { return fmt.Sprintf("%s#%d.%d", n.name, n.index, n.lives) }
+// incarnation names this life of the member.
+func (n *node) incarnation() string { return n.life }
+
+// begin gives the member a life.
+func (n *node) begin(number int) {
+	n.lives, n.life = number, fmt.Sprintf("%s#%d.%d", n.name, n.index, number)
+}
 
 // excused: its machine was frozen with its clocks, and may still act on the knowledge from then.
 func (n *node) excused() bool { return n.w.now < n.proc.excusedUntil }
@@ -97,7 +104,7 @@ func (n *node) boot() {
 	if n.alive {
 		return
 	}
-	n.lives++
+	n.begin(n.lives + 1)
 	n.alive, n.working, n.inside, n.timed = true, false, false, false
 	n.leftover, n.seen, n.term, n.doubted, n.asked = 0, 0, 0, 0, 0
 	n.born, n.severing, n.straining = n.w.now, false, false

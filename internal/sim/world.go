@@ -128,6 +128,7 @@ func (w *world) populate() {
 		if n.proc.bound == 0 {
 			w.bind(n.proc, i)
 		}
+		n.begin(0)
 		n.proc.clocks.reading = w.origin()
 		w.retune(n.proc)
 		w.nodes = append(w.nodes, n)
