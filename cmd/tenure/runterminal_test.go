@@ -31,7 +31,7 @@ const lent = `stty echo; `
 // code, and then reads a line itself.
 func openRun(h *home, flags []string, script string) *terminaltest.Window {
 	h.Helper()
-	return openIn(h, flags, script, `"$0" "$@"; echo "code $?"`)
+	return openIn(h, flags, script, `"$0" "$@"; code $?`)
 }
 
 // openIn is openRun with another script of the shell. It finds the command line of "tenure run" in
@@ -39,8 +39,9 @@ func openRun(h *home, flags []string, script string) *terminaltest.Window {
 func openIn(h *home, flags []string, script, shell string) *terminaltest.Window {
 	h.Helper()
 	w := h.wrap(append([]string{"--log-level", "error"}, flags...), "sh", "-c", script)
-	// the shell must not end by Ctrl-C, and must not make the others ignore it
-	shell = "trap : INT QUIT; " + shell + `; read x; echo "shell: $x"`
+	// The shell must not end by Ctrl-C, and must not make the others ignore it. A Ctrl-C that comes
+	// late must neither interrupt its output nor make the terminal discard output.
+	shell = `stty noflsh; trap : INT QUIT; code() { trap "" INT QUIT; echo "code $1"; }; ` + shell + `; read x; echo "shell: $x"`
 	cmd := exec.Command("/bin/bash", append([]string{"-c", shell}, w.Cmd.Args...)...)
 	cmd.Env = w.Cmd.Env
 	window := terminaltest.Open(h.T, cmd, 80, 24)
@@ -60,10 +61,10 @@ func ended(w *terminaltest.Window, code string) {
 var killable = map[string]struct{ script, shell string }{
 	"ignores it":       {script: `trap "" INT; echo READY; exec sleep 1000`},
 	"goes on after it": {script: `trap "echo heard" INT; echo READY; while :; do sleep 0.02; done`},
-	"in a pipeline":    {script: `trap "" INT PIPE; echo READY >&2; exec sleep 1000`, shell: `"$0" "$@" | cat; echo "code ${PIPESTATUS[0]}"`},
-	"reads a file":     {script: `trap "" INT; cat; echo READY; exec sleep 1000`, shell: `"$0" "$@" </dev/null; echo "code $?"`},
+	"in a pipeline":    {script: `trap "" INT PIPE; echo READY >&2; exec sleep 1000`, shell: `"$0" "$@" | cat; code ${PIPESTATUS[0]}`},
+	"reads a file":     {script: `trap "" INT; cat; echo READY; exec sleep 1000`, shell: `"$0" "$@" </dev/null; code $?`},
 	"was in the background": {script: `trap "" INT; echo READY; exec sleep 1000`,
-		shell: `set -m; "$0" "$@" & fg >/dev/null; echo "code $?"`},
+		shell: `set -m; "$0" "$@" & fg >/dev/null; code $?`},
 }
 
 // The first Ctrl-C asks the command to finish.
@@ -80,7 +81,7 @@ func TestSecondCtrlCKills(t *testing.T) {
 func killedBySecondCtrlC(t *testing.T, flags []string, script, shell string) {
 	t.Helper()
 	if shell == "" {
-		shell = `"$0" "$@"; echo "code $?"`
+		shell = `"$0" "$@"; code $?`
 	}
 	flags = append([]string{"--log-level", "info", "--finish-within", "1h"}, flags...)
 	w := openIn(newHome(t), flags, script, shell)
@@ -101,7 +102,7 @@ func killedBySecondCtrlC(t *testing.T, flags []string, script, shell string) {
 func TestPipelineKeepsTheTerminal(t *testing.T) {
 	t.Parallel()
 	w := openIn(newHome(t), nil, `echo up; exec sleep 1000`,
-		`"$0" "$@" | { read x; read y </dev/tty; echo "$x, reader: $y"; }; echo "code ${PIPESTATUS[0]}"`)
+		`"$0" "$@" | { read x; read y </dev/tty; echo "$x, reader: $y"; }; code ${PIPESTATUS[0]}`)
 	w.Press("hello\n")
 	w.Await(0, "up, reader: hello")
 	w.Press(ctrlC)
