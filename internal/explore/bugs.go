@@ -31,7 +31,7 @@ func replay(o *options) (status int) {
 	if err == nil {
 		fmt.Printf("%s (%s): %s\n", b.Name, b.Rule, b.Left)
 		err = b.Build("./internal/explore", func(binary string) error {
-			cmd := exec.Command(binary, "-only", o.only, "-large="+strconv.FormatBool(o.large), "-states", strconv.Itoa(o.states))
+			cmd := exec.Command(binary, "-only", o.only, "-large="+strconv.FormatBool(o.large), "-timelines="+strconv.FormatBool(o.timelines), "-states", strconv.Itoa(o.states))
 			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 			if cmd.Run() != nil {
 				status = 1

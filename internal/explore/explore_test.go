@@ -44,6 +44,11 @@ func TestControls(t *testing.T) {
 			if w.fault != r.fault {
 				t.Errorf("the trace leads to %q", w.fault)
 			}
+			var lines strings.Builder
+			mo.timelines(&lines, name, r.trace)
+			if strings.Count(lines.String(), "may-act\n") != 2 {
+				t.Errorf("not both leaders ask whether they may act:\n%s", &lines)
+			}
 		})
 	}
 }

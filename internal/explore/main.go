@@ -7,6 +7,8 @@
 //	go run ./internal/explore -only freeze         one scenario
 //	go run ./internal/explore -bug unknown-counted the shortest way to a fault with a rule left out
 //	go run ./internal/explore -bugs                each planted bug in turn
+//	go run ./internal/explore -bug B -timelines    the inputs of each member, in the words of
+//	                                               internal/protocol/testdata
 //
 // docs/testing.md says what that proves, within which bounds.
 package main
@@ -24,6 +26,7 @@ import (
 type options struct {
 	only, bug         string
 	bugs, large, json bool
+	timelines         bool
 	states            int
 }
 
@@ -33,6 +36,7 @@ func main() {
 	flag.StringVar(&o.bug, "bug", "", "explore with this planted bug")
 	flag.BoolVar(&o.bugs, "bugs", false, "explore with each planted bug in turn, and print a table")
 	flag.BoolVar(&o.json, "json", false, "print the first fault as one line for programs")
+	flag.BoolVar(&o.timelines, "timelines", false, "print the first fault as timelines of its members")
 	flag.IntVar(&o.states, "states", 20_000_000, "give a scenario up after so many states")
 	flag.BoolVar(&o.large, "large", false, "explore also the scenarios that take minutes")
 	flag.Parse()
@@ -71,6 +75,9 @@ func (o *options) explore() int {
 		fmt.Printf("%-13s %s %d states, %d moves, depth %d, in %v\n", s.name, whole, r.states, r.moves, r.depth, time.Since(begin).Round(time.Millisecond))
 		if r.fault != "" {
 			mo.print(r)
+			if o.timelines {
+				mo.timelines(os.Stdout, s.name, r.trace)
+			}
 			return 1
 		}
 	}
