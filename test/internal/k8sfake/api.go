@@ -267,7 +267,10 @@ func (a *Server) watch(w http.ResponseWriter, r *http.Request, q request) {
 		case <-more:
 		case <-tick.C:
 			from = max(from, now)
-			mark := map[string]any{"kind": "Lease", "metadata": map[string]any{"resourceVersion": strconv.FormatUint(from, 10)}}
+			mark := map[string]any{
+				"kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
+				"metadata": map[string]any{"resourceVersion": strconv.FormatUint(from, 10)},
+			}
 			if !send("BOOKMARK", mark) {
 				return
 			}
