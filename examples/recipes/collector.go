@@ -21,12 +21,13 @@ type LeaderElector struct {
 
 	mu        sync.Mutex
 	leading   context.Context // nil while this process does not lead
-	receivers []receiver
+	receivers []*receiver
 }
 
 type receiver struct {
-	start func(context.Context)
-	stop  func()
+	start   func(context.Context)
+	stop    func()
+	started bool
 }
 
 var _ extension.Extension = (*LeaderElector)(nil)
@@ -59,9 +60,18 @@ func (l *LeaderElector) Shutdown(ctx context.Context) error {
 func (l *LeaderElector) SetCallBackFuncs(start func(context.Context), stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.receivers = append(l.receivers, receiver{start, stop})
+	r := &receiver{start: start, stop: stop}
+	l.receivers = append(l.receivers, r)
 	if l.leading != nil {
-		start(l.leading)
+		r.startIn(l.leading)
+	}
+}
+
+// startIn starts a receiver unless the process has been asked to stop.
+func (r *receiver) startIn(leading context.Context) {
+	if leading.Err() == nil {
+		r.started = true
+		r.start(leading)
 	}
 }
 
@@ -69,7 +79,7 @@ func (l *LeaderElector) lead(ctx context.Context, _ *tenure.Term) error {
 	l.mu.Lock()
 	l.leading = ctx
 	for _, r := range l.receivers {
-		r.start(ctx)
+		r.startIn(ctx)
 	}
 	l.mu.Unlock()
 	<-ctx.Done()
@@ -77,7 +87,10 @@ func (l *LeaderElector) lead(ctx context.Context, _ *tenure.Term) error {
 	defer l.mu.Unlock()
 	l.leading = nil
 	for _, r := range l.receivers {
-		r.stop()
+		if r.started {
+			r.started = false
+			r.stop()
+		}
 	}
 	return nil
 }

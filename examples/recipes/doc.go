@@ -1,7 +1,8 @@
 // Package recipes shows how libraries that already have a place for an elector use Tenure. Each
 // file stands for itself: copy it.
 //
-//   - gocron.go: an Elector and a Locker for gocron
+//   - gocron.go: an Elector for gocron
+//   - locker.go: a Locker for gocron
 //   - cron.go: a wrapper for the jobs of robfig/cron
 //   - asynq.go: one scheduler of asynq for all processes
 //   - collector.go: a leader elector extension for the OpenTelemetry Collector

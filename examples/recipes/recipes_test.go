@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -101,18 +102,12 @@ func (l *lab) run(e *tenure.Election, lead tenure.Lead) (end func()) {
 	}
 }
 
-func idle(ctx context.Context, _ *tenure.Term) error {
-	<-ctx.Done()
-	return nil
-}
-
-func (l *lab) gocron(id string, option gocron.SchedulerOption) (end func()) {
-	s, err := gocron.NewScheduler(option)
+func (l *lab) gocron(task gocron.Task, options ...gocron.SchedulerOption) (end func()) {
+	s, err := gocron.NewScheduler(options...)
 	if err != nil {
 		l.Fatal(err)
 	}
-	_, err = s.NewJob(gocron.DurationJob(time.Second), gocron.NewTask(func() { l.ran(id) }), gocron.WithName("job"))
-	if err != nil {
+	if _, err = s.NewJob(gocron.DurationJob(time.Second), task, gocron.WithName("job")); err != nil {
 		l.Fatal(err)
 	}
 	s.Start()
@@ -125,16 +120,73 @@ func (l *lab) gocron(id string, option gocron.SchedulerOption) (end func()) {
 
 func TestGocronElector(t *testing.T) {
 	play(t, func(l *lab, id string) func() {
-		e := l.election(id)
-		leave, stop := l.run(e, idle), l.gocron(id, gocron.WithDistributedElector(Elector{e}))
+		e := &Elector{Election: l.election(id)}
+		task := e.Task(func(context.Context) error { l.ran(id); return nil })
+		leave, stop := l.run(e.Election, e.Lead), l.gocron(task, gocron.WithDistributedElector(e))
 		return func() { stop(); leave() }
 	})
+}
+
+// TestLeadWaitsForJobs ends a leader while its job runs, and its scheduler goes on: another process
+// may run the job when this one has ended.
+func TestLeadWaitsForJobs(t *testing.T) {
+	const long = 5 * time.Second // less than FinishWithin
+	for library, start := range map[string]func(l *lab, e *tenure.Election, job func()) (lead tenure.Lead, stop func()){
+		"robfig/cron": func(l *lab, e *tenure.Election, job func()) (tenure.Lead, func()) {
+			wrap, lead := OnLeader(e, time.Second)
+			return lead, l.cron(wrap, job)
+		},
+		"gocron": func(l *lab, e *tenure.Election, job func()) (tenure.Lead, func()) {
+			x := &Elector{Election: e}
+			task := x.Task(func(context.Context) error { job(); return nil })
+			return x.Lead, l.gocron(task, gocron.WithDistributedElector(x))
+		},
+	} {
+		t.Run(library, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &lab{T: t, store: memory.New(), runs: map[string]int{}}
+				running := map[string]int{}
+				process := func(id string) (leave, stop func()) {
+					e := l.election(id)
+					lead, stop := start(l, e, func() {
+						l.mu.Lock()
+						l.runs[id]++
+						running[id]++
+						if running["a"] > 0 && running["b"] > 0 {
+							t.Error("both run the job at once")
+						}
+						l.mu.Unlock()
+						time.Sleep(long)
+						l.mu.Lock()
+						running[id]--
+						l.mu.Unlock()
+					})
+					return l.run(e, lead), stop
+				}
+				leave, stop := process("a")
+				l.waitFor("a")
+				leaveB, stopB := process("b")
+				time.Sleep(time.Minute + time.Second/2) // between two ticks
+				before := l.of("a")
+				leave()
+				l.waitFor("b")
+				if l.of("a") > before {
+					t.Error("a has begun the job after its end")
+				}
+				leaveB()
+				time.Sleep(time.Minute) // gocron that stops while a job runs lets no virtual time pass
+				stop()
+				stopB()
+				time.Sleep(time.Minute)
+			})
+		})
+	}
 }
 
 // TestGocronLocker: a job does not start while another process runs it.
 func TestGocronLocker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locker := Locker{memory.New(), "jobs.", tenure.Config{}, 30 * time.Second}
+		locker := Locker{memory.New(), "jobs.", tenure.Config{}, 30 * time.Second, time.Second}
 		held, err := locker.Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -150,24 +202,74 @@ func TestGocronLocker(t *testing.T) {
 		if err := held.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
+		locker.Splay = 0
+		if _, err := locker.Lock(t.Context(), "third"); err == nil {
+			t.Error("it accepts that ticks are not apart, which needs clocks without a difference")
+		}
+		time.Sleep(time.Minute) // the locks are kept
+	})
+}
+
+// TestTickRunsOnce: two processes, which begin each tick apart, run it once.
+func TestTickRunsOnce(t *testing.T) {
+	const ticks, every, splay = 30, time.Minute, 4 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		locker := Locker{memory.New(), "jobs.", tenure.Config{}, 20 * time.Second, splay}
 		l := &lab{T: t, runs: map[string]int{}}
-		end := l.gocron("a", gocron.WithDistributedLocker(locker))
+		for tick := range ticks {
+			begin := time.Now()
+			var both sync.WaitGroup
+			for i, id := range []string{"a", "b"} {
+				both.Go(func() {
+					if (tick+i)%2 == 0 { // each is the first in turn
+						time.Sleep(time.Duration(tick) * splay / ticks)
+					}
+					if held, err := locker.Lock(t.Context(), "job"); err == nil {
+						l.ran(id)
+						time.Sleep(time.Millisecond)
+						if err := held.Unlock(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			both.Wait()
+			if n := l.of("a") + l.of("b"); n != tick+1 {
+				t.Fatalf("%d runs in %d ticks", n, tick+1)
+			}
+			time.Sleep(every - time.Since(begin))
+		}
+	})
+}
+
+// TestGocronLocks: a scheduler asks the Locker.
+func TestGocronLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lab{T: t, runs: map[string]int{}}
+		locker := Locker{memory.New(), "jobs.", tenure.Config{}, 30 * time.Second, time.Second}
+		end := l.gocron(gocron.NewTask(func() { l.ran("a") }), gocron.WithDistributedLocker(locker))
 		l.waitFor("a")
 		end()
 		time.Sleep(time.Minute)
 	})
 }
 
+// cron starts a scheduler of robfig/cron.
+func (l *lab) cron(wrap cron.JobWrapper, job func()) (stop func()) {
+	c := cron.New(cron.WithChain(wrap))
+	if _, err := c.AddFunc("@every 1s", job); err != nil {
+		l.Fatal(err)
+	}
+	c.Start()
+	return func() { <-c.Stop().Done() }
+}
+
 func TestRobfigCron(t *testing.T) {
 	play(t, func(l *lab, id string) func() {
 		e := l.election(id)
-		leave := l.run(e, idle)
-		c := cron.New(cron.WithChain(OnLeader(e, time.Second)))
-		if _, err := c.AddFunc("@every 1s", func() { l.ran(id) }); err != nil {
-			l.Fatal(err)
-		}
-		c.Start()
-		return func() { <-c.Stop().Done(); leave() }
+		wrap, lead := OnLeader(e, time.Second)
+		leave, stop := l.run(e, lead), l.cron(wrap, func() { l.ran(id) })
+		return func() { stop(); leave() }
 	})
 }
 
@@ -211,5 +313,30 @@ func TestCollector(t *testing.T) {
 				l.Errorf("%d receivers stopped: %v", stopped, err)
 			}
 		}
+	})
+}
+
+// TestCollectorStartsNothingAfterTheEnd: the term ends while a receiver starts.
+func TestCollectorStartsNothingAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lab{T: t, store: memory.New(), runs: map[string]int{}}
+		x := &LeaderElector{Election: l.election("a")}
+		var stopped []string
+		x.SetCallBackFuncs(func(ctx context.Context) {
+			x.end()
+			<-ctx.Done()
+		}, func() { stopped = append(stopped, "first") })
+		late := func(context.Context) { t.Error("a receiver starts after the end") }
+		x.SetCallBackFuncs(late, func() { stopped = append(stopped, "second") })
+		if err := x.Start(t.Context(), componenttest.NewNopHost()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-x.done; err != nil || !slices.Equal(stopped, []string{"first"}) {
+			t.Errorf("stopped: %v, %v", stopped, err)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		x.leading = over // it has ended, and lead has not noticed that yet
+		x.SetCallBackFuncs(late, nil)
 	})
 }
