@@ -10,7 +10,8 @@ import (
 // Config has the settings of a Lock. The zero value of each field selects its default:
 //
 //	field          default
-//	Election       those of tenure.Config; StopWithin is the sum below
+//	Election       those of tenure.Config; StopWithin is the sum below, and FinishWithin is at
+//	               least StopWork + TimerLateness
 //	RetryPeriod    500 ms
 //	RenewDeadline  1 s
 //	StopWork       2 s
@@ -21,7 +22,9 @@ import (
 //	RetryPeriod + RenewDeadline + Election.Tuning.TimerLateness + StopWork
 //
 // The lease must have room for that, and for the renewals. RetryPeriod and RenewDeadline can be
-// short, since no call of the lock waits for the store.
+// short, since no call of the lock waits for the store. When the program ends or hands over, the
+// lease is renewed while the work stops, so Election.FinishWithin must be at least StopWork +
+// TimerLateness.
 type Config struct {
 	// Election has the settings of the candidate.
 	Election tenure.Config
@@ -71,6 +74,15 @@ func (c Config) withDefaults() (Config, error) {
 			"RetryPeriod (%v) and RenewDeadline (%v), with timers that are late by %v, and the work then stops within "+
 			"StopWork (%v): set StopWithin to %v or more, or leave it unset",
 			c.Election.StopWithin, c.RetryPeriod, c.RenewDeadline, lateness, c.StopWork, need)
+	}
+	need = c.StopWork + lateness
+	if c.Election.FinishWithin == 0 {
+		c.Election.FinishWithin = max(need, c.Election.WithDefaults().FinishWithin)
+	}
+	if c.Election.FinishWithin < need {
+		return c, fmt.Errorf("clientgo: Election.FinishWithin is %v, but the work stops within StopWork (%v) of a timer that is "+
+			"late by %v: set FinishWithin to %v or more, or leave it unset",
+			c.Election.FinishWithin, c.StopWork, lateness, need)
 	}
 	return c, nil
 }

@@ -60,12 +60,16 @@ func identity(id, incarnation string) string { return id + "_" + incarnation }
 // Times returns the settings of the elector that belong to this lock.
 func (l *Lock) Times() Times { return l.times }
 
-// Election returns the election of the lock, to observe it. Do not call its Run, Join or Campaign.
+// Election returns the election of the lock, to observe it, hand over, or change whether this
+// process is eligible. Do not call its Run, Join or Campaign. Its Reconfigure goes around the checks
+// of New: with a smaller StopWithin, or a larger TimerLateness, another process may lead before the
+// elector has stopped, and a new Lease does not change Times.
 func (l *Lock) Election() *tenure.Election { return l.election }
 
 // Term returns the term in which the elector of this lock leads, or led last. It is nil, which is a
 // term that is over, if there is none. Check its Err right before each act, or send its Token with
-// each write: the elector itself does not notice that the process was frozen.
+// each write: the elector itself does not notice that the process was frozen. Do not call its
+// Resign: that releases the lease at once, and the elector works on until it gives up.
 func (l *Lock) Term() *tenure.Term {
 	s := l.session.Load()
 	if s == nil {
@@ -91,6 +95,8 @@ type session struct {
 	mu       sync.Mutex
 	term     *tenure.Term // nil: none is open, or the elector may not acquire it any more
 	acquired bool         // the elector has acquired the term
+	held     time.Time    // when the elector last acquired or renewed
+	gaveUp   error        // the elector stopped by itself
 	refused  error
 }
 
@@ -101,12 +107,13 @@ type session struct {
 //
 // The result nil of start reports that all work has stopped. Then Run releases the lease. After any
 // other result, or a panic, work may still run. Then Run releases nothing, and the lease expires:
-// exit the program. The same holds after the term was lost, since Start of a manager may return nil
-// then although runnables go on.
+// exit the program. The same holds after the term was lost, or the elector gave up by itself, since
+// Start of a manager may return nil then although runnables go on.
 //
 // Run returns the error of start. If that is nil, it returns nil if ctx has ended, or start has
-// returned by itself. Otherwise it returns the reason why this process no longer leads, or the
-// error of tenure.Election.Run. ErrReleaseOnCancel is added if the elector tried to release.
+// returned by itself. Otherwise it returns the reason why this process no longer leads, that the
+// elector gave up, or the error of tenure.Election.Run. ErrReleaseOnCancel is added if the elector
+// tried to release.
 func (l *Lock) Run(ctx context.Context, start func(context.Context) error) error {
 	return l.run(ctx, start, false)
 }
@@ -132,7 +139,7 @@ func (l *Lock) run(ctx context.Context, start func(context.Context) error, waits
 			close(s.ended)
 		}()
 		err = start(work)
-		over, s.failed = context.Cause(work), false
+		over, s.failed = context.Cause(work), !waits && s.electorGaveUp() != nil
 	}()
 	result := <-campaigned
 	if err == nil {
@@ -140,6 +147,9 @@ func (l *Lock) run(ctx context.Context, start func(context.Context) error, waits
 	}
 	if err == nil && ctx.Err() == nil && over != nil {
 		err = fmt.Errorf("clientgo: this process no longer leads: %w", over)
+	}
+	if err == nil && !waits {
+		err = s.electorGaveUp()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,12 +257,35 @@ func (l *Lock) hold(r resourcelock.LeaderElectionRecord) error {
 		return s.refused
 	}
 	err := s.valid()
-	s.acquired = s.acquired || err == nil
+	if err == nil {
+		s.acquired, s.held = true, time.Now()
+	}
 	return err
 }
 
-// RecordEvent does nothing. tenure.Config has outputs for events.
-func (l *Lock) RecordEvent(string) {}
+// RecordEvent is how the elector reports that it stops. Other events are dropped: tenure.Config has
+// outputs for them.
+func (l *Lock) RecordEvent(event string) {
+	s := l.session.Load()
+	if s == nil || event != "stopped leading" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// An elector that is asked to stop has renewed within RetryPeriod. One that gives up has tried
+	// for RenewDeadline, which may be over after a freeze in which the term stays valid.
+	if since := time.Since(s.held); since >= l.times.RenewDeadline {
+		s.gaveUp = fmt.Errorf("clientgo: the elector stopped %v after its last renewal, so work may still run: exit the program", since)
+	}
+}
+
+// electorGaveUp returns an error if the elector may have stopped before the work. Then Start of a
+// manager may return nil although runnables go on.
+func (s *session) electorGaveUp() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gaveUp
+}
 
 // Identity returns the name of this process in the records of the lock: its ID, "_" and its
 // incarnation, which no other process has.

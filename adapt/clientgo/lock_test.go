@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -279,6 +280,56 @@ func TestReleaseOnlyAfterTheWork(t *testing.T) {
 	}
 }
 
+// frozen is the lock of an elector that stands still, while other goroutines of the process go on.
+type frozen struct {
+	*Lock
+	still atomic.Bool
+}
+
+func (f *frozen) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if f.still.Load() {
+		return errBroken
+	}
+	return f.Lock.Update(ctx, r)
+}
+
+// TestElectorThatGaveUpIsNotReleased: the elector gives up while the term is valid. Then a manager
+// that is ending, too, may return nil although runnables go on. An elector that is asked to stop
+// leaves the release to Run.
+func TestElectorThatGaveUpIsNotReleased(t *testing.T) {
+	for _, gaveUp := range []bool{false, true} {
+		play(t, func(l *lab) {
+			a := l.strict("a", nil)
+			lock := &frozen{Lock: a.lock}
+			ctx, end := context.WithCancel(l.Context())
+			go func() {
+				a.result <- a.lock.Run(ctx, func(ctx context.Context) error {
+					le, err := leaderelection.NewLeaderElector(a.elector(lock, a.lock.Times(), func(ctx context.Context) {}))
+					if err != nil {
+						return err
+					}
+					le.Run(ctx)
+					return nil
+				})
+			}()
+			time.Sleep(3*lease + a.lock.Times().RetryPeriod*3/4) // between two renewals
+			if lock.still.Store(gaveUp); gaveUp {
+				time.Sleep(2 * a.lock.Times().RenewDeadline)
+			}
+			if err := a.lock.Term().Err(); err != nil && !gaveUp {
+				t.Errorf("the term is over: %v", err)
+			}
+			end()
+			if err := a.ended(); (err != nil) != gaveUp {
+				t.Errorf("gave up: %v; the result is %v", gaveUp, err)
+			}
+			if time.Sleep(time.Second); l.released() == gaveUp {
+				t.Errorf("gave up: %v; released: %v", gaveUp, gaveUp)
+			}
+		})
+	}
+}
+
 // TestWorkThatVanishesIsNotReleased: OnStartedLeading that ends by runtime.Goexit reports nothing.
 func TestWorkThatVanishesIsNotReleased(t *testing.T) {
 	play(t, func(l *lab) {
@@ -383,6 +434,9 @@ func TestSettings(t *testing.T) {
 		"no time to stop":     {Config{StopWork: -time.Second}, "StopWork is -1s"},
 		"StopWithin too low":  {Config{Election: tenure.Config{StopWithin: 2 * time.Second}}, "set StopWithin to 3.6s or more"},
 		"StopWithin as asked": {Config{Election: tenure.Config{StopWithin: 3600 * time.Millisecond}}, ""},
+		"work that is slow":   {Config{Election: tenure.Config{Lease: time.Minute}, StopWork: 20 * time.Second}, ""},
+		"no time to finish":   {Config{Election: tenure.Config{FinishWithin: 2 * time.Second}}, "set FinishWithin to 2.1s or more"},
+		"just enough time":    {Config{Election: tenure.Config{FinishWithin: 2100 * time.Millisecond}}, ""},
 		"late timers":         {Config{Election: tenure.Config{StopWithin: 3600 * time.Millisecond, Tuning: tenure.Tuning{TimerLateness: time.Second}}}, "set StopWithin to 4.5s or more"},
 	} {
 		c.cfg.Election.Tuning.Drift = 0.01 // the same on each system
