@@ -61,9 +61,9 @@ func identity(id, incarnation string) string { return id + "_" + incarnation }
 func (l *Lock) Times() Times { return l.times }
 
 // Election returns the election of the lock, to observe it, hand over, or change whether this
-// process is eligible. Do not call its Run, Join or Campaign. Its Reconfigure goes around the checks
-// of New: with a smaller StopWithin, or a larger TimerLateness, another process may lead before the
-// elector has stopped, and a new Lease does not change Times.
+// process is eligible. Do not call its Run, Join or Campaign. Its Reconfigure goes around the
+// checks of New: with a smaller StopWithin, or a larger TimerLateness, another process may lead
+// before the elector has stopped, and a new Lease does not change Times.
 func (l *Lock) Election() *tenure.Election { return l.election }
 
 // Term returns the term in which the elector of this lock leads, or led last. It is nil, which is a

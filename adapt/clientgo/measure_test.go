@@ -2,6 +2,7 @@ package clientgo
 
 import (
 	"encoding/json"
+	"flag"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,12 +13,17 @@ import (
 	"github.com/tenure-go/tenure/driver/memory"
 )
 
+var measures = flag.Bool("measure", false, "measure how long two lead, which takes seconds")
+
 // late is the time by which the answer of a renewal is late before the leader is cut off.
 const late = 8 * time.Second
 
 // measure returns for how long two operators led at once.
 func measure(t *testing.T, scene func(*lab)) (over time.Duration) {
 	t.Helper()
+	if !*measures {
+		t.Skip("the soak does it, with -measure")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		l := &lab{T: t, store: memory.New()}
 		scene(l)

@@ -20,8 +20,8 @@ var _ gocron.Locker = Locker{}
 //
 // The lock of a tick is kept for Within + Splay, even if the job is shorter. Otherwise each process
 // would run the tick, one after another. So the ticks of a job must be further apart than
-// Within + 2 * Splay: a tick that comes earlier may be skipped. A tick can run twice if the lease of
-// its process is lost. Package schedule of Tenure runs each tick once.
+// Within + 2 * Splay: a tick that comes earlier may be skipped. A tick can run twice if the lease
+// of its process is lost. Package schedule of Tenure runs each tick once.
 type Locker struct {
 	Store  driver.Store
 	Prefix string

@@ -174,7 +174,7 @@ func TestLeadWaitsForJobs(t *testing.T) {
 					t.Error("a has begun the job after its end")
 				}
 				leaveB()
-				time.Sleep(time.Minute) // gocron that stops while a job runs lets no virtual time pass
+				time.Sleep(time.Minute) // if gocron stops while a job runs, virtual time stands still
 				stop()
 				stopB()
 				time.Sleep(time.Minute)
@@ -277,7 +277,7 @@ func TestRobfigCron(t *testing.T) {
 func TestAsynq(t *testing.T) {
 	play(t, func(l *lab, id string) func() {
 		client := redis.NewClient(&redis.Options{
-			Addr: "127.0.0.1:1", MaxRetries: -1, // a name would be looked up outside of the virtual time
+			Addr: "127.0.0.1:1", MaxRetries: -1, // a name would be looked up in real time
 			Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no server") },
 		})
 		leave := l.run(l.election(id), Schedule(func() (*asynq.Scheduler, error) {
