@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tenure-go/tenure/internal/overlay"
 	"github.com/tenure-go/tenure/internal/witness"
+	"github.com/tenure-go/tenure/test/internal/mutex"
 )
 
 const atLeastOnce = "--at-least-once"
@@ -67,9 +69,11 @@ func (s *stage) ticks() string { return filepath.Join(s.dir, "ticks") }
 func (s *stage) judge(records []witness.Record) (witness.Verdict, error) {
 	switch {
 	case s.row.agent:
-		return witness.ByTime(records), nil
+		v := witness.ByTime(records)
+		return v, modeled(v, records, mutex.ByTime)
 	case s.row.cron == nil:
-		return witness.Judge(records), nil
+		v := witness.Judge(records)
+		return v, modeled(v, records, mutex.ByTime, mutex.ByOrder)
 	}
 	text, err := os.ReadFile(s.ticks())
 	if err != nil && !os.IsNotExist(err) {
@@ -78,6 +82,19 @@ func (s *stage) judge(records []witness.Record) (witness.Verdict, error) {
 	v, said, err := judgeTicks(records, string(text), slices.Contains(s.row.cron, atLeastOnce))
 	s.notes = append(s.notes, said)
 	return v, err
+}
+
+// modeled returns an error if the witness has found no fault, and a model of a mutex finds one.
+func modeled(v witness.Verdict, records []witness.Record, places ...mutex.Place) error {
+	if v.Stale > 0 || v.Regressed > 0 {
+		return nil
+	}
+	for _, place := range places {
+		if faults := mutex.Faults(records, place); len(faults) > 0 {
+			return errors.New(strings.Join(faults, ", "))
+		}
+	}
+	return nil
 }
 
 // judgeTicks judges the journal of workers by the ticks that they say they run. The nth record of a
