@@ -174,7 +174,7 @@ func TestLeadWaitsForJobs(t *testing.T) {
 					t.Error("a has begun the job after its end")
 				}
 				leaveB()
-				time.Sleep(time.Minute) // if gocron stops while a job runs, virtual time stands still
+				time.Sleep(time.Minute) // virtual time stands still if gocron waits for a job
 				stop()
 				stopB()
 				time.Sleep(time.Minute)
