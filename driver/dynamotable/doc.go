@@ -55,8 +55,8 @@
 // for a missing right or invalid credentials. Every other answer leaves the outcome open, also
 // those of a busy service: ThrottlingException, ProvisionedThroughputExceededException and
 // RequestLimitExceeded have the status 400. The client library's retries are off: a retry of a
-// request that was applied and lost its answer would come back as a conflict with itself. A call
-// ends with its context.
+// request that was applied and lost its answer would come back as a conflict with itself. Redirects
+// are not followed. A call ends with its context.
 //
 // # Rights
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/tenure-go/tenure/driver"
+	"github.com/tenure-go/tenure/driver/object"
 	"github.com/tenure-go/tenure/driver/seal"
 )
 
@@ -45,7 +47,7 @@ type Store struct {
 }
 
 // New returns the elections in a table, over a client that stays the caller's. Each call overrides
-// only the client's retries. New sends no request. It returns an error if the client is nil or has
+// only the client's retries, and that it follows redirects. New sends no request. It returns an error if the client is nil or has
 // no region, which signatures need, or if no table can have the name.
 func New(client *dynamodb.Client, table string) (*Store, error) {
 	switch {
@@ -73,8 +75,14 @@ func CheckName(table string) error {
 	return nil
 }
 
-// once makes a call one attempt, with any settings of the client.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+// once makes a call one request, with any settings of the client. A redirect would send it again.
+// The client library's own client for HTTP repeats no request with a body, as all of these are.
+func once(o *dynamodb.Options) {
+	o.Retryer = aws.NopRetryer{}
+	if client, ok := o.HTTPClient.(*http.Client); ok {
+		o.HTTPClient = object.WithoutRedirects(client)
+	}
+}
 
 // Read returns the state of the cell. The caller may keep the value; if the record is longer than
 // driver.MaxValue, the value is its first driver.MaxValue + 1 bytes. Floor is the service's clock

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
@@ -159,6 +160,35 @@ func TestOpenOutcomes(t *testing.T) {
 				t.Errorf("read: got %v", err)
 			}
 		})
+	}
+}
+
+// TestRedirects: no call follows one, whatever its client for HTTP does by default.
+func TestRedirects(t *testing.T) {
+	n := new(pipenet.Network)
+	for name, client := range map[string]dynamodb.HTTPClient{
+		"SDK's own": awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.DialContext = n.DialContext }),
+		"plain":     n.Client(),
+	} {
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			fake := dynamofake.New(table)
+			s := open(t, n, start(t, n, fake), func(o *dynamodb.Options) { o.HTTPClient = client })
+			v, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
+			must(t, err)
+			sent := 0
+			fake.Intercept = func(w http.ResponseWriter, _ string, _ func()) bool {
+				if sent++; sent > 1 {
+					return false
+				}
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(status)
+				return true
+			}
+			_, err = s.CompareAndSwap(t.Context(), "k", v, []byte("second"))
+			if err == nil || errors.Is(err, driver.ErrConflict) || !strings.Contains(err.Error(), "redirects") || sent != 1 {
+				t.Errorf("%s client, %d: %v after %d requests", name, status, err, sent)
+			}
+		}
 	}
 }
 
