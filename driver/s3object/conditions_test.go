@@ -200,7 +200,7 @@ func manyCheck(t *testing.T, seed uint64) {
 		case 1:
 			refuse(w, 429, "TooManyRequests")
 		case 2: // the answer is lost
-			s.put(discard{http.Header{}}, r)
+			s.carryOut(discard{http.Header{}}, r)
 			panic(http.ErrAbortHandler)
 		default:
 			return false

@@ -81,9 +81,12 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
 	s.mu.Unlock()
-	if s.intercept != nil && s.intercept(w, r) {
-		return
+	if s.intercept == nil || !s.intercept(w, r) {
+		s.carryOut(w, r)
 	}
+}
+
+func (s *stub) carryOut(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Query().Has("versioning"):
 		fmt.Fprintf(w, "<VersioningConfiguration>%s</VersioningConfiguration>", s.revision)
