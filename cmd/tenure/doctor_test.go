@@ -77,7 +77,7 @@ func TestDoctorWithAWrongSetting(t *testing.T) {
 		want string
 	}{
 		{"no store", nil, 2, "^error: --store is missing$"},
-		{"no URL", []string{"--store", "elections"}, 2, `^error: --store: is not a URL$`},
+		{"no URL", []string{"--store", "elections"}, 2, `^error: --store: is not a URL: no scheme is in front; known are `},
 		{"no such scheme", []string{"--store", "ftp://host"}, 2, "^error: --store .*unknown scheme"},
 		{"no server", []string{"--store", "nats://127.0.0.1:1/E", "--connect-timeout", "0"}, 1, "^error: --store .*no server answers"},
 		{"no table", []string{"--store", file}, 1, "^error: --store "},

@@ -135,10 +135,7 @@ func Parse(setting, raw string) (Place, error) {
 }
 
 func parse(raw string) (kind.Place, error) {
-	name, rest, ok := strings.Cut(raw, ":")
-	if !ok {
-		return nil, fault.New(likeThis, "is not a URL")
-	}
+	name, rest, _ := strings.Cut(raw, ":")
 	for _, k := range kinds {
 		if err := k.Refused[name]; err != nil {
 			return nil, err
@@ -150,17 +147,22 @@ func parse(raw string) (kind.Place, error) {
 		return nil, fault.New(likeThis, "a store in memory is inside one process, and candidates are processes of their own")
 	case s == nil && optional[name] != "":
 		return nil, fault.New("build it without -tags "+optional[name], "this build of tenure has no such store")
-	case s == nil:
-		return nil, fault.New(likeThis, "unknown scheme; known are %s", strings.Join(schemes(func(s kind.Scheme) string { return s.Name }), ", "))
-	}
-	odd := s.CheckName(s.Name + ":" + rest)
-	switch {
-	case odd != nil:
-		return nil, odd // other errors may quote the name
+	case s == nil && strings.HasPrefix(rest, "//"):
+		return nil, fault.New(likeThis, "unknown scheme; %s", known())
+	case s == nil: // such as HOST:PORT
+		return nil, fault.New(likeThis, "is not a URL: no scheme is in front; %s", known())
 	case !strings.HasPrefix(rest, "//") && !s.Opaque:
-		return nil, fault.New("the form is "+s.Form, "is not a URL: // is missing")
+		return nil, fault.New("the form is "+s.Form, "is not a URL: // must follow %s:", s.Name)
+	}
+	if odd := s.CheckName(s.Name + ":" + rest); odd != nil {
+		return nil, odd // other errors may quote the name
 	}
 	return k.Parse(s.Name, s.Name+":"+rest)
+}
+
+// known lists the schemes for errors.
+func known() string {
+	return "known are " + strings.Join(schemes(func(s kind.Scheme) string { return s.Name }), ", ")
 }
 
 // ParseContext reads NAME[/BUCKET], a context of the nats command; bucket is the default. Its
