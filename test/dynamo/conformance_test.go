@@ -71,14 +71,13 @@ func harness(t testing.TB) drivertest.Harness {
 	r, err := relay.Over(n, "relay:80", address)
 	must(t, err)
 	t.Cleanup(r.Close)
-	_, via, _ := strings.Cut(r.URL(), "://")
 	remove := func(_ context.Context, key string) error {
 		fake.Edit(table, key, func(item map[string]map[string]any) { clear(item) })
 		return nil
 	}
 	fake.Allow("powerless", "nothing")
 	return drivertest.Harness{
-		Store: open(t, n, via), Peer: open(t, n, address),
+		Store: open(t, n, r.Address()), Peer: open(t, n, address),
 		Denied: open(t, n, address, func(o *dynamodb.Options) { o.Credentials = dynamod.As("powerless", "nothing") }),
 		Delete: remove, Purge: remove, FloorTick: time.Second,
 		Recreate: func(context.Context) error { fake.Make(table); return nil },

@@ -78,7 +78,7 @@ func TestRegister(t *testing.T) {
 }
 
 func (g regime) play(t *testing.T, r rig.Rig, s rig.Site, seed uint64) {
-	clients, attention := cmp.Or(r.Clients, 8), cmp.Or(r.Attention, rig.Attention)
+	clients, attention := cmp.Or(r.Clients, rig.Writers), cmp.Or(r.Attention, rig.Attention)
 	h := history.New("register-" + strings.ReplaceAll(g.Name, " ", "-"))
 	last, _ := s.Open(t, clients)
 	ctx, cancel := history.Lasting(cmp.Or(g.Least, 2500*time.Millisecond), func() bool { return g.worth(h) })

@@ -2,8 +2,6 @@ package azured
 
 import (
 	"context"
-	"math/rand/v2"
-	"net/http"
 	"strconv"
 	"testing"
 	"time"
@@ -16,9 +14,7 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/internal/test/azurefake"
 	"github.com/tenure-go/tenure/internal/test/ports"
-	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/process"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
 )
@@ -26,36 +22,27 @@ import (
 // key is that of the emulator's account, in base64.
 const key = "c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
 
-// emulated is a container on azurite. It keeps blobs in memory, so it is paused and never killed.
-type emulated struct {
-	*process.Process
-	url string
-}
+// emulated is a container on azurite.
+type emulated struct{ rig.Emulator }
 
-func startEmulator(t testing.TB, _ bool) rig.Site {
-	command, err := s3d.AzuriteCommand(wait.Context(t))
-	rig.Must(t, err)
-	free, err := ports.Free(1)
-	rig.Must(t, err)
-	e := emulated{&process.Process{Command: append(command,
-		"--blobHost", ports.Host, "--blobPort", strconv.Itoa(free[0]), "--inMemoryPersistence", "--silent", "--disableTelemetry",
-		"--skipApiVersionCheck"), Env: []string{"AZURITE_ACCOUNTS=" + azurefake.Account + ":" + key}, Dir: t.TempDir()},
-		"http://" + ports.Address(free[0]),
+func startEmulator(ctx context.Context, dir string) (rig.Emulator, error) {
+	command, err := s3d.AzuriteCommand(ctx)
+	if err != nil {
+		return rig.Emulator{}, err
 	}
-	e.Answers = e.create
-	rig.Must(t, e.Start())
-	t.Cleanup(func() { _ = e.Kill() })
-	return e
+	return rig.StartEmulator(dir, func(port int) *process.Process {
+		return &process.Process{Command: append(command, "--blobHost", ports.Host, "--blobPort", strconv.Itoa(port), "--inMemoryPersistence",
+			"--silent", "--disableTelemetry", "--skipApiVersionCheck"), Env: []string{"AZURITE_ACCOUNTS=" + azurefake.Account + ":" + key}}
+	}, func(ctx context.Context, address string) error { return create(ctx, address, container) })
 }
 
 // connection returns the connection string for the server or a relay to it.
-func connection(url string) string {
-	return "AccountName=" + azurefake.Account + ";AccountKey=" + key + ";BlobEndpoint=" + url + "/" + azurefake.Account
+func connection(address string) string {
+	return "AccountName=" + azurefake.Account + ";AccountKey=" + key + ";BlobEndpoint=http://" + address + "/" + azurefake.Account
 }
 
-// create makes the container.
-func (e emulated) create(ctx context.Context) error {
-	store, err := azureblob.FromConnectionString(connection(e.url), container)
+func create(ctx context.Context, address, container string) error {
+	store, err := azureblob.FromConnectionString(connection(address), container)
 	if err != nil {
 		return err
 	}
@@ -65,19 +52,14 @@ func (e emulated) create(ctx context.Context) error {
 // Open connects over a relay.
 func (e emulated) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	t.Helper()
-	r, err := relay.New(e.url)
-	rig.Must(t, err)
-	t.Cleanup(r.Close)
-	transport := &http.Transport{MaxIdleConnsPerHost: 4}
-	t.Cleanup(transport.CloseIdleConnections)
-	client := azureblob.WithClient(&http.Client{Transport: transport})
-	store, err := azureblob.FromConnectionString(connection(relayed(r)), container, client)
+	r := rig.Relay(t, e.URL())
+	store, err := azureblob.FromConnectionString(connection(r.Address()), container, azureblob.WithClient(rig.HTTPClient(t)))
 	rig.Must(t, err)
 	return store, r
 }
 
 func (e emulated) Kit(t testing.TB) drivertest.Harness {
-	client, err := azblob.NewClientFromConnectionString(connection(e.url), nil)
+	client, err := azblob.NewClientFromConnectionString(connection(e.Address()), nil)
 	rig.Must(t, err)
 	remove := func(ctx context.Context, key string) error {
 		_, err := client.DeleteBlob(ctx, container, key, nil)
@@ -89,7 +71,27 @@ func (e emulated) Kit(t testing.TB) drivertest.Harness {
 	return drivertest.Harness{Delete: remove, Purge: remove, FloorTick: time.Second}
 }
 
-func (e emulated) Faults() []rig.Fault {
-	all := rig.Of(func(*rand.Rand) rig.Server { return e }, writers)
-	return all[len(all)-1:]
+// ofEmulator is how programs run azurite.
+var ofEmulator = rig.Kind{
+	Title:  "azurite over loopback and a relay for each candidate",
+	Polled: true,
+	URL:    place,
+	Env:    func(string) []string { return []string{"AZURE_STORAGE_KEY=" + key} },
+	Start: func(ctx context.Context, dir string) (rig.Running, error) {
+		e, err := startEmulator(ctx, dir)
+		return running{e}, err
+	},
+	Connect: func(c rig.Connector) (rig.Opener, error) {
+		client := azureblob.WithClient(c.HTTPClient(rig.Method))
+		return func(_ context.Context, container string) (driver.Store, error) {
+			return azureblob.FromConnectionString(connection(c.Address()), container, client)
+		}, nil
+	},
+}
+
+type running struct{ rig.Emulator }
+
+// Create makes a container.
+func (r running) Create(ctx context.Context, container string) error {
+	return create(ctx, r.Address(), container)
 }

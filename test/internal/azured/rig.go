@@ -5,7 +5,6 @@ package azured
 import (
 	"context"
 	"math/rand/v2"
-	"net/http"
 	"testing"
 	"time"
 
@@ -14,12 +13,8 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/internal/test/azurefake"
 	"github.com/tenure-go/tenure/test/internal/outage"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
-
-// writers is the number of clients that contend for a blob.
-const writers = 8
 
 // container is the one of a site.
 const container = "elections"
@@ -37,9 +32,12 @@ func Run(containers ...string) (*Server, error) {
 	return &Server{fake, s}, err
 }
 
+// Create makes a container.
+func (s *Server) Create(_ context.Context, container string) error { s.Recreate(container); return nil }
+
 // Rigs returns the server of this project, and the emulator.
 func Rigs() []rig.Rig {
-	fake := rig.Rig{Name: "azure", SoakElections: true, Clients: writers, Kind: forPrograms, Start: func(t testing.TB, _ bool) rig.Site {
+	fake := rig.Rig{Name: "azure", SoakElections: true, Kind: forPrograms, Start: func(t testing.TB, _ bool) rig.Site {
 		s, err := Run(container)
 		rig.Must(t, err)
 		t.Cleanup(func() { _ = s.Kill() })
@@ -47,7 +45,9 @@ func Rigs() []rig.Rig {
 		s.Allow(denied, "")
 		return site{s}
 	}}
-	emulator := rig.Rig{Name: "azurite", Soak: true, SameClients: true, Clients: writers, Start: startEmulator}
+	emulator := rig.Rig{Name: "azurite", Soak: true, SameClients: true, Kind: ofEmulator, Start: func(t testing.TB, _ bool) rig.Site {
+		return emulated{rig.EmulatorFor(t, startEmulator)}
+	}}
 	return []rig.Rig{fake, emulator}
 }
 
@@ -63,14 +63,9 @@ type site struct{ *Server }
 // Open connects over a relay.
 func (s site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	t.Helper()
-	r, err := relay.New(s.URL())
-	rig.Must(t, err)
-	t.Cleanup(r.Close)
-	return s.open(t, relayed(r), container, token(candidate)), r
+	r := rig.Relay(t, s.URL())
+	return s.open(t, "http://"+r.Address(), container, token(candidate)), r
 }
-
-// relayed returns the URL of a relay.
-func relayed(r *relay.Relay) string { return "http" + r.URL()[len("nats"):] }
 
 // token returns a SAS token.
 func token(user string) string { return "sv=2025-01-05&sig=" + user }
@@ -78,9 +73,7 @@ func token(user string) string { return "sv=2025-01-05&sig=" + user }
 // open returns a store over its own client, as another process has one.
 func (s site) open(t testing.TB, server, container, token string) driver.Store {
 	t.Helper()
-	transport := &http.Transport{MaxIdleConnsPerHost: 4}
-	t.Cleanup(transport.CloseIdleConnections)
-	store, err := azureblob.New(server+"/"+azurefake.Account+"/"+container+"?"+token, nil, azureblob.WithClient(&http.Client{Transport: transport}))
+	store, err := azureblob.New(server+"/"+azurefake.Account+"/"+container+"?"+token, nil, azureblob.WithClient(rig.HTTPClient(t)))
 	rig.Must(t, err)
 	return store
 }
@@ -94,52 +87,25 @@ func (s site) Kit(t testing.TB) drivertest.Harness {
 }
 
 func (s site) Faults() []rig.Fault {
-	return rig.Of(func(*rand.Rand) rig.Server { return s.Server }, writers)
+	return rig.Of(func(*rand.Rand) rig.Server { return s.Server }, rig.Writers)
 }
 
 // forPrograms is how programs run the server of this project.
 var forPrograms = rig.Kind{
 	Title:  "Azure Blob Storage (a server of this project) over loopback and a relay for each candidate",
 	Polled: true,
-	URL: func(address string) string {
-		return "azblob://" + azurefake.Account + "/" + container + "?endpoint=http://" + address + "/" + azurefake.Account
+	URL:    place,
+	Env:    func(string) []string { return []string{"AZURE_STORAGE_SAS_TOKEN=" + token(candidate)} },
+	Start:  func(context.Context, string) (rig.Running, error) { return Run(container) },
+	Connect: func(c rig.Connector) (rig.Opener, error) {
+		client := azureblob.WithClient(c.HTTPClient(rig.Method))
+		return func(_ context.Context, container string) (driver.Store, error) {
+			return azureblob.New("http://"+c.Address()+"/"+azurefake.Account+"/"+container+"?"+token(candidate), nil, client)
+		}, nil
 	},
-	Env: func(string) []string { return []string{"AZURE_STORAGE_SAS_TOKEN=" + token(candidate)} },
-	Start: func(context.Context, string) (rig.Running, error) {
-		s, err := Run(container)
-		return running{s}, err
-	},
-	Connect: connect,
 }
 
-type running struct{ *Server }
-
-func (r running) Addresses() []string { return []string{r.Address()} }
-func (r running) End()                { _ = r.Kill() }
-
-func (r running) Create(_ context.Context, container string) error {
-	r.Recreate(container)
-	return nil
-}
-
-// connect makes one client.
-func connect(c rig.Connector) (rig.Opener, error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute}
-	client := &http.Client{Transport: counting{transport, c.Count}}
-	return func(_ context.Context, container string) (driver.Store, error) {
-		place := "http://" + c.Address() + "/" + azurefake.Account + "/" + container
-		return azureblob.New(place+"?"+token(candidate), nil, azureblob.WithClient(client))
-	}, nil
-}
-
-// counting counts requests.
-type counting struct {
-	http.RoundTripper
-	count func(kind string)
-}
-
-// RoundTrip sends a request.
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.count(r.Method)
-	return c.RoundTripper.RoundTrip(r)
+// place returns the URL for --store.
+func place(address string) string {
+	return "azblob://" + azurefake.Account + "/" + container + "?endpoint=http://" + address + "/" + azurefake.Account
 }

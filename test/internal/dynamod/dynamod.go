@@ -4,14 +4,14 @@ package dynamod
 
 import (
 	"context"
-	"fmt"
-	"net/http"
+	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/tenure-go/tenure/driver/dynamotable"
 	"github.com/tenure-go/tenure/test/internal/dynamofake"
 	"github.com/tenure-go/tenure/test/internal/outage"
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
 // Table is the table of the rig.
@@ -30,6 +30,9 @@ func Run(tables ...string) (*Server, error) {
 	return &Server{fake, s}, err
 }
 
+// Create makes a table.
+func (s *Server) Create(_ context.Context, table string) error { s.Make(table); return nil }
+
 // Client returns a client of the server, or of a relay to it.
 func Client(address string, change ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
@@ -45,14 +48,11 @@ func As(access, secret string) aws.CredentialsProvider {
 	})
 }
 
-// NewStore returns a store over a client of its own, and a function that closes its connections.
-func NewStore(address, table string, change ...func(*dynamodb.Options)) (*dynamotable.Store, func(), error) {
-	// Idle connections cost goroutines here and in a relay.
-	transport := &http.Transport{MaxIdleConnsPerHost: 4}
-	change = append([]func(*dynamodb.Options){func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: transport} }}, change...)
+// NewStore returns a store over a client of its own, for the length of a test.
+func NewStore(t testing.TB, address, table string, change ...func(*dynamodb.Options)) *dynamotable.Store {
+	t.Helper()
+	change = append([]func(*dynamodb.Options){func(o *dynamodb.Options) { o.HTTPClient = rig.HTTPClient(t) }}, change...)
 	store, err := dynamotable.New(Client(address, change...), table)
-	if err != nil {
-		return nil, nil, fmt.Errorf("table %s: %w", table, err)
-	}
-	return store, transport.CloseIdleConnections, nil
+	rig.Must(t, err)
+	return store
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os/exec"
 	"strconv"
@@ -20,9 +19,7 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/internal/test/ports"
-	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/process"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/tools"
 )
@@ -38,30 +35,24 @@ func installMoto(ctx context.Context) (string, error) {
 	})
 }
 
-// motoServer is a process that keeps tables in memory, so it is paused and never killed.
-type motoServer struct {
-	*process.Process
-	address string
-}
+// motoServer is a table on moto.
+type motoServer struct{ rig.Emulator }
 
-func startMoto(t testing.TB, _ bool) rig.Site {
-	packages, err := installMoto(wait.Context(t))
-	rig.Must(t, err)
-	free, err := ports.Free(1)
-	rig.Must(t, err)
-	m := motoServer{&process.Process{
-		Command: []string{"python3", "-m", "moto.server", "-H", ports.Host, "-p", strconv.Itoa(free[0])},
-		Env:     []string{"PYTHONPATH=" + packages}, Dir: t.TempDir(),
-	}, ports.Address(free[0])}
-	m.Answers = m.create
-	rig.Must(t, m.Start())
-	t.Cleanup(func() { _ = m.Kill() })
-	return m
+func startMoto(ctx context.Context, dir string) (rig.Emulator, error) {
+	packages, err := installMoto(ctx)
+	if err != nil {
+		return rig.Emulator{}, err
+	}
+	return rig.StartEmulator(dir, func(port int) *process.Process {
+		return &process.Process{
+			Command: []string{"python3", "-m", "moto.server", "-H", ports.Host, "-p", strconv.Itoa(port)}, Env: []string{"PYTHONPATH=" + packages},
+		}
+	}, create)
 }
 
 // create makes the table. It succeeds if an earlier call did so, without an answer in time.
-func (m motoServer) create(ctx context.Context) error {
-	_, err := Client(m.address, inVirginia).CreateTable(ctx, &dynamodb.CreateTableInput{
+func create(ctx context.Context, address string) error {
+	_, err := Client(address, inVirginia).CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName: aws.String(Table), BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("election"), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("election"), KeyType: types.KeyTypeHash}},
@@ -79,31 +70,19 @@ func inVirginia(o *dynamodb.Options) { o.Region = "us-east-1" }
 // Open connects over a relay.
 func (m motoServer) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	t.Helper()
-	r, err := relay.New("http://" + m.address)
-	rig.Must(t, err)
-	t.Cleanup(r.Close)
-	_, address, _ := strings.Cut(r.URL(), "://")
-	store, end, err := NewStore(address, Table, inVirginia, func(o *dynamodb.Options) { o.HTTPClient = identified{o.HTTPClient} })
-	rig.Must(t, err)
-	t.Cleanup(end)
-	return store, r
+	r := rig.Relay(t, m.URL())
+	return NewStore(t, r.Address(), Table, inVirginia, func(o *dynamodb.Options) { o.HTTPClient = identified{o.HTTPClient} }), r
 }
 
 // Kit removes items.
 func (m motoServer) Kit(testing.TB) drivertest.Harness {
 	remove := func(ctx context.Context, key string) error {
-		_, err := Client(m.address, inVirginia).DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		_, err := Client(m.Address(), inVirginia).DeleteItem(ctx, &dynamodb.DeleteItemInput{
 			TableName: aws.String(Table), Key: map[string]types.AttributeValue{"election": &types.AttributeValueMemberS{Value: key}},
 		})
 		return err
 	}
 	return drivertest.Harness{Delete: remove, Purge: remove, FloorTick: time.Second}
-}
-
-// Faults are pauses.
-func (m motoServer) Faults() []rig.Fault {
-	all := rig.Of(func(*rand.Rand) rig.Server { return m }, 8)
-	return all[len(all)-1:]
 }
 
 // identified adds the table's id to descriptions, since moto knows none. One table is all that the

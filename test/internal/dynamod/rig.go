@@ -16,7 +16,6 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/dynamotable"
 	"github.com/tenure-go/tenure/test/internal/dynamofake"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/rotation"
 )
@@ -29,7 +28,9 @@ func Rigs() []rig.Rig {
 		t.Cleanup(func() { _ = s.Kill() })
 		return site{s}
 	}}
-	moto := rig.Rig{Name: "dynamodb-moto", Soak: true, SameClients: true, Clients: 4, Start: startMoto}
+	moto := rig.Rig{Name: "dynamodb-moto", Soak: true, SameClients: true, Clients: 4, Start: func(t testing.TB, _ bool) rig.Site {
+		return motoServer{rig.EmulatorFor(t, startMoto)}
+	}}
 	return []rig.Rig{fake, moto}
 }
 
@@ -38,19 +39,8 @@ type site struct{ *Server }
 // Open connects through a relay.
 func (s site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	t.Helper()
-	r, err := relay.New(s.URL())
-	rig.Must(t, err)
-	t.Cleanup(r.Close)
-	_, address, _ := strings.Cut(r.URL(), "://")
-	return s.open(t, address, Table), r
-}
-
-func (s site) open(t testing.TB, address, table string, change ...func(*dynamodb.Options)) *dynamotable.Store {
-	t.Helper()
-	store, end, err := NewStore(address, table, change...)
-	rig.Must(t, err)
-	t.Cleanup(end)
-	return store
+	r := rig.Relay(t, s.URL())
+	return NewStore(t, r.Address(), Table), r
 }
 
 // Kit removes items and tables.
@@ -61,7 +51,7 @@ func (s site) Kit(t testing.TB) drivertest.Harness {
 	}
 	s.Allow("powerless", "nothing")
 	return drivertest.Harness{
-		Delete: remove, Purge: remove, FloorTick: time.Second, Denied: s.open(t, s.Address(), Table, credentials("powerless", "nothing")),
+		Delete: remove, Purge: remove, FloorTick: time.Second, Denied: NewStore(t, s.Address(), Table, credentials("powerless", "nothing")),
 		Recreate: func(context.Context) error { s.Make(Table); return nil },
 	}
 }
@@ -72,7 +62,7 @@ func credentials(access, secret string) func(*dynamodb.Options) {
 
 // Faults are those of one server.
 func (s site) Faults() []rig.Fault {
-	return rig.Of(func(*rand.Rand) rig.Server { return s.Server }, 8)
+	return rig.Of(func(*rand.Rand) rig.Server { return s.Server }, rig.Writers)
 }
 
 // Restores returns true.
@@ -112,13 +102,13 @@ func (s site) Mistakes(t testing.TB) (all []rig.Client) {
 		}
 		all = append(all, rig.Client{
 			Name: m.name, Fails: rig.All + " inspect", Says: rig.Says(m.want), Denied: m.denied,
-			Open: func(t testing.TB) (driver.Store, error) { return s.open(t, s.Address(), table, change...), nil },
+			Open: func(t testing.TB) (driver.Store, error) { return NewStore(t, s.Address(), table, change...), nil },
 		})
 	}
 	for table, want := range map[string]string{"replicated": "global table", "sorted": "no sort key"} {
 		all = append(all, rig.Client{
 			Name: table + " table", Fails: rig.All, Says: rig.Says(want),
-			Open: func(t testing.TB) (driver.Store, error) { return s.open(t, s.Address(), table), nil },
+			Open: func(t testing.TB) (driver.Store, error) { return NewStore(t, s.Address(), table), nil },
 		})
 	}
 	return all
@@ -147,7 +137,7 @@ func (s site) Rights(testing.TB) []rig.Client {
 		return rig.Client{Name: name, Fails: fails, Says: rig.Says(says), Denied: true, Open: func(t testing.TB) (driver.Store, error) {
 			user := strings.ReplaceAll(name, " ", "-")
 			s.Allow(user, "secret", rights...)
-			return s.open(t, s.Address(), Table, credentials(user, "secret")), nil
+			return NewStore(t, s.Address(), Table, credentials(user, "secret")), nil
 		}}
 	}
 	candidate := []string{"DescribeTable", "GetItem", "PutItem"}
@@ -171,7 +161,7 @@ func (s site) Rotations(t testing.TB) []*rotation.Play {
 		Name:  "credentials file",
 		Args:  []string{"--store", "dynamodb://" + Table + "?endpoint=" + s.URL() + "&region=" + dynamofake.Region},
 		Env:   []string{"AWS_SHARED_CREDENTIALS_FILE=" + file, "AWS_CONFIG_FILE=" + file + ".none"},
-		Store: s.open(t, s.Address(), Table),
+		Store: NewStore(t, s.Address(), Table),
 		Accept: func(secret string) {
 			s.Revoke(last)
 			last = secret
@@ -193,34 +183,13 @@ var programs = rig.Kind{
 			"AWS_ACCESS_KEY_ID=" + dynamofake.Access, "AWS_SECRET_ACCESS_KEY=" + dynamofake.Secret,
 		}
 	},
-	Start: func(context.Context, string) (rig.Running, error) {
-		s, err := Run()
-		return running{s}, err
-	},
+	Start: func(context.Context, string) (rig.Running, error) { return Run() },
 	Connect: func(c rig.Connector) (rig.Opener, error) {
-		transport := &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute}
-		client := Client(c.Address(), func(o *dynamodb.Options) {
-			o.HTTPClient = roundTripper(func(r *http.Request) (*http.Response, error) {
-				c.Count(strings.TrimPrefix(r.Header.Get("X-Amz-Target"), "DynamoDB_20120810."))
-				return transport.RoundTrip(r)
-			})
-		})
+		operation := func(r *http.Request) string {
+			return strings.TrimPrefix(r.Header.Get("X-Amz-Target"), "DynamoDB_20120810.")
+		}
+		counted := c.HTTPClient(operation)
+		client := Client(c.Address(), func(o *dynamodb.Options) { o.HTTPClient = counted })
 		return func(_ context.Context, table string) (driver.Store, error) { return dynamotable.New(client, table) }, nil
 	},
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// Do calls the function.
-func (f roundTripper) Do(r *http.Request) (*http.Response, error) { return f(r) }
-
-type running struct{ *Server }
-
-func (r running) Addresses() []string { return []string{r.Address()} }
-func (r running) End()                { _ = r.Kill() }
-
-// Create makes a table.
-func (r running) Create(_ context.Context, table string) error {
-	r.Make(table)
-	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -116,10 +115,8 @@ func (s *Site) openAt(t testing.TB, servers ...*Server) (driver.Store, rig.Way) 
 	way := relay.Set{}
 	var via []string
 	for _, one := range servers {
-		r, err := relay.New(one.URL())
-		rig.Must(t, err)
-		t.Cleanup(r.Close)
-		way[one.URL()], via = r, append(via, strings.TrimPrefix(r.URL(), "nats://"))
+		r := rig.Relay(t, one.URL())
+		way[one.URL()], via = r, append(via, r.Address())
 	}
 	return OpenAt(t, Config(via...), s.Prefix), way
 }

@@ -11,19 +11,15 @@ import (
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/gcsobject"
 	"github.com/tenure-go/tenure/internal/test/gcsfake"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
-
-// writers is the number of clients that contend for an object.
-const writers = 8
 
 // bucket is the one of a site.
 const bucket = "elections"
 
 // Rigs returns the server of this project, and the emulator.
 func Rigs() []rig.Rig {
-	fake := rig.Rig{Name: "gcs", SoakElections: true, Clients: writers, Kind: forPrograms, Start: func(t testing.TB, _ bool) rig.Site {
+	fake := rig.Rig{Name: "gcs", SoakElections: true, Kind: forPrograms, Start: func(t testing.TB, _ bool) rig.Site {
 		s, err := Run(bucket)
 		rig.Must(t, err)
 		t.Cleanup(func() { _ = s.Kill() })
@@ -32,7 +28,9 @@ func Rigs() []rig.Rig {
 		}
 		return site{s}
 	}}
-	emulator := rig.Rig{Name: "gcs-emulator", Soak: true, SameClients: true, Clients: writers, Start: startEmulator}
+	emulator := rig.Rig{Name: "gcs-emulator", Soak: true, SameClients: true, Start: func(t testing.TB, _ bool) rig.Site {
+		return emulated{rig.EmulatorFor(t, startEmulator)}
+	}}
 	return []rig.Rig{fake, emulator}
 }
 
@@ -50,14 +48,9 @@ type site struct{ *Server }
 // Open connects over a relay.
 func (s site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	t.Helper()
-	r, err := relay.New(s.URL())
-	rig.Must(t, err)
-	t.Cleanup(r.Close)
-	return newStore(t, relayed(r), bucket, candidate), r
+	r := rig.Relay(t, s.URL())
+	return newStore(t, "http://"+r.Address(), bucket, candidate), r
 }
-
-// relayed returns the endpoint of a relay.
-func relayed(r *relay.Relay) string { return "http" + r.URL()[len("nats"):] }
 
 // fast is a store on a server that takes writes at any pace, so that leases may be shorter than on
 // Cloud Storage. Tests of every store need that.
@@ -69,9 +62,9 @@ func (fast) MinLease() time.Duration { return 2 * time.Second }
 // newStore returns a store over its own client, as another process has one.
 func newStore(t testing.TB, url, bucket, token string) driver.Store {
 	t.Helper()
-	transport := &http.Transport{MaxIdleConnsPerHost: 4}
-	t.Cleanup(transport.CloseIdleConnections)
-	store, err := gcsobject.New(&http.Client{Transport: bearer{transport, token}}, bucket, gcsobject.WithEndpoint(url))
+	client := rig.HTTPClient(t)
+	client.Transport = bearer{client.Transport, token}
+	store, err := gcsobject.New(client, bucket, gcsobject.WithEndpoint(url))
 	rig.Must(t, err)
 	return fast{store}
 }
@@ -98,7 +91,7 @@ func (s site) Kit(t testing.TB) drivertest.Harness {
 }
 
 func (s site) Faults() []rig.Fault {
-	return rig.Of(func(*rand.Rand) rig.Server { return s.Server }, writers)
+	return rig.Of(func(*rand.Rand) rig.Server { return s.Server }, rig.Writers)
 }
 
 // forPrograms is how programs run the server of this project.
@@ -109,36 +102,15 @@ var forPrograms = rig.Kind{
 		return "gs://" + bucket + "?endpoint=http://" + address + "&anonymous=true"
 	},
 	Start: func(context.Context, string) (rig.Running, error) {
-		s, err := Run(bucket)
-		return running{s}, err
+		return Run(bucket)
 	},
 	Connect: connect,
 }
 
-type running struct{ *Server }
-
-func (r running) Addresses() []string { return []string{r.Address()} }
-func (r running) End()                { _ = r.Kill() }
-
-func (r running) Create(_ context.Context, bucket string) error { r.Recreate(bucket); return nil }
-
 // connect makes one client.
 func connect(c rig.Connector) (rig.Opener, error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute}
-	client := &http.Client{Transport: counting{transport, c.Count}}
+	client := c.HTTPClient(rig.Method)
 	return func(_ context.Context, bucket string) (driver.Store, error) {
 		return gcsobject.New(client, bucket, gcsobject.WithEndpoint("http://"+c.Address()))
 	}, nil
-}
-
-// counting counts requests.
-type counting struct {
-	http.RoundTripper
-	count func(kind string)
-}
-
-// RoundTrip sends a request.
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.count(r.Method)
-	return c.RoundTripper.RoundTrip(r)
 }

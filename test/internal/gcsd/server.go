@@ -3,6 +3,8 @@
 package gcsd
 
 import (
+	"context"
+
 	"github.com/tenure-go/tenure/internal/test/gcsfake"
 	"github.com/tenure-go/tenure/test/internal/outage"
 )
@@ -19,3 +21,6 @@ func Run(buckets ...string) (*Server, error) {
 	s, err := outage.Run(fake)
 	return &Server{fake, s}, err
 }
+
+// Create makes a bucket.
+func (s *Server) Create(_ context.Context, bucket string) error { s.Recreate(bucket); return nil }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -15,7 +14,6 @@ import (
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/drivertest"
 	"github.com/tenure-go/tenure/driver/k8slease"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
@@ -40,12 +38,9 @@ type site struct{ *Server }
 // Open connects through a relay.
 func (s site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 	t.Helper()
-	r, err := relay.New("tcp://" + s.Address())
-	rig.Must(t, err)
-	t.Cleanup(r.Close)
+	r := rig.Relay(t, "tcp://"+s.Address())
 	config := s.Config(Admin)
-	_, address, _ := strings.Cut(r.URL(), "://")
-	config.Host = "https://" + address
+	config.Host = "https://" + r.Address()
 	return s.store(t, config, Namespace), r
 }
 

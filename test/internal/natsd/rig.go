@@ -119,9 +119,7 @@ func (s *site) Open(t testing.TB, n int) (driver.Store, rig.Way) {
 	working := s.up()
 	for i := range working {
 		server := working[(n+i)%len(working)]
-		r, err := relay.New(server.URL())
-		rig.Must(t, err)
-		t.Cleanup(r.Close)
+		r := rig.Relay(t, server.URL())
 		way[server.URL()], urls = r, append(urls, r.URL())
 	}
 	return s.over(t, Connect(t, urls)), way

@@ -31,6 +31,12 @@ func (s *Host) Address() string { return s.address }
 // URL returns the address as a URL.
 func (s *Host) URL() string { return "http://" + s.address }
 
+// Addresses returns Address, for a rig.Running.
+func (s *Host) Addresses() []string { return []string{s.address} }
+
+// End is Kill, for a rig.Running.
+func (s *Host) End() { _ = s.Kill() }
+
 // Start listens again.
 func (s *Host) Start() error {
 	l, err := net.Listen("tcp", s.address)

@@ -100,6 +100,9 @@ func listen() (l net.Listener, err error) {
 // URL is the URL to which the client connects.
 func (r *Relay) URL() string { return "nats://" + r.address }
 
+// Address returns HOST:PORT.
+func (r *Relay) Address() string { return r.address }
+
 // Close ends all connections and goroutines of the relay, and waits for their end.
 func (r *Relay) Close() {
 	r.mu.Lock()

@@ -35,7 +35,7 @@ type Rig struct {
 	// although nothing is wrong.
 	Start func(t testing.TB, calm bool) Site
 	// Clients is the number of clients that contend for a cell, and Attention how long each waits
-	// for an answer: far less than a pause. The defaults are 8, and a quarter of a second.
+	// for an answer: far less than a pause. The defaults are Writers, and a quarter of a second.
 	Clients   int
 	Attention time.Duration
 	// Rules say how far the servers deviate from one register, also without a fault.
@@ -114,8 +114,11 @@ type Server interface {
 	Resume() error
 }
 
-// Attention is the default of Rig.Attention.
-const Attention = 250 * time.Millisecond
+// The defaults of Rig.Clients and Rig.Attention.
+const (
+	Writers   = 8
+	Attention = 250 * time.Millisecond
+)
 
 // Of returns the faults of a single server that answers again soon after its start. Pick returns
 // the one to hit.

@@ -16,7 +16,6 @@ import (
 	"github.com/tenure-go/tenure/driver/pgxstore"
 	"github.com/tenure-go/tenure/driver/sqlstore"
 	"github.com/tenure-go/tenure/test/internal/history"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	_ "modernc.org/sqlite" // the driver sqlite
 )
@@ -169,11 +168,8 @@ func (s Site) Open(t testing.TB, _ int) (driver.Store, rig.Way) {
 		store, _ := s.open(t, s.DSN)
 		return store, nil
 	}
-	r, err := relay.New("tcp://" + s.address)
-	must(t, err)
-	t.Cleanup(r.Close)
-	_, address, _ := strings.Cut(r.URL(), "://")
-	store, _ := s.open(t, strings.Replace(s.DSN, s.address, address, 1))
+	r := rig.Relay(t, "tcp://"+s.address)
+	store, _ := s.open(t, strings.Replace(s.DSN, s.address, r.Address(), 1))
 	return store, r
 }
 

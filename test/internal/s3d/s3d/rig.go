@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/tenure-go/tenure/driver/s3object"
 	"github.com/tenure-go/tenure/internal/test/wait"
 	"github.com/tenure-go/tenure/test/internal/process"
-	"github.com/tenure-go/tenure/test/internal/relay"
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/rotation"
 )
@@ -72,11 +70,8 @@ type site struct {
 func (s site) Open(t testing.TB, n int) (driver.Store, rig.Way) {
 	t.Helper()
 	urls := s.URLs()
-	r, err := relay.New(urls[n%len(urls)])
-	rig.Must(t, err)
-	t.Cleanup(r.Close)
-	_, address, _ := strings.Cut(r.URL(), "://")
-	store := NewStore(t, "http://"+address, s.bucket)
+	r := rig.Relay(t, urls[n%len(urls)])
+	store := NewStore(t, "http://"+r.Address(), s.bucket)
 	if s.Kind == MinIO {
 		return store, r
 	}
@@ -86,11 +81,7 @@ func (s site) Open(t testing.TB, n int) (driver.Store, rig.Way) {
 // NewStore returns a store over its own client, as another process has one.
 func NewStore(t testing.TB, url, bucket string, change ...func(*s3.Options)) *s3object.Store {
 	t.Helper()
-	// Idle connections cost goroutines here and in the relay. These must not count as goroutines of
-	// calls that hang.
-	transport := &http.Transport{MaxIdleConnsPerHost: 4}
-	t.Cleanup(transport.CloseIdleConnections)
-	change = append([]func(*s3.Options){func(o *s3.Options) { o.HTTPClient = &http.Client{Transport: transport} }}, change...)
+	change = append([]func(*s3.Options){func(o *s3.Options) { o.HTTPClient = rig.HTTPClient(t) }}, change...)
 	store, err := s3object.New(Client(url, change...), bucket)
 	rig.Must(t, err)
 	return store
@@ -276,21 +267,11 @@ func (r running) Create(ctx context.Context, bucket string) error { return r.Cre
 
 // connect makes one client.
 func connect(c rig.Connector) (rig.Opener, error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute}
-	counting := roundTripper(func(r *http.Request) (*http.Response, error) {
-		c.Count(r.Method)
-		return transport.RoundTrip(r)
-	})
 	skew := c.Wall
 	// S3 refuses such a time, and then the client library uses the server's time.
 	if skew.Abs() >= 15*time.Minute {
 		skew = 0
 	}
-	client := Client("http://"+c.Address(), Skewed(skew), func(s *s3.Options) { s.HTTPClient = &http.Client{Transport: counting} })
+	client := Client("http://"+c.Address(), Skewed(skew), func(s *s3.Options) { s.HTTPClient = c.HTTPClient(rig.Method) })
 	return func(_ context.Context, bucket string) (driver.Store, error) { return s3object.New(client, bucket) }, nil
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
