@@ -199,21 +199,22 @@ var sites = sync.OnceValue(func() []*site {
 	all := []*site{&natsSite, &clusterSite, &partedSite, &objectSite, &kafkaSite, &kfakeSite, &etcdSite, &etcdClusterSite, &postgresSite, &pushedSite, &mariaSite, &fileSite, &redisSite, &kubernetesSite}
 	for _, r := range rigs.All() {
 		if r.Kind.Connect != nil && !slices.ContainsFunc(all, func(s *site) bool { return s.rig == r.Name }) {
-			all = append(all, &site{name: r.Name, title: r.Kind.Title, rig: r.Name, rows: usual(mode{polled: r.Kind.Polled})})
+			all = append(all, &site{name: r.Name, title: r.Kind.Title, rig: r.Name, rows: usual(mode{polled: r.Kind.Polled}, r.Kind.Shortest)})
 		}
 	}
 	return all
 })
 
 // usual returns the experiments that need to know nothing of a store.
-func usual(m mode) func() []experiment {
-	modes, lease := []mode{m}, choice[time.Duration]{2 * time.Second, 15 * time.Second}
+func usual(m mode, shortest time.Duration) func() []experiment {
+	shortest = max(shortest, 2*time.Second)
+	modes, lease := []mode{m}, choice[time.Duration]{shortest, 15 * time.Second}
 	return func() []experiment {
 		return []experiment{
 			operations{n: choice[int]{200, 2000}},
 			crash{modes: modes, lease: lease, groups: choice[int]{1, 3}, rounds: choice[int]{1, 10}},
 			stops{lease: lease, of: []stopping{{mode: m, rounds: choice[int]{40, 300}}}},
-			cut(strike{modes: modes, lease: 2 * time.Second, groups: always(5), rounds: choice[int]{1, 10}}),
+			cut(strike{modes: modes, lease: shortest, groups: always(5), rounds: choice[int]{1, 10}}),
 		}
 	}
 }

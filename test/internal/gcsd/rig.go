@@ -97,7 +97,7 @@ func (s site) Faults() []rig.Fault {
 // forPrograms is how programs run the server of this project.
 var forPrograms = rig.Kind{
 	Title:  "Google Cloud Storage (a server of this project) over loopback and a relay for each candidate",
-	Polled: true,
+	Polled: true, Shortest: 3 * gcsobject.Pace,
 	URL: func(address string) string {
 		return "gs://" + bucket + "?endpoint=http://" + address + "&anonymous=true"
 	},

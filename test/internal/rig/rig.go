@@ -190,6 +190,8 @@ type Kind struct {
 	// Polled is set if candidates learn of changes by reading, and Files if there is no server that
 	// could fail, and no network.
 	Polled, Files bool
+	// Shortest is the shortest lease that the store takes, if that is more than 2 s.
+	Shortest time.Duration
 	// Env returns the environment that --store needs, such as credentials. It may be nil.
 	Env func(address string) []string
 	// URL returns the value of --store for candidates that reach the servers at an address. It is
