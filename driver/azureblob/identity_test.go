@@ -48,7 +48,7 @@ func TestManagedIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if value, _ := fake.Value("elections", "key"); value != "value" {
+	if value := fake.Object("elections", "key").Value; value != "value" {
 		t.Errorf("the blob has %q", value)
 	}
 }

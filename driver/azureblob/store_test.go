@@ -1,21 +1,18 @@
 package azureblob
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tenure-go/tenure/driver"
-	"github.com/tenure-go/tenure/driver/drivertest"
-	"github.com/tenure-go/tenure/driver/object"
 	"github.com/tenure-go/tenure/internal/pipenet"
 	"github.com/tenure-go/tenure/internal/test/azurefake"
+	"github.com/tenure-go/tenure/internal/test/objecttest"
+	"github.com/tenure-go/tenure/internal/test/pipes"
 	"github.com/tenure-go/tenure/internal/test/wait"
 )
 
@@ -31,12 +28,7 @@ func start(t testing.TB, change ...func(*azurefake.Server)) *site {
 	for _, c := range change {
 		c(s.Server)
 	}
-	l, err := s.network.Listen("tcp", "")
-	must(t, err)
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: s}}
-	server.Start()
-	t.Cleanup(server.Close)
-	s.url = server.URL + "/" + azurefake.Account
+	s.url = "http://" + pipes.Serve(t, s.network, s) + "/" + azurefake.Account
 	return s
 }
 
@@ -53,14 +45,6 @@ func (s *site) open(t testing.TB, sig string, opts ...Option) *Store {
 	return store
 }
 
-// checked returns a store that need not check its server any more, so that a test sees only the
-// requests of its own calls.
-func (s *site) checked(t testing.TB) *Store {
-	store := s.open(t, "any")
-	store.conditions.Trust()
-	return store
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -68,169 +52,83 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// harness gives the kit a site with two users, of which one has no rights.
-func harness(t testing.TB) drivertest.Harness {
-	s := start(t)
-	s.Allow("candidate", azurefake.Candidate+"l")
-	s.Allow("stranger", "")
-	remove := func(_ context.Context, key string) error { s.Delete("elections", key); return nil }
-	return drivertest.Harness{
-		Store: s.open(t, "candidate"), Peer: s.open(t, "candidate"), Denied: s.open(t, "stranger"),
-		Delete: remove, Purge: remove, FloorTick: time.Second,
-		Recreate: func(context.Context) error { s.Recreate("elections"); return nil },
-	}
-}
-
-func TestConformance(t *testing.T) { drivertest.RunInBubbles(t, harness) }
-
-// TestRecords: an upload names its type, and no cache may keep it.
-func TestRecords(t *testing.T) {
-	s := start(t)
-	store := s.open(t, "any", WithPrefix("/a/b/"))
-	_, err := store.CompareAndSwap(wait.Context(t), "c/d ü", "", []byte("value"))
-	must(t, err)
-	value, header := s.Value("elections", "a/b/c/d ü")
-	if value != "value" || header.Get("X-Ms-Blob-Cache-Control") != "no-store" || header.Get("X-Ms-Blob-Content-Type") != "application/json" {
-		t.Errorf("the blob has %q with %v", value, header)
-	}
-	keys, err := store.Keys(wait.Context(t))
-	if err != nil || !slices.Equal(keys, []string{"c/d ü"}) {
-		t.Errorf("the keys are %q, %v", keys, err)
-	}
-}
-
-// TestKeysHasAllPages: the fake gives two names in a page.
-func TestKeysHasAllPages(t *testing.T) {
-	s := start(t)
-	var want []string
-	for i := range 7 {
-		want = append(want, fmt.Sprint("k", i))
-		s.Set("elections", want[i], "value")
-	}
-	s.Set("elections", "empty", "")
-	s.Set("elections", object.ProbePrefix+"x", "value")
-	keys, err := s.open(t, "any").Keys(wait.Context(t))
-	if err != nil || !slices.Equal(keys, want) {
-		t.Errorf("the keys are %q, %v", keys, err)
-	}
-}
-
-type fault func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc)
-
-// outcomes are answers to a write that may have been applied.
-var outcomes = []struct {
-	why     string
-	fault   fault
-	applied bool
-	want    error  // that it wraps; nil: the outcome is open
-	says    string // in the error
-}{
-	{"a lost answer is no conflict", applied(func(http.ResponseWriter) { panic(http.ErrAbortHandler) }), true, nil, ""},
-	{"an answer that breaks off", applied(func(w http.ResponseWriter) {
-		w.Header().Set("Content-Length", "100")
-		panic(http.ErrAbortHandler)
-	}), true, nil, ""},
-	{"an answer without an ETag", applied(func(w http.ResponseWriter) { w.WriteHeader(http.StatusCreated) }), true, nil, "ETag"},
-	{"an answer with a weak ETag", applied(func(w http.ResponseWriter) { w.Header().Set("ETag", `W/"0x1"`); w.WriteHeader(http.StatusCreated) }), true, nil, "ETag"},
-	{"500 after the write was applied", applied(func(w http.ResponseWriter) {
-		azurefake.Refuse(w, 500, "OperationTimedOut", "try again")
-	}), true, nil, "OperationTimedOut"},
-	{"a lost request", func(http.ResponseWriter, *http.Request, http.HandlerFunc) { panic(http.ErrAbortHandler) }, false, nil, ""},
-	{"429", answering(429, "TooManyRequests"), false, nil, "fewer requests"},
-	{"503", answering(503, "ServerBusy"), false, nil, "fewer requests"},
-	{"403", answering(403, "AuthorizationPermissionMismatch"), false, driver.ErrDenied, "Storage Blob Data Contributor"},
-	{"403 of a firewall", answering(403, "AuthorizationFailure"), false, driver.ErrDenied, "network rules"},
-	{"401", answering(401, "NoAuthenticationInformation"), false, driver.ErrDenied, "credentials"},
-	{"412", answering(412, "ConditionNotMet"), false, driver.ErrConflict, ""},
-	{"412 without a code", answering(412, ""), false, driver.ErrConflict, ""},
-	{"412 because of a lease is no conflict", answering(412, "LeaseIdMissing"), false, nil, "lease break"},
-	{"409 of a blob that exists", answering(409, "BlobAlreadyExists"), false, driver.ErrConflict, ""},
-	{"409 of a container that is being deleted", answering(409, "ContainerBeingDeleted"), false, nil, "being deleted"},
-	{"409 of an immutable blob", answering(409, "BlobImmutableDueToPolicy"), false, nil, "immutability policy"},
-	{"409 of another kind", answering(409, "PendingCopyOperation"), false, nil, "PendingCopyOperation"},
-	{"404", answering(404, "ContainerNotFound"), false, nil, "no container elections in account myaccount"},
-	{"a redirect is not followed", func(w http.ResponseWriter, r *http.Request, _ http.HandlerFunc) {
-		http.Redirect(w, r, r.URL.String(), http.StatusTemporaryRedirect)
-	}, false, nil, "redirect"},
-}
-
-// applied carries the request out, and answers otherwise.
-func applied(answer func(http.ResponseWriter)) fault {
-	return func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
-		serve(httptest.NewRecorder(), r)
-		answer(w)
-	}
-}
-
-func answering(status int, code string) fault {
-	return func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) {
-		azurefake.Refuse(w, status, code, "the text")
-	}
-}
-
-// TestOutcomes: each write is one request, whatever the answer is.
-func TestOutcomes(t *testing.T) {
-	for _, c := range outcomes {
-		t.Run(c.why, func(t *testing.T) {
-			s := start(t, intercepting(func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) bool {
-				if r.Method != http.MethodPut {
-					return false
-				}
-				c.fault(w, r, serve)
-				return true
-			}))
-			store := s.checked(t)
-			_, err := store.Read(wait.Context(t), "key") // opens a connection
-			must(t, err)
-			_, err = store.CompareAndSwap(wait.Context(t), "key", "", []byte("value"))
-			if n := s.Requests(http.MethodPut); err == nil || n != 1 {
-				t.Fatalf("%d requests, error %v", n, err)
-			}
-			if value, _ := s.Value("elections", "key"); (value != "") != c.applied {
-				t.Errorf("the blob has %q", value)
-			}
-			for _, sentinel := range []error{driver.ErrConflict, driver.ErrDenied, driver.ErrUnfit} {
-				if errors.Is(err, sentinel) != errors.Is(c.want, sentinel) {
-					t.Errorf("want %v: %v", c.want, err)
-				}
-			}
-			if !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "sig=") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("want %q, on one line and without the token, in: %v", c.says, err)
-			}
-		})
-	}
-}
-
-// TestReads: a read that is not known is no absence.
-func TestReads(t *testing.T) {
-	for why, c := range map[string]struct {
-		fault fault
-		says  string
-	}{
-		"a missing container": {answering(404, "ContainerNotFound"), "no container elections"},
-		"a proxy's 404":       {func(w http.ResponseWriter, r *http.Request, _ http.HandlerFunc) { http.NotFound(w, r) }, "not that of Blob Storage"},
-		"no ETag":             {func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) { fmt.Fprint(w, "value") }, "ETag"},
-		"a half":              {func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) { half(w) }, "broke off"},
-		"503":                 {answering(503, "ServerBusy"), "503"},
-		"a lost answer":       {func(http.ResponseWriter, *http.Request, http.HandlerFunc) { panic(http.ErrAbortHandler) }, "EOF"},
-	} {
-		s := start(t, intercepting(func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) bool {
-			c.fault(w, r, serve)
-			return true
-		}))
-		_, err := s.checked(t).Read(wait.Context(t), "key")
-		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "sig=") {
-			t.Errorf("%s: want %q in: %v", why, c.says, err)
+// kit has the tests that the stores of clouds share.
+var kit = objecttest.Kit{
+	Bucket: "elections", Write: http.MethodPut, Rights: []string{azurefake.Candidate, "l"}, Hidden: "sig=",
+	Start: func(t testing.TB, ignores string) objecttest.Site {
+		s := start(t, func(f *azurefake.Server) { f.Ignore = ignores })
+		return objecttest.Site{
+			Server: s.Server.Server,
+			Open:   func(user, prefix string) objecttest.Store { return s.open(t, user, WithPrefix(prefix)) },
+			Trust:  func(store objecttest.Store) { store.(*Store).conditions.Trust() },
 		}
-	}
+	},
 }
 
-func half(w http.ResponseWriter) {
-	w.Header().Set("ETag", `"0x1"`)
-	w.Header().Set("Content-Length", "100")
-	_, _ = w.Write([]byte("value"))
-	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler)
+func TestConformance(t *testing.T)     { kit.Conformance(t) }
+func TestRecords(t *testing.T)         { kit.Records(t) }
+func TestKeysHasAllPages(t *testing.T) { kit.Keys(t) }
+func TestRestoredBlob(t *testing.T)    { kit.Restored(t) }
+func TestCheckKey(t *testing.T)        { kit.CheckKey(t, "a.", "a./b", `a\b`) }
+
+// TestCarelessServer: the error names the condition.
+func TestCarelessServer(t *testing.T) {
+	kit.Careless(t, map[string]string{"If-None-Match": "If-None-Match", "If-Match": "If-Match"})
+}
+
+func TestOutcomes(t *testing.T) {
+	etag := func(etag string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { w.Header()["Etag"] = []string{etag}; w.WriteHeader(http.StatusCreated) }
+	}
+	kit.Outcomes(t,
+		objecttest.Applied("a lost answer is no conflict", "", objecttest.Lost),
+		objecttest.Applied("an answer that breaks off", "", objecttest.Half("X-Any", "value")),
+		objecttest.Applied("an answer without an ETag", "ETag", etag("")),
+		objecttest.Applied("an answer with a weak ETag", "ETag", etag(`W/"0x1"`)),
+		objecttest.Applied("500 after the write was applied", "OperationTimedOut", refusal(500, "OperationTimedOut")),
+		objecttest.Unapplied("a lost request", nil, "", objecttest.Lost),
+		objecttest.Unapplied("429", nil, "fewer requests", refusal(429, "TooManyRequests")),
+		objecttest.Unapplied("503", nil, "fewer requests", refusal(503, "ServerBusy")),
+		objecttest.Unapplied("403", driver.ErrDenied, "Storage Blob Data Contributor", refusal(403, "AuthorizationPermissionMismatch")),
+		objecttest.Unapplied("403 of a firewall", driver.ErrDenied, "network rules", refusal(403, "AuthorizationFailure")),
+		objecttest.Unapplied("401", driver.ErrDenied, "credentials", refusal(401, "NoAuthenticationInformation")),
+		objecttest.Unapplied("412", driver.ErrConflict, "", refusal(412, "ConditionNotMet")),
+		objecttest.Unapplied("412 without a code", driver.ErrConflict, "", refusal(412, "")),
+		objecttest.Unapplied("412 because of a lease is no conflict", nil, "lease break", refusal(412, "LeaseIdMissing")),
+		objecttest.Unapplied("409 of a blob that exists", driver.ErrConflict, "", refusal(409, "BlobAlreadyExists")),
+		objecttest.Unapplied("409 of a container that is being deleted", nil, "being deleted", refusal(409, "ContainerBeingDeleted")),
+		objecttest.Unapplied("409 of an immutable blob", nil, "immutability policy", refusal(409, "BlobImmutableDueToPolicy")),
+		objecttest.Unapplied("409 of another kind", nil, "PendingCopyOperation", refusal(409, "PendingCopyOperation")),
+		objecttest.Unapplied("404", nil, "no container elections in account myaccount", refusal(404, "ContainerNotFound")),
+		objecttest.Unapplied("a redirect is not followed", nil, "redirect", objecttest.Redirect),
+	)
+}
+
+func refusal(status int, code string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) { azurefake.Refuse(w, status, code, "the text") }
+}
+
+func TestReads(t *testing.T) {
+	kit.Reads(t, map[string]func(http.ResponseWriter){
+		"no container elections":   refusal(404, "ContainerNotFound"),
+		"not that of Blob Storage": func(w http.ResponseWriter) { http.Error(w, "a proxy's", http.StatusNotFound) },
+		"ETag":                     func(w http.ResponseWriter) { fmt.Fprint(w, "value") },
+		"broke off":                objecttest.Half("ETag", `"0x1"`),
+		"503":                      refusal(503, "ServerBusy"),
+		"EOF":                      objecttest.Lost,
+	})
+}
+
+// TestRights takes each right away. That to write includes that to create.
+func TestRights(t *testing.T) {
+	kit.Lacks(t,
+		objecttest.Without("any right", []string{azurefake.All}, "", ""),
+		objecttest.Without("r", []string{"cwldi"}, "read absent", "with r"),
+		objecttest.Without("l", []string{"rcwdi"}, "list", "with l"),
+		objecttest.Without("cdi", []string{"rwl"}, "", ""),
+		objecttest.Without("w", []string{"rcldi"}, "update rights", "with w"),
+		objecttest.Without("cw", []string{"rldi"}, "insert update rights", "with w"),
+	)
 }
 
 // TestForeignLease: a read shows the lease of another program as an alarm, and a write fails
@@ -255,90 +153,6 @@ func TestForeignLease(t *testing.T) {
 	}
 	_, err = store.CompareAndSwap(ctx, "key", v, []byte("next"))
 	must(t, err)
-}
-
-// TestRestoredBlob: a deleted blob that comes back has another version, and a write from the one
-// before is refused.
-func TestRestoredBlob(t *testing.T) {
-	s := start(t)
-	store := s.open(t, "any")
-	before, err := store.CompareAndSwap(wait.Context(t), "key", "", []byte("value"))
-	must(t, err)
-	s.Delete("elections", "key")
-	s.Set("elections", "key", "value")
-	e, err := store.Read(wait.Context(t), "key")
-	if err != nil || e.Version == before || string(e.Value) != "value" {
-		t.Errorf("read %+v, %v", e, err)
-	}
-	if _, err := store.CompareAndSwap(wait.Context(t), "key", before, []byte("late")); !errors.Is(err, driver.ErrConflict) {
-		t.Errorf("a late write: %v", err)
-	}
-}
-
-// TestRights takes each right away.
-func TestRights(t *testing.T) {
-	for _, c := range []struct{ lacks, fails, says string }{
-		{"", "", ""},
-		{"r", "read absent", "with r"},
-		{"l", "list", "with l"},
-		{"cdi", "", ""}, // the right to write includes that to create
-		{"w", "update rights", "with w"},
-		{"cw", "insert update rights", "with w"},
-	} {
-		t.Run("without "+c.lacks, func(t *testing.T) {
-			s := start(t)
-			store := s.open(t, "candidate")
-			s.Set("elections", object.ConditionsName, "another's check")
-			v := s.Set("elections", "held", "value")
-			s.Allow("candidate", strings.Map(func(r rune) rune {
-				if strings.ContainsRune(c.lacks, r) {
-					return -1
-				}
-				return r
-			}, azurefake.All))
-			store.conditions.Trust()
-			ctx := wait.Context(t)
-			_, read := store.Read(ctx, "held")
-			_, absent := store.Read(ctx, "absent")
-			_, insert := store.CompareAndSwap(ctx, "new", "", []byte("value"))
-			_, update := store.CompareAndSwap(ctx, "held", driver.Version(v), []byte("value"))
-			_, list := store.Keys(ctx)
-			calls := map[string]error{"read": read, "absent": absent, "insert": insert, "update": update, "list": list, "rights": store.CheckRights(ctx, "held")}
-			for call, err := range calls {
-				fails := slices.Contains(strings.Fields(c.fails), call)
-				if errors.Is(err, driver.ErrDenied) != fails || err != nil && !fails || fails && !strings.Contains(err.Error(), c.says) {
-					t.Errorf("%s: %v", call, err)
-				}
-			}
-		})
-	}
-}
-
-// TestCarelessServerIsNeverWrittenTo: the cell keeps what it holds, or stays absent.
-func TestCarelessServerIsNeverWrittenTo(t *testing.T) {
-	for _, ignored := range []string{"If-None-Match", "If-Match"} {
-		s := start(t, func(f *azurefake.Server) { f.Ignore = ignored })
-		held := s.Set("elections", "held", "precious")
-		store := s.open(t, "any")
-		ctx := wait.Context(t)
-		for range 2 {
-			_, created := store.CompareAndSwap(ctx, "absent", "", []byte("mine"))
-			_, swapped := store.CompareAndSwap(ctx, "held", driver.Version(held), []byte("mine"))
-			for call, err := range map[string]error{"create": created, "swap": swapped, "check": store.CheckRights(ctx, "held")} {
-				if !errors.Is(err, driver.ErrUnfit) || errors.Is(err, driver.ErrConflict) || !strings.Contains(err.Error(), ignored) {
-					t.Errorf("ignores %s: %s: %v", ignored, call, err)
-				}
-			}
-		}
-		value, _ := s.Value("elections", "held")
-		if absent, _ := s.Value("elections", "absent"); value != "precious" || absent != "" {
-			t.Errorf("ignores %s: the cells hold %q and %q", ignored, value, absent)
-		}
-		found, err := store.Inspect(ctx, time.Minute)
-		if err != nil || !slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Severity == driver.Unsafe }) {
-			t.Errorf("ignores %s: Inspect finds %v, %v", ignored, found, err)
-		}
-	}
 }
 
 // TestCreateContainer makes it once, and names the missing right.
@@ -433,22 +247,4 @@ func from(t *testing.T, variable, value string) error {
 	_, err := FromEnvironment("myaccount", "elections")
 	t.Setenv(variable, "")
 	return err
-}
-
-func TestCheckKey(t *testing.T) {
-	store := start(t).open(t, "any", WithPrefix("four"))
-	for _, key := range []string{"billing", "team/billing", "Zürich ☕", "a.b", "..a", ".tenure", strings.Repeat("k", 1019), ".tenure-probe-x/y"} {
-		if err := store.CheckKey(key); err != nil {
-			t.Errorf("%q: %v", key, err)
-		}
-	}
-	for _, key := range []string{"", "/", "/a", "a/", "a//b", ".", "..", "a/./b", "../a", "a\nb", "a\x00", "a\xff", "a.", "a./b", `a\b`,
-		strings.Repeat("k", 1020), strings.Repeat("k", 980) + "/k", ".tenure-probe-x", "a/.tenure-probe-x"} {
-		if err := store.CheckKey(key); err == nil {
-			t.Errorf("%q passes", key)
-		}
-		if _, err := store.CompareAndSwap(t.Context(), key, "", nil); err == nil {
-			t.Errorf("%q is written", key)
-		}
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/tenure-go/tenure"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/internal/pipenet"
+	"github.com/tenure-go/tenure/internal/test/pipes"
 )
 
 // stub is a server that honors conditional writes, unless it is configured otherwise. It needs no
@@ -53,12 +53,7 @@ func startStub(t testing.TB, change ...func(*stub)) *stub {
 		c(s)
 	}
 	s.network = new(pipenet.Network)
-	l, err := s.network.Listen("tcp", "")
-	must(t, err)
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: s}}
-	server.Start()
-	t.Cleanup(server.Close)
-	s.url = server.URL
+	s.url = "http://" + pipes.Serve(t, s.network, s)
 	return s
 }
 

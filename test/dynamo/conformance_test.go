@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/tenure-go/tenure/driver/dynamotable"
 	"github.com/tenure-go/tenure/electiontest"
 	"github.com/tenure-go/tenure/internal/pipenet"
+	"github.com/tenure-go/tenure/internal/test/pipes"
 	"github.com/tenure-go/tenure/test/internal/dynamod"
 	"github.com/tenure-go/tenure/test/internal/dynamofake"
 	"github.com/tenure-go/tenure/test/internal/relay"
@@ -34,20 +34,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// start serves a handler on a network of pipes.
-func start(t testing.TB, n *pipenet.Network, handler http.Handler) (address string) {
-	t.Helper()
-	l, err := n.Listen("tcp", "")
-	must(t, err)
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: handler}}
-	server.Start()
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return strings.TrimPrefix(server.URL, "http://")
 }
 
 func open(t testing.TB, n *pipenet.Network, address string, change ...func(*dynamodb.Options)) *dynamotable.Store {
@@ -67,7 +53,7 @@ var distance = s3fake.Plan{
 
 func harness(t testing.TB) drivertest.Harness {
 	n, fake := new(pipenet.Network), dynamofake.New(table)
-	address := start(t, n, s3fake.Wrap(fake, 1, distance))
+	address := pipes.Serve(t, n, s3fake.Wrap(fake, 1, distance))
 	r, err := relay.Over(n, "relay:80", address)
 	must(t, err)
 	t.Cleanup(r.Close)
@@ -95,7 +81,7 @@ func TestElections(t *testing.T) { electiontest.RunInBubbles(t, harness) }
 // fakeStore is a store on a fake over pipes.
 func fakeStore(t testing.TB, change ...func(*dynamodb.Options)) (*dynamofake.Server, *dynamotable.Store) {
 	n, fake := new(pipenet.Network), dynamofake.New(table)
-	return fake, open(t, n, start(t, n, fake), change...)
+	return fake, open(t, n, pipes.Serve(t, n, fake), change...)
 }
 
 // TestLostAnswer: a write that was applied and lost its answer is no conflict.
@@ -171,7 +157,7 @@ func TestRedirects(t *testing.T) {
 	} {
 		for _, status := range []int{301, 302, 303, 307, 308} {
 			fake := dynamofake.New(table)
-			s := open(t, n, start(t, n, fake), func(o *dynamodb.Options) { o.HTTPClient = client })
+			s := open(t, n, pipes.Serve(t, n, fake), func(o *dynamodb.Options) { o.HTTPClient = client })
 			v, err := s.CompareAndSwap(t.Context(), "k", "", []byte("first"))
 			must(t, err)
 			sent := 0

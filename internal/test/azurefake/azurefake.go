@@ -5,13 +5,12 @@ package azurefake
 import (
 	"encoding/xml"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/tenure-go/tenure/internal/test/objectfake"
 )
 
 // Rights, by the letters of SAS tokens: r reads blobs, c creates them, w creates and replaces them,
@@ -25,9 +24,11 @@ const (
 // Account is the account of a server, whose endpoint is the server's URL, a slash and this name.
 const Account = "myaccount"
 
-// Server is a handler for the containers that it was made with. It must be made by New. Set its
-// fields before the first request.
+// Server is a server with containers. It must be made by New. Its users are the sig of a SAS token,
+// an access token, or "key" for requests that are signed with the key of the account, which is not
+// checked. Set its fields before the first request.
 type Server struct {
+	*objectfake.Server
 	// Ignore names the header whose condition the server ignores: If-Match or If-None-Match.
 	Ignore string
 	// SKU is the redundancy of the account.
@@ -38,127 +39,30 @@ type Server struct {
 	Versioning bool
 	// Headers are those that the properties of a container have.
 	Headers map[string]string
-	// Intercept may answer a request itself, and then returns true. It may call serve, which
-	// carries the request out and answers, with a writer of its own.
-	Intercept func(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) bool
-
-	mu         sync.Mutex
-	containers map[string]map[string]blob
-	users      map[string]string // rights by SAS signature, access token or key; nil: all have all
-	made       uint64            // ETags
-	requests   map[string]int    // by method
-}
-
-type blob struct {
-	etag, value string
-	header      http.Header
-	leased      bool
 }
 
 // New returns a server with empty containers.
 func New(containers ...string) *Server {
-	s := &Server{SKU: "Standard_LRS", containers: map[string]map[string]blob{}, requests: map[string]int{}}
-	for _, c := range containers {
-		s.containers[c] = map[string]blob{}
-	}
+	s := &Server{SKU: "Standard_LRS"}
+	etag := func(n uint64) string { return fmt.Sprintf(`"0x%X"`, 0x8DE000000000000+n) }
+	s.Server = objectfake.New(etag, s.answer, containers...)
 	return s
-}
-
-// Allow gives the bearer of a secret these rights, and no others: the sig of a SAS token, an access
-// token, or "key" for requests that are signed with the key of the account, which is not checked.
-// Without any call, all requests have all rights.
-func (s *Server) Allow(secret, rights string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.users == nil {
-		s.users = map[string]string{}
-	}
-	s.users[secret] = rights
-}
-
-// Revoke makes a secret unknown.
-func (s *Server) Revoke(secret string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.users, secret)
-}
-
-// Delete removes a blob.
-func (s *Server) Delete(container, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.containers[container], name)
-}
-
-// Recreate makes a container, in place of one with this name if there is one.
-func (s *Server) Recreate(container string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.containers[container] = map[string]blob{}
-}
-
-// Set writes a blob without any condition, and returns its ETag.
-func (s *Server) Set(container, name, value string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.set(container, name, value, nil)
 }
 
 // Lease begins or ends the lease of another program on a blob.
 func (s *Server) Lease(container, name string, leased bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.containers[container][name]
-	b.leased = leased
-	s.containers[container][name] = b
+	s.Edit(container, name, func(b *objectfake.Object) { b.Leased = leased })
 }
 
-// Value returns the content of a blob, and the headers with which it was written.
-func (s *Server) Value(container, name string) (value string, header http.Header) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.containers[container][name]
-	return b.value, b.header
-}
-
-// Requests counts the requests of a method.
-func (s *Server) Requests(method string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.requests[method]
-}
-
-func (s *Server) set(container, name, value string, header http.Header) string {
-	s.made++
-	b := blob{etag: fmt.Sprintf(`"0x%X"`, 0x8DE000000000000+s.made), value: value, header: header}
-	s.containers[container][name] = b
-	return b.etag
-}
-
-// ServeHTTP answers a request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.requests[r.Method]++
-	s.mu.Unlock()
-	if s.Intercept == nil || !s.Intercept(w, r, s.serve) {
-		s.serve(w, r)
-	}
-}
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.EscapedPath(), "/"+Account), "/")
 	container, name, inside := strings.Cut(path, "/")
-	if name, err = url.PathUnescape(name); err != nil {
+	name, err := url.PathUnescape(name)
+	if err != nil {
 		Refuse(w, http.StatusBadRequest, "InvalidUri", "The requested URI does not represent any resource on the server.")
 		return
 	}
-	blobs, exists := s.containers[container]
+	blobs, exists := s.Objects(container)
 	have, known := s.rights(r)
 	q := r.URL.Query()
 	switch {
@@ -176,8 +80,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.properties(w, have)
 	case r.Method == http.MethodPut:
 		s.put(w, r, container, name, string(body), have)
+	case r.Method == http.MethodDelete && !lacks(w, have, "d"):
+		delete(blobs, name)
+		w.WriteHeader(http.StatusAccepted)
 	case r.Method == http.MethodDelete:
-		s.remove(w, container, name, have)
 	default:
 		get(w, name, blobs, have)
 	}
@@ -185,9 +91,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // rights returns those of a request.
 func (s *Server) rights(r *http.Request) (have string, known bool) {
-	if s.users == nil {
-		return All, true
-	}
 	secret := r.URL.Query().Get("sig")
 	switch scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); scheme {
 	case "Bearer":
@@ -195,8 +98,8 @@ func (s *Server) rights(r *http.Request) (have string, known bool) {
 	case "SharedKey":
 		secret = "key"
 	}
-	have, known = s.users[secret]
-	return have, known
+	rights, known := s.Rights(secret, All)
+	return strings.Join(rights, ""), known
 }
 
 // stranger refuses an unknown access token as the service does, and other credentials.
@@ -237,7 +140,7 @@ func (s *Server) create(w http.ResponseWriter, container string, exists bool, ha
 	case exists:
 		Refuse(w, http.StatusConflict, "ContainerAlreadyExists", "The specified container already exists.")
 	default:
-		s.containers[container] = map[string]blob{}
+		s.Make(container)
 		w.WriteHeader(http.StatusCreated)
 	}
 }
@@ -251,68 +154,55 @@ func (s *Server) properties(w http.ResponseWriter, have string) {
 	}
 }
 
-func get(w http.ResponseWriter, name string, blobs map[string]blob, have string) {
+func get(w http.ResponseWriter, name string, blobs map[string]objectfake.Object, have string) {
 	b, there := blobs[name]
 	switch {
 	case lacks(w, have, "r"):
 	case !there:
 		Refuse(w, http.StatusNotFound, "BlobNotFound", "The specified blob does not exist.")
 	default:
-		status := map[bool]string{false: "unlocked", true: "locked"}[b.leased]
+		status := map[bool]string{false: "unlocked", true: "locked"}[b.Leased]
 		w.Header().Set("X-Ms-Lease-Status", status)
-		w.Header().Set("ETag", b.etag)
-		fmt.Fprint(w, b.value)
+		w.Header().Set("ETag", b.Version)
+		fmt.Fprint(w, b.Value)
 	}
-}
-
-func (s *Server) remove(w http.ResponseWriter, container, name, have string) {
-	if lacks(w, have, "d") {
-		return
-	}
-	delete(s.containers[container], name)
-	w.WriteHeader(http.StatusAccepted)
 }
 
 // list gives pages of two names.
-func list(w http.ResponseWriter, q url.Values, blobs map[string]blob, have string) {
+func list(w http.ResponseWriter, q url.Values, blobs map[string]objectfake.Object, have string) {
 	if lacks(w, have, "l") {
 		return
 	}
-	var names []string
-	for name := range blobs {
-		if strings.HasPrefix(name, q.Get("prefix")) && name > q.Get("marker") {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	names, next := objectfake.Page(blobs, q.Get("prefix"), q.Get("marker"))
 	w.Header().Set("Content-Type", "application/xml")
 	fmt.Fprint(w, "<EnumerationResults><Blobs>")
-	for _, name := range names[:min(2, len(names))] {
+	for _, name := range names {
 		fmt.Fprint(w, "<Blob><Name>")
 		_ = xml.EscapeText(w, []byte(name))
-		fmt.Fprint(w, "</Name><Properties><Content-Length>"+strconv.Itoa(len(blobs[name].value))+"</Content-Length></Properties></Blob>")
+		fmt.Fprint(w, "</Name><Properties><Content-Length>"+strconv.Itoa(len(blobs[name].Value))+"</Content-Length></Properties></Blob>")
 	}
 	fmt.Fprint(w, "</Blobs><NextMarker>")
-	if len(names) > 2 {
-		_ = xml.EscapeText(w, []byte(names[1]))
-	}
+	_ = xml.EscapeText(w, []byte(next))
 	fmt.Fprint(w, "</NextMarker></EnumerationResults>")
 }
 
 // put has the order of checks of the service: rights, conditions, leases.
 func (s *Server) put(w http.ResponseWriter, r *http.Request, container, name, value, have string) {
-	b, there := s.containers[container][name]
+	blobs, _ := s.Objects(container)
+	b, there := blobs[name]
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
 	case there && lacks(w, have, "w"), !there && !strings.Contains(have, "w") && lacks(w, have, "c"):
 	case none == "*" && there && s.Ignore != "If-None-Match":
 		Refuse(w, http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
-	case match != "" && match != b.etag && s.Ignore != "If-Match":
+	case match != "" && match != b.Version && s.Ignore != "If-Match":
 		Refuse(w, http.StatusPreconditionFailed, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
-	case b.leased:
+	case b.Leased:
 		Refuse(w, http.StatusPreconditionFailed, "LeaseIdMissing", "There is currently a lease on the blob and no lease ID was specified in the request.")
 	default:
-		w.Header().Set("ETag", s.set(container, name, value, r.Header))
+		w.Header().Set("ETag", s.Put(container, name, value, map[string]string{
+			"cacheControl": r.Header.Get("X-Ms-Blob-Cache-Control"), "contentType": r.Header.Get("X-Ms-Blob-Content-Type"),
+		}))
 		if s.Versioning {
 			w.Header().Set("X-Ms-Version-Id", "2026-11-29T12:00:00.0000000Z")
 		}
