@@ -2,18 +2,15 @@ package azureblob
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/object"
-	"github.com/tenure-go/tenure/driver/race"
 )
 
 // Keys returns the sorted keys of all blobs under the prefix, by one request for each 5,000. It
@@ -60,57 +57,18 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 }
 
 func (s *Store) inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
-	key := object.ProbePrefix + strings.ToLower(rand.Text())
-	c := &cells{s: s}
-	_, found, err := race.Probe(ctx, c, key)
-	found = append(found, s.clean(ctx, key)...)
+	found, err := s.cells.Inspect(ctx, object.Inspection{
+		Remove: s.remove, Right: "delete", Skew: "at 15 min Azure refuses the signatures of keys, and SAS tokens begin or end early",
+		ByHand: func(key string) string {
+			return fmt.Sprintf("az storage blob delete --account-name %s --container-name %s --name '%s'", s.account, s.container, s.prefix+key)
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.get(ctx, object.ConditionsName)
-	if err != nil {
-		return nil, err
-	}
-	found = append(found, object.AtClock(e.Floor, time.Now(), "at 15 min Azure refuses the signatures of keys, and SAS tokens begin or end early")...)
 	found = append(found, s.atToken(ctx, time.Now())...)
 	found = append(found, s.atAccount(ctx)...)
-	return append(found, s.atContainer(ctx, c.versioned.Load(), lease)...), context.Cause(ctx)
-}
-
-// cells are those of the store's own checks.
-type cells struct {
-	s         *Store
-	versioned atomic.Bool // the service keeps versions of blobs
-}
-
-// Read reads a blob.
-func (c *cells) Read(ctx context.Context, key string) (driver.Entry, error) { return c.s.get(ctx, key) }
-
-// CompareAndSwap writes a blob.
-func (c *cells) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	v, versioned, err := c.s.upload(ctx, key, prev, value)
-	if versioned {
-		c.versioned.Store(true)
-	}
-	return v, err
-}
-
-// clean removes the blob of the inspection.
-func (s *Store) clean(ctx context.Context, key string) []driver.Finding {
-	ctx, cancel := object.Cleaning(ctx)
-	defer cancel()
-	err := s.remove(ctx, key)
-	if err == nil {
-		return nil
-	}
-	return []driver.Finding{{
-		Severity: driver.Advice, Setting: "delete",
-		Problem: fmt.Sprintf("the blob of this inspection could not be removed: %v", err),
-		Remedy:  fmt.Sprintf("az storage blob delete --account-name %s --container-name %s --name '%s'", s.account, s.container, s.prefix+key),
-	}}
+	return append(found, s.atContainer(ctx, lease)...), context.Cause(ctx)
 }
 
 // atToken reports a SAS token that ends within a week.
@@ -142,18 +100,15 @@ func (s *Store) atAccount(ctx context.Context) []driver.Finding {
 }
 
 // atContainer reports the settings of the container that the credentials reach.
-func (s *Store) atContainer(ctx context.Context, versioned bool, lease time.Duration) (found []driver.Finding) {
+func (s *Store) atContainer(ctx context.Context, lease time.Duration) (found []driver.Finding) {
 	find := func(on bool, severity driver.Severity, setting, problem, remedy string) {
 		if on {
 			found = append(found, driver.Finding{Severity: severity, Setting: setting, Problem: problem, Remedy: remedy})
 		}
 	}
-	renewals := ""
-	if lease > 0 {
-		renewals = fmt.Sprintf(", about %d a day with a lease of %v", 3*24*time.Hour/lease, lease)
-	}
+	renewals := object.Renewals(lease)
 	const update = "az storage account blob-service-properties update --account-name "
-	find(versioned, driver.Advice, "versioning", "each renewal stays as a version of the blob"+renewals, update+s.account+" --enable-versioning false")
+	find(s.versioned.Load(), driver.Advice, "versioning", "each renewal stays as a version of the blob"+renewals, update+s.account+" --enable-versioning false")
 	if days := s.softDelete(ctx); days > 0 {
 		find(true, driver.Advice, "soft delete", fmt.Sprintf("each replaced record is kept and billed for %d days%s", days, renewals),
 			update+s.account+" --enable-delete-retention false")
@@ -194,15 +149,5 @@ func is(b *bool) bool { return b != nil && *b }
 //
 // CheckRights returns the error of CheckKey, and any other error if there was no answer.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
-	err := s.ready(ctx, key)
-	if err == nil {
-		err = s.conditions.Require(ctx, key)
-	}
-	if err == nil {
-		err = s.conditions.Violate(ctx, key)
-	}
-	if err != nil {
-		return fmt.Errorf("azureblob: check the right to write %s: %w", s.place(key), err)
-	}
-	return nil
+	return s.cells.CheckRights(ctx, key, s.cells.Require, s.cells.Violate)
 }

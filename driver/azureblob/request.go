@@ -149,16 +149,10 @@ func strong(tag string) bool {
 
 // put writes a blob if its ETag is prev, or if there is none.
 func (s *Store) put(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	v, _, err := s.upload(ctx, key, prev, value)
-	return v, err
-}
-
-// upload also reports whether the service keeps versions of blobs.
-func (s *Store) upload(ctx context.Context, key string, prev driver.Version, value []byte) (v driver.Version, versioned bool, err error) {
 	match := &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}
 	if prev != "" {
 		if !strong(string(prev)) {
-			return "", false, fmt.Errorf("%w: no blob has this version", driver.ErrConflict)
+			return "", fmt.Errorf("%w: no blob has this version", driver.ErrConflict)
 		}
 		match = &blob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(prev))}
 	}
@@ -168,10 +162,10 @@ func (s *Store) upload(ctx context.Context, key string, prev driver.Version, val
 		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: match},
 	})
 	if err != nil {
-		return "", false, s.explain(writing, c.secret, plain(err))
+		return "", s.explain(writing, c.secret, plain(err))
 	}
-	v, err = version(out.ETag)
-	return v, out.VersionID != nil, err
+	s.versioned.Store(out.VersionID != nil)
+	return version(out.ETag)
 }
 
 // remove deletes a blob of an inspection.

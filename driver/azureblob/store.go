@@ -36,7 +36,8 @@ type Store struct {
 	tokens  *bearer.Source // nil: the client has other credentials
 	claims  atomic.Value   // those for the next token, as a string
 
-	conditions *object.Conditions
+	cells     *object.Cells
+	versioned atomic.Bool // the last write made a version of the blob
 }
 
 // client is a client of the container, and one of its account, with one set of credentials.
@@ -113,7 +114,7 @@ func newStore(account, name string, set settings, from source) (*Store, error) {
 	if s.clients, err = s.newClients(set, from); err != nil {
 		return nil, err
 	}
-	s.conditions = object.NewConditions(object.Check{
+	s.cells = object.NewCells("azureblob", s, object.Check{
 		Put: s.put, Read: s.get, Never: noVersion, Place: s.place, Version: "ETag",
 		Create: "If-None-Match", Replace: "If-Match",
 		Remedy: "use Blob Storage itself, or an emulator that heeds conditions",
@@ -133,15 +134,7 @@ const noVersion driver.Version = `"0x8D0000000000000"`
 // error of CheckKey, and any other error if the state is not known. The text names a missing
 // container, or a wrong clock.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
-	err := s.ready(ctx, key)
-	var e driver.Entry
-	if err == nil {
-		e, err = s.get(ctx, key)
-	}
-	if err != nil {
-		return driver.Entry{}, fmt.Errorf("azureblob: read %s: %w", s.place(key), err)
-	}
-	return e, nil
+	return s.cells.Read(ctx, key)
 }
 
 // CompareAndSwap replaces the state of the cell with value if its version is still prev, and
@@ -154,26 +147,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 // was or will be written. Before its first write, a store checks conditions: see the package
 // comment.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	err := s.ready(ctx, key)
-	if err == nil {
-		err = s.conditions.Require(ctx, key)
-	}
-	var v driver.Version
-	if err == nil {
-		v, err = s.put(ctx, key, prev, value)
-	}
-	if err != nil {
-		return "", fmt.Errorf("azureblob: compare and swap %s: %w", s.place(key), err)
-	}
-	return v, nil
-}
-
-// ready refuses requests that must not be sent.
-func (s *Store) ready(ctx context.Context, key string) error {
-	if err := s.CheckKey(key); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
+	return s.cells.CompareAndSwap(ctx, key, prev, value)
 }
 
 // place formats a key for a message.

@@ -101,7 +101,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 }
 
 func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
-	if err := s.ready(ctx, key); err != nil {
+	if err := object.Ready(ctx, s, key); err != nil {
 		return driver.Entry{}, err
 	}
 	id, err := s.id(ctx, fresh)
@@ -190,7 +190,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 }
 
 func (s *Store) swap(ctx context.Context, key string, prev version, value []byte) (driver.Version, error) {
-	if err := s.ready(ctx, key); err != nil {
+	if err := object.Ready(ctx, s, key); err != nil {
 		return "", err
 	}
 	id, err := s.id(ctx, proof)
@@ -282,7 +282,7 @@ func unfit(problem string) error {
 // writes to the item .tenure-probe under a condition that no item meets, which changes nothing. So
 // it does not notice a policy that denies only the item of this key.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
-	err := s.ready(ctx, key)
+	err := object.Ready(ctx, s, key)
 	if err == nil {
 		_, err = s.id(ctx, proof)
 	}
@@ -293,14 +293,6 @@ func (s *Store) CheckRights(ctx context.Context, key string) error {
 		return fmt.Errorf("dynamotable: check the right to write %s: %w", s.place(key), err)
 	}
 	return nil
-}
-
-// ready refuses requests that must not be sent.
-func (s *Store) ready(ctx context.Context, key string) error {
-	if err := s.CheckKey(key); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
 }
 
 // place formats a key for a message.

@@ -2,7 +2,6 @@ package gcsobject
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/object"
-	"github.com/tenure-go/tenure/driver/race"
 )
 
 // Keys returns the sorted keys of all objects under the prefix, by one request for each thousand.
@@ -63,46 +61,15 @@ func (s *Store) Inspect(ctx context.Context, lease time.Duration) ([]driver.Find
 }
 
 func (s *Store) inspect(ctx context.Context, lease time.Duration) ([]driver.Finding, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
-	key := object.ProbePrefix + strings.ToLower(rand.Text())
-	_, found, err := race.Probe(ctx, cells{s}, key)
-	found = append(found, s.clean(ctx, key)...)
+	found, err := s.cells.Inspect(ctx, object.Inspection{
+		Remove: s.remove, Right: "storage.objects.delete", Skew: "Google gives no access token to keys of service accounts then",
+		ByHand: func(key string) string { return fmt.Sprintf("gcloud storage rm gs://%s/%s", s.bucket, s.prefix+key) },
+	})
 	if err != nil {
 		return nil, err
 	}
 	found = append(found, atPace(lease)...)
-	e, err := s.get(ctx, object.ConditionsName)
-	if err != nil {
-		return nil, err
-	}
-	found = append(found, object.AtClock(e.Floor, time.Now(), "Google gives no access token to keys of service accounts then")...)
 	return append(found, s.atBucket(ctx, lease)...), context.Cause(ctx)
-}
-
-// cells are those of the store's own checks.
-type cells struct{ s *Store }
-
-func (c cells) Read(ctx context.Context, key string) (driver.Entry, error) { return c.s.get(ctx, key) }
-
-func (c cells) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	return c.s.put(ctx, key, prev, value)
-}
-
-// clean removes the object of the inspection.
-func (s *Store) clean(ctx context.Context, key string) []driver.Finding {
-	ctx, cancel := object.Cleaning(ctx)
-	defer cancel()
-	err := s.remove(ctx, key)
-	if err == nil {
-		return nil
-	}
-	return []driver.Finding{{
-		Severity: driver.Advice, Setting: "storage.objects.delete",
-		Problem: fmt.Sprintf("the object of this inspection could not be removed: %v", err),
-		Remedy:  fmt.Sprintf("gcloud storage rm gs://%s/%s", s.bucket, s.prefix+key),
-	}}
 }
 
 // atPace assumes the default of three renewals in a lease.
@@ -144,10 +111,7 @@ func (s *Store) atBucket(ctx context.Context, lease time.Duration) (found []driv
 		}
 	}
 	const fixed = ": an object cannot be replaced, so no leader can renew its lease"
-	renewals := ""
-	if lease > 0 {
-		renewals = fmt.Sprintf(", about %d a day with a lease of %v", 3*24*time.Hour/lease, lease)
-	}
+	renewals := object.Renewals(lease)
 	find(b.RetentionPolicy.RetentionPeriod != "", driver.Unsafe, "retention policy", "the bucket has a retention policy"+fixed,
 		"--clear-retention-period")
 	find(b.DefaultEventBasedHold, driver.Unsafe, "event-based hold", "new objects are on hold"+fixed, "--no-default-event-based-hold")
@@ -176,23 +140,13 @@ func (s *Store) atBucket(ctx context.Context, lease time.Duration) (found []driv
 //
 // CheckRights returns the error of CheckKey, and any other error if there was no answer.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
-	err := s.ready(ctx, key)
-	if err == nil {
-		err = s.askForRights(ctx)
-	}
-	if err == nil {
-		err = s.conditions.Require(ctx, key)
-	}
-	if err != nil {
-		return fmt.Errorf("gcsobject: check the right to write %s: %w", s.place(key), err)
-	}
-	return nil
+	return s.cells.CheckRights(ctx, key, s.askForRights, s.cells.Require)
 }
 
 // needed are the permissions of a candidate.
 var needed = []string{"storage.objects.create", "storage.objects.delete", "storage.objects.get", "storage.objects.list"}
 
-func (s *Store) askForRights(ctx context.Context) error {
+func (s *Store) askForRights(ctx context.Context, _ string) error {
 	a, err := s.send(ctx, request{
 		method: http.MethodGet, path: s.bucketPath() + "/iam/testPermissions", query: url.Values{"permissions": needed}, most: maxAnswer,
 	})

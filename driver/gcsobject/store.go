@@ -33,8 +33,7 @@ type Store struct {
 	prefix   string         // empty, or with a slash at its end
 	tokens   *bearer.Source // nil: the client adds credentials, or there are none
 	calls    abandon.Calls
-
-	conditions *object.Conditions
+	cells    *object.Cells
 }
 
 // New returns the elections in a bucket, over a client that stays the caller's and that adds the
@@ -75,7 +74,7 @@ func newStore(client *http.Client, bucket string, set settings) (*Store, error) 
 		return nil, fmt.Errorf("gcsobject: %w", err)
 	}
 	s := &Store{client: object.WithoutRedirects(client), endpoint: strings.TrimSuffix(set.endpoint, "/"), bucket: bucket, prefix: prefix}
-	s.conditions = object.NewConditions(object.Check{
+	s.cells = object.NewCells("gcsobject", s, object.Check{
 		Put: s.put, Read: s.get, Never: noVersion, Place: s.place, Version: "generation",
 		Create: "ifGenerationMatch of 0", Replace: "ifGenerationMatch",
 		Remedy: "use Cloud Storage itself, or an emulator that heeds conditions",
@@ -97,15 +96,7 @@ var names object.Names
 // error of CheckKey, and any other error if the state is not known. The text names a missing
 // bucket.
 func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
-	err := s.ready(ctx, key)
-	var e driver.Entry
-	if err == nil {
-		e, err = s.get(ctx, key)
-	}
-	if err != nil {
-		return driver.Entry{}, fmt.Errorf("gcsobject: read %s: %w", s.place(key), err)
-	}
-	return e, nil
+	return s.cells.Read(ctx, key)
 }
 
 // CompareAndSwap replaces the state of the cell with value if its version is still prev, and
@@ -118,26 +109,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 // was or will be written. Before its first write, a store checks conditions: see the package
 // comment.
 func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	err := s.ready(ctx, key)
-	if err == nil {
-		err = s.conditions.Require(ctx, key)
-	}
-	var v driver.Version
-	if err == nil {
-		v, err = s.put(ctx, key, prev, value)
-	}
-	if err != nil {
-		return "", fmt.Errorf("gcsobject: compare and swap %s: %w", s.place(key), err)
-	}
-	return v, nil
-}
-
-// ready refuses requests that must not be sent.
-func (s *Store) ready(ctx context.Context, key string) error {
-	if err := s.CheckKey(key); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
+	return s.cells.CompareAndSwap(ctx, key, prev, value)
 }
 
 // place formats a key for a message.

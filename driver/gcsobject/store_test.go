@@ -75,7 +75,7 @@ var kit = objecttest.Kit{
 		return objecttest.Site{
 			Server: s.Server.Server,
 			Open:   func(user, prefix string) objecttest.Store { return s.open(t, user, WithPrefix(prefix)) },
-			Trust:  func(store objecttest.Store) { store.(*Store).conditions.Trust() },
+			Trust:  func(store objecttest.Store) { store.(*Store).cells.Trust() },
 		}
 	},
 }

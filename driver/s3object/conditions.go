@@ -144,16 +144,10 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cleaning is how long the removal may take after the inspection's context has ended.
-const cleaning = time.Second
-
 // clean removes the objects of the inspection, as far as it may.
 func (p *probe) clean(ctx context.Context) {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), cleaning)
-		defer cancel()
-	}
+	ctx, cancel := object.Cleaning(ctx)
+	defer cancel()
 	errs := make([]error, len(p.made))
 	lanes(len(p.made), race.Contenders, func(i int) { errs[i] = p.s.remove(ctx, p.made[i]) })
 	stayed := 0

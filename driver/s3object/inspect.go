@@ -274,7 +274,7 @@ func noRight(s *Store, d purpose, _ answer) string {
 //
 // CheckRights returns the error of CheckKey, and any other error if there was no answer.
 func (s *Store) CheckRights(ctx context.Context, key string) error {
-	err := s.ready(ctx, key)
+	err := object.Ready(ctx, s, key)
 	if err == nil {
 		err = s.askForRight(ctx, key)
 	}

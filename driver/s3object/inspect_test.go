@@ -14,6 +14,9 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
+// cleaning is how long the removal may take after the inspection's context has ended.
+const cleaning = time.Second
+
 func (s *stub) inspect(t *testing.T, opts ...Option) []driver.Finding {
 	t.Helper()
 	found, err := s.probe(t, opts...).inspect(bounded(t, patience))

@@ -187,7 +187,7 @@ func (s *Store) Read(ctx context.Context, key string) (driver.Entry, error) {
 }
 
 func (s *Store) read(ctx context.Context, key string) (driver.Entry, error) {
-	if err := s.ready(ctx, key); err != nil {
+	if err := object.Ready(ctx, s, key); err != nil {
 		return driver.Entry{}, err
 	}
 	doubt := s.form.doubt(key)
@@ -224,7 +224,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, prev driver.Vers
 }
 
 func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value []byte) (driver.Version, error) {
-	if err := s.ready(ctx, key); err != nil {
+	if err := object.Ready(ctx, s, key); err != nil {
 		return "", err
 	}
 	if err := s.conditions.Require(ctx, key); err != nil {
@@ -244,14 +244,6 @@ func (s *Store) swap(ctx context.Context, key string, prev driver.Version, value
 	}
 	s.sums.learn(key, v, value)
 	return v, nil
-}
-
-// ready refuses requests that must not be sent.
-func (s *Store) ready(ctx context.Context, key string) error {
-	if err := s.CheckKey(key); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
 }
 
 // place formats a key for a message.
