@@ -12,8 +12,8 @@ import (
 	"github.com/tenure-go/tenure/driver"
 )
 
-// Look returns the HTTP status and the error code of an answer; 0 and "" if there was none.
-func Look(err error) (status int, code string) {
+// look returns the HTTP status and the error code of an answer; 0 and "" if there was none.
+func look(err error) (status int, code string) {
 	var api smithy.APIError
 	if errors.As(err, &api) {
 		code = api.ErrorCode()
@@ -27,7 +27,7 @@ func Look(err error) (status int, code string) {
 
 // isMissing reports whether there is no table.
 func isMissing(err error) bool {
-	_, code := Look(err)
+	_, code := look(err)
 	return code == "ResourceNotFoundException" || code == "TableNotFoundException"
 }
 
@@ -54,7 +54,7 @@ var credentials = map[string]string{
 // explain turns an error of the client library into one of the contract, with the remedy for an
 // operator.
 func (s *Store) explain(right string, err error) error {
-	status, code := Look(err)
+	status, code := look(err)
 	switch remedy := credentials[code]; {
 	case status == 0:
 		return unanswered(err)

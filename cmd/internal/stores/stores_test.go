@@ -17,6 +17,8 @@ import (
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores"
+	"github.com/tenure-go/tenure/cmd/internal/stores/azurecontainer"
+	"github.com/tenure-go/tenure/cmd/internal/stores/dynamoplace"
 	"github.com/tenure-go/tenure/cmd/internal/stores/gcsbucket"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kafkatopic"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
@@ -81,6 +83,18 @@ func TestParse(t *testing.T) {
 			"gs://bucket/p?anonymous=1&endpoint=http://h:1/", &gcsbucket.Place{Bucket: "bucket", Prefix: "p", Endpoint: "http://h:1", Anonymous: true},
 			"gs://bucket/p?endpoint=http://h:1&anonymous=true",
 		},
+		{"azblob://myaccount/elections", &azurecontainer.Place{Account: "myaccount", Container: "elections"}, ""},
+		{"azblob://myaccount/elections/a/b", &azurecontainer.Place{Account: "myaccount", Container: "elections", Prefix: "a/b"}, ""},
+		{
+			"azblob://myaccount/elections?endpoint=http://127.0.0.1:10000/myaccount/&credentials-file=/run/azure",
+			&azurecontainer.Place{
+				Account: "myaccount", Container: "elections", Endpoint: "http://127.0.0.1:10000/myaccount", CredentialsFile: "/run/azure",
+			},
+			"azblob://myaccount/elections?endpoint=http://127.0.0.1:10000/myaccount&credentials-file=/run/azure",
+		},
+		{"dynamodb://elections", &dynamoplace.Place{Table: "elections"}, ""},
+		{"dynamodb://My_Table.1?region=eu-central-1", &dynamoplace.Place{Table: "My_Table.1", Region: "eu-central-1"}, ""},
+		{"dynamodb://elections?endpoint=http://h:8000", &dynamoplace.Place{Table: "elections", Endpoint: "http://h:8000"}, ""},
 		{"kafka://host/topic", &kafkatopic.Place{Brokers: []string{"host"}, Topic: "topic"}, ""},
 		{"kafka://a:1,b,[::1]:2/my.to_p-ic/", &kafkatopic.Place{Brokers: []string{"a:1", "b", "[::1]:2"}, Topic: "my.to_p-ic"}, "kafka://a:1,b,[::1]:2/my.to_p-ic"},
 		{"kafka:///topic", &kafkatopic.Place{Topic: "topic"}, ""},
@@ -214,6 +228,29 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"gs://bucket?anonymous=maybe", "must be true or false", "gs://bucket"},
 		{"gs://bucket/a//b", "would be resolved away", "gs://bucket"},
 		{"gs://bucket#x", "has a fragment", "%23"},
+		{"azblob://", "names no storage account", "azblob://"},
+		{"azblob://myaccount", "names no container", "azblob://"},
+		{"azblob://ab/elections", "3 to 24", "azblob://"},
+		{"azblob://myaccount/Elections", "3 to 63", "azblob://"},
+		{"azblob://myaccount/a--b", "3 to 63", "azblob://"},
+		{"azblob://a.blob.core.windows.net/elections", "host where the account", "endpoint="},
+		{"azblob://s3cret:s3cret@myaccount/elections", "has credentials", "credentials-file="},
+		{"azblob://myaccount/elections#x", "fragment", "%23"},
+		{"azblob://myaccount/elections/a//b", "would be resolved away", "azblob://"},
+		{"azblob://myaccount/elections?sv=1&sig=s3cret", "unknown", "credentials-file="},
+		{"azblob://myaccount/elections?account-key=s3cret", "unknown", "credentials-file="},
+		{"azblob://myaccount/elections?endpoint=h:1", "endpoint must be the URL of a server", "azblob://"},
+		{"azblob://myaccount/elections?endpoint=http://h?sig%3Ds3cret", "has credentials", "credentials-file="},
+		{"dynamodb://", "names no table", "dynamodb://elections"},
+		{"dynamodb://ab", "3 to 255", "dynamodb://elections"},
+		{"dynamodb://elections/prefix", "path behind the table", "dynamodb://elections"},
+		{"dynamodb://host:8000", "host where the table", "endpoint="},
+		{"dynamodb://s3cret:s3cret@elections", "has credentials", "AWS_ACCESS_KEY_ID"},
+		{"dynamodb://elections#x", "fragment", "%23"},
+		{"dynamodb://elections?region=", "region is empty", "dynamodb://elections"},
+		{"dynamodb://elections?access-key=s3cret", "unknown", "AWS_ACCESS_KEY_ID"},
+		{"dynamodb://elections?endpoint=h:1", "endpoint must be the URL of a server", "dynamodb://elections"},
+		{"dynamodb://elections?endpoint=http://u:s3cret@h/", "has credentials", "AWS_ACCESS_KEY_ID"},
 		{"s3:///prefix", "names no bucket", "s3://bucket"},
 		{"s3://?region=r", "names no bucket", "s3://bucket"},
 		{"s3://ab", `no bucket can have the name "ab"`, "3 to 63"},

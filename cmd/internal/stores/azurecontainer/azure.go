@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -126,14 +125,10 @@ const chain = "put a connection string or a SAS token into a file and name it wi
 
 // parse reads a URL of the form azblob://account/container[/prefix][?parameter=value[&...]].
 func parse(raw string) (*Place, error) {
-	u, err := url.Parse(raw)
+	u, err := kind.ParseURL(raw, chain, likeThis)
 	switch {
-	case err == nil && u.User != nil, err != nil && strings.Contains(raw, "@"):
-		return nil, fault.New(chain, "has credentials in it")
 	case err != nil:
-		return nil, fault.New(likeThis, "is not a valid URL")
-	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
-		return nil, fault.New("write # of a prefix as %23", "has a fragment behind #")
+		return nil, err
 	case u.Host == "":
 		return nil, fault.New(likeThis, "names no storage account")
 	case strings.ContainsAny(u.Host, ".:"):
@@ -164,44 +159,28 @@ func parse(raw string) (*Place, error) {
 // token.
 var secretive = regexp.MustCompile(`(?i)^s[a-z]{1,4}$|key|secret|token|password|credential|signature|connection`)
 
-func (a *Place) set(key, value string) error {
+func (a *Place) set(key, value string) (err error) {
 	if key == "credentials-file" {
 		a.CredentialsFile = value
 		return nil
 	}
-	u, err := url.Parse(value)
-	switch {
-	case err == nil && (u.User != nil || u.Query().Has("sig")), err != nil && strings.Contains(value, "@"):
-		return fault.New(chain, "has credentials in it")
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.RawQuery != "", u.Fragment != "":
-		return errors.New("must be the URL of a server, with http:// or https://")
-	}
-	a.Endpoint = strings.TrimSuffix(value, "/")
-	return nil
+	a.Endpoint, err = kind.Endpoint(value, chain)
+	return err
 }
 
 // Explain returns the error for a container that cannot be used. The driver's errors say what to
 // do. Hints add documents.
 func (a *Place) Explain(err error) *fault.Error {
-	var answer *azureblob.AnswerError
-	answered := errors.As(err, &answer)
-	switch {
-	case errors.Is(err, driver.ErrUnfit):
-		return fault.New("tenure help stores lists the stores that there are", "%w", err)
-	case answered && answer.Status == http.StatusNotFound:
+	var answer azureblob.AnswerError
+	if answered, ok := errors.AsType[*azureblob.AnswerError](err); ok {
+		answer = *answered
+	}
+	if answer.Status == http.StatusNotFound {
 		return fault.New(kind.MadeBy(a.make()), "there is no container %s in account %s", a.Container, a.Account)
-	case errors.Is(err, driver.ErrDenied):
-		return fault.New("docs/azure.md has a role that is enough for a candidate", "%w", err)
-	case answered && (answer.Status == http.StatusTooManyRequests || answer.Status >= http.StatusInternalServerError):
-		return fault.Passing("", "%w", err)
-	case answered:
-		return fault.New("", "%w", err)
 	}
-	server := cmp.Or(a.Endpoint, "https://"+a.Account+".blob.core.windows.net")
-	if kind.Away(err) {
-		return fault.Passing("check the name of the account, the network, and endpoint= if there is one", "no answer from %s: %w", server, kind.Root(err))
-	}
-	return fault.New("", "%w", err)
+	return kind.ExplainHTTP(err, answer.Status, cmp.Or(a.Endpoint, "https://"+a.Account+".blob.core.windows.net"),
+		"docs/azure.md has a role that is enough for a candidate",
+		"check the name of the account, the network, and endpoint= if there is one")
 }
 
 // make is the command that makes the container.

@@ -3,19 +3,15 @@ package dynamoplace
 
 import (
 	"context"
-	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/logging"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/awstools"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/dynamotable"
-	"github.com/tenure-go/tenure/driver/s3object"
 )
 
 // Place is a table. Credentials are not a part of it: they come from the environment, the
@@ -85,16 +81,7 @@ func (d *Place) Commands(key string) kind.Commands {
 }
 
 // flags returns the flags of the AWS command line that reach the same server.
-func (d *Place) flags() string {
-	var flags string
-	if d.Endpoint != "" {
-		flags += " --endpoint-url " + d.Endpoint
-	}
-	if d.Region != "" {
-		flags += " --region " + d.Region
-	}
-	return flags
-}
+func (d *Place) flags() string { return awstools.Flags(d.Endpoint, d.Region) }
 
 // The form of a URL in hints.
 const (
@@ -102,23 +89,12 @@ const (
 	likeThis = "give a URL such as " + example
 )
 
-// chain says in hints where credentials belong.
-const chain = "credentials come from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE), " +
-	"from ~/.aws or from the machine's role, as for all of AWS's tools; take them out of the URL"
-
-// secretive finds parameters by which people may try to pass credentials.
-var secretive = regexp.MustCompile(`(?i)key|secret|token|password|credential|profile|signature`)
-
 // parse reads a URL of the form dynamodb://table[?parameter=value[&...]].
 func parse(raw string) (*Place, error) {
-	u, err := url.Parse(raw)
+	u, err := kind.ParseURL(raw, awstools.Chain, likeThis)
 	switch {
-	case err == nil && u.User != nil, err != nil && strings.Contains(raw, "@"):
-		return nil, fault.New(chain, "has credentials in it")
 	case err != nil:
-		return nil, fault.New(likeThis, "is not a valid URL")
-	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
-		return nil, fault.New(likeThis, "has a fragment behind #")
+		return nil, err
 	case u.Host == "":
 		return nil, fault.New(likeThis, "names no table")
 	case strings.ContainsAny(u.Host, ":[]"):
@@ -130,26 +106,15 @@ func parse(raw string) (*Place, error) {
 		return nil, fault.New(likeThis, "%w", err)
 	}
 	d := &Place{Table: u.Host}
-	q := kind.Query{Known: kind.Names(parameters), Hint: likeThis, Elsewhere: chain, IsCredential: secretive.MatchString}
-	return d, q.Each(u.RawQuery, func(key, value string) error {
+	q := kind.Query{Known: kind.Names(parameters), Hint: likeThis, Elsewhere: awstools.Chain, IsCredential: awstools.Secretive.MatchString}
+	return d, q.Each(u.RawQuery, func(key, value string) (err error) {
 		if key == "region" {
 			d.Region = value
 			return nil
 		}
-		d.Endpoint = strings.TrimSuffix(value, "/")
-		return checkEndpoint(value)
+		d.Endpoint, err = kind.Endpoint(value, awstools.Chain)
+		return err
 	})
-}
-
-func checkEndpoint(value string) error {
-	u, err := url.Parse(value)
-	switch {
-	case err == nil && u.User != nil, err != nil && strings.Contains(value, "@"):
-		return fault.New(chain, "has credentials in it")
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.RawQuery != "", u.Fragment != "":
-		return fault.New(likeThis, "parameter endpoint must be the URL of a server, with http:// or https://")
-	}
-	return nil
 }
 
 // Open returns a store with a client of its own. It calls the server only to make a table.
@@ -169,41 +134,20 @@ func (d *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) 
 	}
 	return &kind.Opened{
 		Driver: store, Close: func() error { return nil },
-		LogIn: func(ctx context.Context) error { return login(ctx, client) },
+		LogIn: func(ctx context.Context) error { return awstools.LogIn(ctx, client.Options().Credentials) },
 	}, nil
 }
 
 // client returns a client that is configured like all of AWS's tools, except for the settings in
-// the URL. It reads replaced credentials again.
+// the URL.
 func (d *Place) client(ctx context.Context, o kind.Options) (*dynamodb.Client, error) {
-	// the default logger prints
-	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
-	if d.Region != "" {
-		load = append(load, config.WithRegion(d.Region))
-	}
-	if o.Client != "" {
-		load = append(load, config.WithAppID(strings.ReplaceAll(o.Client, " ", "-")))
-	}
-	cfg, err := s3object.LoadConfig(ctx, o.Stale, load...)
+	cfg, err := awstools.Load(ctx, o, d.Region, "")
 	if err != nil {
-		return nil, fault.New("correct the files in ~/.aws, or unset AWS_PROFILE", "the configuration of AWS's tools: %w", err)
-	}
-	if cfg.Region == "" {
-		return nil, fault.OfValue(fault.New("put region=... into the URL or set AWS_REGION", "no region is known, and requests are signed for one"))
+		return nil, err
 	}
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		if d.Endpoint != "" {
 			o.BaseEndpoint = &d.Endpoint
 		}
 	}), nil
-}
-
-// login retrieves the credentials. Otherwise the first request would do that, and a failure would
-// be hard to tell from one of the request.
-func login(ctx context.Context, client *dynamodb.Client) error {
-	if _, err := client.Options().Credentials.Retrieve(ctx); err != nil {
-		return fault.New("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or log in with the aws command",
-			"no credentials are found: %w", err)
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/awstools"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/dynamotable"
@@ -18,9 +19,9 @@ import (
 // Explain returns the error for a table that cannot be used. The driver's errors have remedies.
 // Hints add the settings of the command, and documents.
 func (d *Place) Explain(err error) *fault.Error {
-	switch status, code := dynamotable.Look(err); {
+	switch status, code := awstools.Look(err); {
 	case errors.Is(err, driver.ErrUnfit):
-		return fault.New("tenure help stores lists the stores that there are", "%w", err)
+		return fault.New(kind.OtherStores, "%w", err)
 	case code == "ResourceNotFoundException":
 		return fault.New(kind.MadeBy(d.make()), "there is no table %s", d.Table)
 	case code == "AccessDeniedException", code == "" && errors.Is(err, driver.ErrDenied):
@@ -45,7 +46,7 @@ func (d *Place) make() string {
 // create makes the table if it is missing. It ignores other errors, since reading a record reports
 // them better.
 func (d *Place) create(ctx context.Context, client *dynamodb.Client) error {
-	if err := login(ctx, client); err != nil {
+	if err := awstools.LogIn(ctx, client.Options().Credentials); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, kind.CreateWithin)
@@ -62,7 +63,7 @@ func (d *Place) create(ctx context.Context, client *dynamodb.Client) error {
 		KeySchema:            []types.KeySchemaElement{{AttributeName: key, KeyType: types.KeyTypeHash}},
 	})
 	var inUse *types.ResourceInUseException
-	switch _, code := dynamotable.Look(err); {
+	switch _, code := awstools.Look(err); {
 	case err == nil, errors.As(err, &inUse):
 	case code == "AccessDeniedException":
 		return fault.New("grant dynamodb:CreateTable, or ask an operator to make it with: "+d.make(), "table %s cannot be made: %w", d.Table, err)

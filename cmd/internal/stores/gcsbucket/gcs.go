@@ -138,14 +138,10 @@ const chain = "credentials come from GOOGLE_APPLICATION_CREDENTIALS, from gcloud
 
 // parse reads a URL of the form gs://bucket[/prefix][?parameter=value[&...]].
 func parse(raw string) (*Place, error) {
-	u, err := url.Parse(raw)
+	u, err := kind.ParseURL(raw, chain, likeThis)
 	switch {
-	case err == nil && u.User != nil, err != nil && strings.Contains(raw, "@"):
-		return nil, fault.New(chain, "has credentials in it")
 	case err != nil:
-		return nil, fault.New(likeThis, "is not a valid URL")
-	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
-		return nil, fault.New("write # of a prefix as %23", "has a fragment behind #")
+		return nil, err
 	case u.Host == "":
 		return nil, fault.New(likeThis, "names no bucket")
 	case strings.Contains(u.Path, "@") && !bucketName.MatchString(u.Host):
@@ -176,40 +172,23 @@ func (g *Place) set(key, value string) (err error) {
 		g.Anonymous, err = kind.Bool(value)
 		return err
 	}
-	u, err := url.Parse(value)
-	switch {
-	case err == nil && u.User != nil, err != nil && strings.Contains(value, "@"):
-		return fault.New(chain, "has credentials in it")
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.RawQuery != "", u.Fragment != "":
-		return errors.New("must be the URL of a server, with http:// or https://")
-	}
-	g.Endpoint = strings.TrimSuffix(value, "/")
-	return nil
+	g.Endpoint, err = kind.Endpoint(value, chain)
+	return err
 }
 
 // Explain returns the error for a bucket that cannot be used. The driver's errors say what to do.
 // Hints add documents.
 func (g *Place) Explain(err error) *fault.Error {
-	var a *gcsobject.AnswerError
-	answered := errors.As(err, &a)
-	switch {
-	case errors.Is(err, driver.ErrUnfit):
-		return fault.New("tenure help stores lists the stores that there are", "%w", err)
-	case errors.Is(err, driver.ErrDenied):
-		return fault.New("docs/gcs.md has a role that is enough for a candidate", "%w", err)
-	case answered && a.Status == http.StatusNotFound:
+	var answer gcsobject.AnswerError
+	if answered, ok := errors.AsType[*gcsobject.AnswerError](err); ok {
+		answer = *answered
+	}
+	if answer.Status == http.StatusNotFound {
 		return fault.New("check its name, or make it with: gcloud storage buckets create gs://"+g.Bucket+"; --create makes no bucket "+
 			"here, since it needs a project and a location", "there is no bucket %s", g.Bucket)
-	case answered && (a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError):
-		return fault.Passing("", "%w", err)
-	case answered:
-		return fault.New("", "%w", err)
 	}
-	server := cmp.Or(g.Endpoint, "Google Cloud Storage")
-	if kind.Away(err) {
-		return fault.Passing("check the network, and endpoint= if there is one", "no answer from %s: %w", server, kind.Root(err))
-	}
-	return fault.New("", "%w", err)
+	return kind.ExplainHTTP(err, answer.Status, cmp.Or(g.Endpoint, "Google Cloud Storage"),
+		"docs/gcs.md has a role that is enough for a candidate", "check the network, and endpoint= if there is one")
 }
 
 var _ fmt.GoStringer = (*Place)(nil)

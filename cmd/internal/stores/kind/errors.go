@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/reread"
 )
 
@@ -39,6 +42,26 @@ func Away(err error) bool {
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// OtherStores is the hint where a server cannot hold elections.
+const OtherStores = "tenure help stores lists the stores that there are"
+
+// ExplainHTTP explains an error of a driver that says itself what to do. The status is that of the
+// server's answer; 0: there was none. Rights is the hint where a right is missing, and network that
+// where no server answers.
+func ExplainHTTP(err error, status int, server, rights, network string) *fault.Error {
+	switch {
+	case errors.Is(err, driver.ErrUnfit):
+		return fault.New(OtherStores, "%w", err)
+	case errors.Is(err, driver.ErrDenied):
+		return fault.New(rights, "%w", err)
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return fault.Passing("", "%w", err)
+	case status == 0 && Away(err):
+		return fault.Passing(network, "no answer from %s: %w", server, Root(err))
+	}
+	return fault.New("", "%w", err)
 }
 
 // Root returns the network error that err wraps, or err itself.

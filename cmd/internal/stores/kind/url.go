@@ -12,6 +12,34 @@ import (
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 )
 
+// ParseURL reads a URL without credentials and without a fragment. Its errors have hints: where
+// credentials belong, and what a URL looks like.
+func ParseURL(raw, chain, likeThis string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err == nil && u.User != nil, err != nil && strings.Contains(raw, "@"):
+		return nil, fault.New(chain, "has credentials in it")
+	case err != nil:
+		return nil, fault.New(likeThis, "is not a valid URL")
+	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
+		return nil, fault.New("write # of a name as %23", "has a fragment behind #")
+	}
+	return u, nil
+}
+
+// Endpoint reads the URL of a server from a parameter, and cuts a slash at its end. Its hint says
+// where credentials belong.
+func Endpoint(value, chain string) (string, error) {
+	u, err := url.Parse(value)
+	switch {
+	case err == nil && (u.User != nil || u.Query().Has("sig")), err != nil && strings.Contains(value, "@"):
+		return "", fault.New(chain, "has credentials in it")
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.RawQuery != "", u.Fragment != "":
+		return "", errors.New("must be the URL of a server, with http:// or https://")
+	}
+	return strings.TrimSuffix(value, "/"), nil
+}
+
 // Query reads the parameters of a URL. Its errors have hints.
 type Query struct {
 	// Known are the names of the parameters.

@@ -13,24 +13,11 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/awstools"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/driver"
 )
-
-// look returns the HTTP status and the error code of an answer; 0 and "" if there was none.
-func look(err error) (status int, code string) {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		code = api.ErrorCode()
-	}
-	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) {
-		status = response.HTTPStatusCode()
-	}
-	return status, code
-}
 
 var regionCodes = []string{
 	"PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException",
@@ -42,9 +29,9 @@ const anotherRegion = "put the region that the bucket is in into the URL as regi
 // Explain returns the error for a bucket that cannot be used. The driver's errors say what to do.
 // Hints add the settings of the command, and documents.
 func (s *Place) Explain(err error) *fault.Error {
-	switch status, code := look(err); {
+	switch status, code := awstools.Look(err); {
 	case errors.Is(err, driver.ErrUnfit):
-		return fault.New(otherStores, "%w", err)
+		return fault.New(kind.OtherStores, "%w", err)
 	case code == "NoSuchBucket":
 		return fault.New(kind.MadeBy(fmt.Sprintf("aws s3 mb s3://%s%s", s.Bucket, s.flags())),
 			"there is no bucket %s", s.Bucket)
@@ -68,7 +55,7 @@ func (s *Place) Explain(err error) *fault.Error {
 }
 
 func (s *Place) explainCreate(err error) *fault.Error {
-	switch _, code := look(err); code {
+	switch _, code := awstools.Look(err); code {
 	case "BucketAlreadyExists":
 		return fault.New("choose another name", "bucket %s belongs to another account", s.Bucket)
 	case "AccessDenied":

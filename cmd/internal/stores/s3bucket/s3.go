@@ -2,6 +2,7 @@
 package s3bucket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/aws/smithy-go/logging"
 	"github.com/tenure-go/tenure/cmd/internal/fault"
+	"github.com/tenure-go/tenure/cmd/internal/stores/awstools"
 	"github.com/tenure-go/tenure/cmd/internal/stores/kind"
 	"github.com/tenure-go/tenure/driver"
 	"github.com/tenure-go/tenure/driver/s3object"
@@ -121,16 +122,7 @@ func (s *Place) Commands(key string) kind.Commands {
 }
 
 // flags returns the flags of the AWS command line that reach the same server.
-func (s *Place) flags() string {
-	var flags string
-	if s.Endpoint != "" {
-		flags += " --endpoint-url " + s.Endpoint
-	}
-	if s.Region != "" {
-		flags += " --region " + s.Region
-	}
-	return flags
-}
+func (s *Place) flags() string { return awstools.Flags(s.Endpoint, s.Region) }
 
 // Limits calls no server: the driver's store sends nothing before it is used.
 func (s *Place) Limits() (driver.Bounded, error) {
@@ -151,27 +143,18 @@ const (
 	likeThis = "give a URL such as " + example
 )
 
-// chain says in hints where credentials belong.
-const chain = "credentials come from the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE), " +
-	"from ~/.aws or from the machine's role, as for all of AWS's tools; take them out of the URL"
-
-// otherStores is the hint where a server cannot hold elections.
-const otherStores = "tenure help stores lists the stores that there are"
-
 // parse reads a URL of the form s3://bucket[/prefix][?parameter=value[&...]].
 func parse(raw string) (*Place, error) {
-	u, err := url.Parse(raw)
-	switch {
-	case err == nil && u.User != nil, err != nil && strings.Contains(raw, "@"):
-		return nil, fault.New(chain, "has credentials in it")
-	case err != nil && strings.Contains(err.Error(), "invalid URL escape"), err != nil && strings.Contains(err.Error(), "in host name"):
+	switch _, err := url.Parse(raw); {
+	case err == nil, strings.Contains(raw, "@"):
+	case strings.Contains(err.Error(), "invalid URL escape"), strings.Contains(err.Error(), "in host name"):
 		return nil, fault.New(bucketNames, "the name of the bucket has characters that are not allowed")
-	case err != nil && strings.Contains(err.Error(), "invalid port"):
+	case strings.Contains(err.Error(), "invalid port"):
 		return nil, errHost
-	case err != nil:
-		return nil, fault.New(likeThis, "is not a valid URL")
-	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
-		return nil, fault.New("write # of a prefix as %23", "has a fragment behind #")
+	}
+	u, err := kind.ParseURL(raw, awstools.Chain, likeThis)
+	if err != nil {
+		return nil, err
 	}
 	s := &Place{Prefix: strings.Trim(u.Path, "/")}
 	if s.Bucket, err = bucket(u); err != nil {
@@ -182,7 +165,7 @@ func parse(raw string) (*Place, error) {
 	}
 	switch _, err := s.Limits(); {
 	case errors.Is(err, driver.ErrUnfit): // the endpoint
-		return nil, fault.New(otherStores, "%w", err)
+		return nil, fault.New(kind.OtherStores, "%w", err)
 	case err != nil: // the prefix
 		return nil, fault.New(likeThis, "%w", err)
 	}
@@ -205,7 +188,7 @@ func bucket(u *url.URL) (string, error) {
 	case strings.ContainsAny(u.Host, ":[]"):
 		return "", errHost
 	case strings.Contains(u.Path, "@") && !bucketName.MatchString(u.Host):
-		return "", fault.New(chain, "has credentials in it")
+		return "", fault.New(awstools.Chain, "has credentials in it")
 	case !bucketName.MatchString(u.Host), strings.Contains(u.Host, ".."):
 		return "", fault.New(bucketNames, "no bucket can have the name %.80q", u.Host)
 	}
@@ -214,11 +197,11 @@ func bucket(u *url.URL) (string, error) {
 
 // set takes the parameters.
 func (s *Place) set(query string) error {
-	q := kind.Query{Known: kind.Names(parameters), Hint: likeThis, Elsewhere: chain, IsCredential: secretive.MatchString}
+	q := kind.Query{Known: kind.Names(parameters), Hint: likeThis, Elsewhere: awstools.Chain, IsCredential: awstools.Secretive.MatchString}
 	return q.Each(query, func(key, value string) (err error) {
 		switch key {
 		case "endpoint":
-			s.Endpoint, err = strings.TrimSuffix(value, "/"), checkEndpoint(value)
+			s.Endpoint, err = kind.Endpoint(value, awstools.Chain)
 		case "region":
 			s.Region = value
 		case "path-style":
@@ -231,20 +214,6 @@ func (s *Place) set(query string) error {
 	})
 }
 
-func checkEndpoint(value string) error {
-	u, err := url.Parse(value)
-	switch {
-	case err == nil && u.User != nil, err != nil && strings.Contains(value, "@"):
-		return fault.New(chain, "has credentials in it")
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.RawQuery != "", u.Fragment != "":
-		return fault.New(likeThis, "parameter endpoint must be the URL of a server, with http:// or https://")
-	}
-	return nil
-}
-
-// secretive finds parameters by which people may try to pass credentials.
-var secretive = regexp.MustCompile(`(?i)key|secret|token|password|credential|profile|signature`)
-
 // Open returns a store with a client of its own. It calls the server only to make a bucket.
 func (s *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) {
 	client, err := s.client(ctx, o)
@@ -253,7 +222,7 @@ func (s *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) 
 	}
 	store, err := s3object.New(client, s.Bucket, s.driverOptions()...)
 	if err != nil {
-		return nil, fault.New(otherStores, "%w", err)
+		return nil, fault.New(kind.OtherStores, "%w", err)
 	}
 	if o.Create {
 		if err := s.create(ctx, client); err != nil {
@@ -262,34 +231,24 @@ func (s *Place) Open(ctx context.Context, o kind.Options) (*kind.Opened, error) 
 	}
 	return &kind.Opened{
 		Driver: store, Close: func() error { return nil },
-		LogIn: func(ctx context.Context) error { return login(ctx, client) },
+		LogIn: func(ctx context.Context) error { return awstools.LogIn(ctx, client.Options().Credentials) },
 	}, nil
 }
 
 // client returns a client that is configured like all of AWS's tools, except for the settings in
 // the URL.
 func (s *Place) client(ctx context.Context, o kind.Options) (*s3.Client, error) {
-	// the default logger prints
-	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
-	if s.Region != "" {
-		load = append(load, config.WithRegion(s.Region))
-	}
+	var more []func(*config.LoadOptions) error
 	if s.Anonymous {
-		load = append(load, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+		more = append(more, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
 	}
-	if o.Client != "" {
-		load = append(load, config.WithAppID(strings.ReplaceAll(o.Client, " ", "-")))
-	}
-	cfg, err := s3object.LoadConfig(ctx, o.Stale, load...)
+	cfg, err := awstools.Load(ctx, o, s.Region, "; us-east-1 works for most servers other than S3", more...)
 	if err != nil {
-		return nil, fault.New("correct the files in ~/.aws, or unset AWS_PROFILE", "the configuration of AWS's tools: %w", err)
-	}
-	if cfg.Region == "" {
-		return nil, fault.OfValue(fault.New("put region=... into the URL or set AWS_REGION; us-east-1 works for most servers other than S3",
-			"no region is known, and requests are signed for one"))
+		return nil, err
 	}
 	made := s3.NewFromConfig(cfg, s.address)
-	if at := made.Options().BaseEndpoint; at != nil && checkEndpoint(*at) != nil {
+	at := cmp.Or(made.Options().BaseEndpoint, aws.String("https://host"))
+	if _, err := kind.Endpoint(*at, awstools.Chain); err != nil {
 		return nil, fault.OfValue(fault.New("give the address alone, such as http://host:9000; credentials have variables of their own",
 			"the endpoint of AWS_ENDPOINT_URL, or of ~/.aws, is not the URL of a server"))
 	}
@@ -308,30 +267,16 @@ func (s *Place) address(o *s3.Options) {
 	}
 }
 
-// login retrieves the credentials. Otherwise the first request would do that, and a failure would
-// be hard to tell from one of the request.
-func login(ctx context.Context, client *s3.Client) error {
-	c := client.Options().Credentials
-	if c == nil { // nothing is signed
-		return nil
-	}
-	if _, err := c.Retrieve(ctx); err != nil {
-		return fault.New("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or log in with the aws command",
-			"no credentials are found: %w", err)
-	}
-	return nil
-}
-
 // create makes the bucket if it is missing. It ignores other errors, since reading a record reports
 // them better.
 func (s *Place) create(ctx context.Context, client *s3.Client) error {
-	if err := login(ctx, client); err != nil {
+	if err := awstools.LogIn(ctx, client.Options().Credentials); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, kind.CreateWithin)
 	defer cancel()
 	_, err := client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.Bucket})
-	if status, _ := look(err); status != http.StatusNotFound {
+	if status, _ := awstools.Look(err); status != http.StatusNotFound {
 		return nil
 	}
 	in := &s3.CreateBucketInput{Bucket: &s.Bucket}
