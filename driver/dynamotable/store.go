@@ -47,8 +47,8 @@ type Store struct {
 }
 
 // New returns the elections in a table, over a client that stays the caller's. Each call overrides
-// only the client's retries, and that it follows redirects. New sends no request. It returns an error if the client is nil or has
-// no region, which signatures need, or if no table can have the name.
+// only the client's retries, and follows no redirects. New sends no request. It returns an error if
+// the client is nil or has no region, which signatures need, or if no table can have the name.
 func New(client *dynamodb.Client, table string) (*Store, error) {
 	switch {
 	case client == nil:

@@ -1,5 +1,6 @@
-// Package object has what stores in object storage share: the names of objects, the check that a
-// server heeds the conditions of writes, and the server's clock as a floor.
+// Package object has what stores in object storage share: the names of objects, the calls of a
+// store, the check that a server heeds the conditions of writes, inspections, and the server's
+// clock as a floor.
 package object
 
 import (

@@ -206,8 +206,8 @@ func (k Kit) Reads(t *testing.T, answers map[string]func(http.ResponseWriter)) {
 	}
 }
 
-// Restored: a deleted object that comes back has another version, and a write from the one before is
-// refused.
+// Restored: a deleted object that comes back has another version, and a write from the one before
+// is refused.
 func (k Kit) Restored(t *testing.T) {
 	s := k.Start(t, "")
 	store := s.Open("any", "")

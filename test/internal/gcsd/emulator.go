@@ -33,8 +33,8 @@ func Install(ctx context.Context) (string, error) {
 	return filepath.Join(dir, emulator), err
 }
 
-// emulated is a bucket on the emulator. Files would have the content and the generation of an object
-// in two steps.
+// emulated is a bucket on the emulator. Files would have the content and the generation of an
+// object in two steps.
 type emulated struct{ rig.Emulator }
 
 func startEmulator(ctx context.Context, dir string) (rig.Emulator, error) {

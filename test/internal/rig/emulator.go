@@ -10,8 +10,8 @@ import (
 	"github.com/tenure-go/tenure/test/internal/process"
 )
 
-// Emulator is a server of a cloud store that others wrote. It keeps all in memory, so tests pause it
-// and never kill it.
+// Emulator is a server of a cloud store that others wrote. It keeps all in memory, so tests pause
+// it and never kill it.
 type Emulator struct {
 	*process.Process
 	address string

@@ -1,4 +1,5 @@
-// Package awstools has what the kinds of stores share that are configured as all of AWS's tools are.
+// Package awstools has the code shared by the kinds of stores that are configured as all of AWS's
+// tools are.
 package awstools
 
 import (
@@ -46,8 +47,8 @@ func Load(ctx context.Context, o kind.Options, region, hint string, more ...func
 	return cfg, nil
 }
 
-// LogIn retrieves the credentials. Otherwise the first request would do that, and a failure would be
-// hard to tell from one of the request. The provider is nil if nothing is signed.
+// LogIn retrieves the credentials. Otherwise the first request would do that, and a failure would
+// be hard to tell from one of the request. The provider is nil if nothing is signed.
 func LogIn(ctx context.Context, provider aws.CredentialsProvider) error {
 	if provider == nil {
 		return nil
