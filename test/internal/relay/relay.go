@@ -36,6 +36,7 @@ type Relay struct {
 	address string
 	server  string
 	ways    sync.WaitGroup
+	sent    atomic.Int64 // parcels of the clients
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -103,6 +104,10 @@ func (r *Relay) URL() string { return "nats://" + r.address }
 // Address returns HOST:PORT.
 func (r *Relay) Address() string { return r.address }
 
+// Sent returns how often clients have sent bytes so far. That is about once for each request, and
+// once for each ping or acknowledgment of a protocol.
+func (r *Relay) Sent() int64 { return r.sent.Load() }
+
 // Close ends all connections and goroutines of the relay, and waits for their end.
 func (r *Relay) Close() {
 	r.mu.Lock()
@@ -167,6 +172,9 @@ func (r *Relay) pass(k *link, to io.WriteCloser, from io.ReadCloser, answers boo
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
+			if !answers {
+				r.sent.Add(1)
+			}
 			if passes, late := r.lets(answers); passes && !k.severed.Load() {
 				q.put(buf[:n], late)
 			}
