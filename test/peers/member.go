@@ -93,6 +93,7 @@ func beMember(say func(report)) error {
 		case stop:
 			say(report{What: stopped, At: leave(all)})
 		case weigh:
+			meter.Take() // goroutines from before the campaigns do not count
 			use := meter.Use()
 			say(report{What: used, Usage: &use})
 		}

@@ -75,16 +75,18 @@ func lines(code string) (n int) {
 	return n
 }
 
+const tenureName = "Tenure"
+
 // peers lists all of them, by store.
 var peers = []peer{
-	{name: "Tenure", store: "etcd", sources: []string{"tenure", "tenure_etcd"}, open: tenureOnEtcd},
+	{name: tenureName, store: "etcd", sources: []string{"tenure", "tenure_etcd"}, open: tenureOnEtcd},
 	{name: "etcd concurrency", store: "etcd", sources: []string{"etcd"}, open: openEtcd},
-	{name: "Tenure", store: "postgres", sources: []string{"tenure", "tenure_postgres"}, open: tenureOnPostgres},
+	{name: tenureName, store: "postgres", sources: []string{"tenure", "tenure_postgres"}, open: tenureOnPostgres},
 	{name: "advisory lock", store: "postgres", sources: []string{"advisory"}, open: openAdvisory, leaseless: true, most: 50},
 	{name: "pglock", store: "postgres", sources: []string{"pglock"}, open: openPglock},
-	{name: "Tenure", store: "redis", sources: []string{"tenure", "tenure_redis"}, open: tenureOnRedis},
+	{name: tenureName, store: "redis", sources: []string{"tenure", "tenure_redis"}, open: tenureOnRedis},
 	{name: "redislock", store: "redis", sources: []string{"redislock"}, open: openRedislock},
-	{name: "Tenure", store: "k8s", sources: []string{"tenure", "tenure_k8s"}, open: tenureOnKubernetes},
+	{name: tenureName, store: "k8s", sources: []string{"tenure", "tenure_k8s"}, open: tenureOnKubernetes},
 	{name: "client-go", store: "k8s", sources: []string{"clientgo"}, open: openClientgo},
-	{name: "Tenure", store: "nats", sources: []string{"tenure", "tenure_nats"}, open: tenureOnNATS},
+	{name: tenureName, store: "nats", sources: []string{"tenure", "tenure_nats"}, open: tenureOnNATS},
 }

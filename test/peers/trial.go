@@ -36,6 +36,7 @@ type entry struct {
 // member is a candidate's process, which reaches the server through a relay.
 type member struct {
 	*crew.Process
+	id     string
 	relays relay.Set
 }
 
@@ -47,10 +48,10 @@ const candidates = 3
 
 // hire starts a member.
 func (t *trial) hire(r role) *member {
-	m := &member{relays: halt.Unless(relay.NewSet([]string{t.address}))}
+	m := &member{id: fmt.Sprintf("%s-%d", t.at.ID, len(t.members)+1), relays: halt.Unless(relay.NewSet([]string{t.address}))}
 	t.members = append(t.members, m)
 	r.place, r.Peer = t.at, t.peer
-	r.ID = fmt.Sprintf("%s-%d", t.at.ID, len(t.members))
+	r.ID = m.id
 	r.Address = m.relays.Via()[t.address]
 	cmd := crew.Self()
 	cmd.Env = append(os.Environ(), memberVariable+"=1")
@@ -66,7 +67,7 @@ func (t *trial) hear(m *member, r report) {
 	switch r.What {
 	case acted:
 		// Terms have no tokens here. Their beginnings order them.
-		t.book.Add("", fmt.Sprint(m.PID()), uint64(r.Began), r.Acts...)
+		t.book.Add("", m.id, uint64(r.Began), r.Acts...)
 	case failed:
 		t.journal.Fail(errors.New(r.Error))
 	default:

@@ -25,21 +25,26 @@ func (c tenureClient) Join(election string, elected, lost func()) (candidate, er
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	t := &tenureCandidate{stop: stop}
-	t.ended, err = c.Group.Join(ctx, e, tenure.Lead(func(ctx context.Context, term *tenure.Term) error {
-		t.term.Store(term)
-		elected()
-		<-ctx.Done()
-		lost()
-		return nil
-	}))
+	t := &tenureCandidate{elected: elected, lost: lost, stop: stop}
+	t.ended, err = c.Group.Join(ctx, e, t)
 	return t, err
 }
 
 type tenureCandidate struct {
-	term  atomic.Pointer[tenure.Term]
-	stop  context.CancelFunc
-	ended <-chan error
+	elected, lost func()
+	term          atomic.Pointer[tenure.Term]
+	stop          context.CancelFunc
+	ended         <-chan error
+}
+
+// Elected is called when this process leads. The returned function ends the work.
+func (t *tenureCandidate) Elected(_ context.Context, term *tenure.Term) (func(context.Context) error, error) {
+	t.term.Store(term)
+	t.elected()
+	return func(context.Context) error {
+		t.lost()
+		return nil
+	}, nil
 }
 
 func (t *tenureCandidate) Leads() bool {
