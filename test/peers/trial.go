@@ -241,7 +241,7 @@ func (t *trial) crowd(n int) (c crowd, err error) {
 		}
 		return led == n
 	}))
-	t.sleep(2 * t.at.Lease)
+	t.sleep(t.at.Lease)
 	mark := t.journal.Mark()
 	halt.On(m.Send(weigh))
 	after := halt.Unless(t.await(mark, used, patience, m))
