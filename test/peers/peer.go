@@ -8,8 +8,8 @@ import (
 
 // client is the connection of one process to its store, by the library of one peer.
 type client interface {
-	// Join campaigns in an election until Stop, as often as the leadership is lost. It calls elected
-	// when this process leads, and lost when it no longer does, and does not wait for either.
+	// Join campaigns in an election until Stop, again after each loss. It calls elected when this
+	// process leads, and lost when it no longer does.
 	Join(election string, elected, lost func()) (candidate, error)
 }
 

@@ -16,8 +16,9 @@ type clientgoClient struct {
 
 func openClientgo(at place) (client, error) {
 	config := kubernetes(at)
-	config.QPS = -1                         // the default of 5 requests a second is too low for 1,000 elections
-	config.ContentType = "application/json" // all that the stand-in for the API server speaks
+	config.QPS = -1 // the default of 5 requests a second is too low for 1,000 elections
+	// The stand-in for the API server speaks nothing else.
+	config.ContentType = "application/json"
 	c, err := clientset.NewForConfig(config)
 	return clientgoClient{c, at}, err
 }
