@@ -147,7 +147,11 @@ func (b *bench) crowd(i int) {
 	if most := peers[i].most; most > 0 {
 		n = min(n, most)
 	}
-	c, err := b.trial(i, crowdLease).crowd(n)
+	lease := crowdLease
+	if b.quick {
+		lease = b.lease
+	}
+	c, err := b.trial(i, lease).crowd(n)
 	b.note(i, "crowd", err, func(r *result) { r.crowd = c })
 	fmt.Fprintf(b.log, "%s on %s: %+v\n", peers[i].name, peers[i].store, c)
 }
