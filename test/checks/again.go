@@ -73,7 +73,10 @@ func (r *runner) again(ctx context.Context, results []result) {
 
 // note returns the outcome for the table.
 func (r result) note() string {
-	if r.first == "" {
+	switch {
+	case r.first == "" && r.notice != "":
+		return r.outcome + ", but " + strings.ReplaceAll(r.notice, "|", "/")
+	case r.first == "":
 		return r.outcome
 	}
 	first, _, cut := strings.Cut(r.first, ": the time limit of the tests")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,6 +57,16 @@ func TestStepsThatFailDoNotHideOthers(t *testing.T) {
 	}
 	if code := (&options{}).report(&report, all, results[:1], 0); code != 0 {
 		t.Errorf("exit code %d without a failure", code)
+	}
+}
+
+// TestNotice: the table shows the notice of a step that passes.
+func TestNotice(t *testing.T) {
+	all, err := parse("lane one\nstep old It passes, with a notice.\n    echo x; echo 'attention: the list | is old'\n")
+	must(t, err)
+	r := &runner{limit: time.Hour, logs: t.TempDir(), out: io.Discard, began: time.Now()}
+	if got := r.run(context.Background(), all)[0].note(); got != "passed, but the list / is old" {
+		t.Errorf("the table says %q", got)
 	}
 }
 

@@ -12,6 +12,8 @@
 // a step that only ran out of time runs once more, alone. The exit code is 1 if a step failed or
 // did not run, and 2 for a wrong flag or file.
 //
+// A step that passes may print a line "attention: TEXT". The table shows the text.
+//
 // With -into, rows of steps that did not run this time stay as they are, so that several partial
 // runs make one table.
 package main

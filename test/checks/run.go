@@ -24,6 +24,7 @@ type result struct {
 	busy    time.Duration // the processor time of its commands
 	log     string        // the file with its output
 	replay  string        // the command in its output that reproduces the failure
+	notice  string        // what a step that passed wants to be seen
 	late    string        // what it waited for, if only its time was over
 	first   string        // what its first run waited for, if this is the second
 }
@@ -76,7 +77,7 @@ func (r *runner) one(ctx context.Context, s step) result {
 	outcome, busy, err := r.outcome(ctx, s, res.log)
 	res.outcome, res.busy, res.took = outcome, busy, time.Since(start)
 	output, _ := os.ReadFile(res.log)
-	res.replay = replay(output)
+	res.replay, res.notice = after("replay: ", output), after("attention: ", output)
 	if res.outcome != passed && ctx.Err() == nil {
 		res.late = outOfTime(output, err)
 	}
@@ -140,12 +141,12 @@ func (r *runner) say(format string, args ...any) {
 	fmt.Fprintf(r.out, format, args...)
 }
 
-// replay returns the command that reproduces a failure: the rest of the first line that begins with
-// "replay:".
-func replay(output []byte) string {
+// after returns the rest of the first line that begins with a word: "replay: " and the command that
+// reproduces a failure, or "attention: " and a notice.
+func after(word string, output []byte) string {
 	for line := range bytes.Lines(output) {
-		if command, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("replay: ")); ok {
-			return string(command)
+		if rest, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(word)); ok {
+			return string(rest)
 		}
 	}
 	return ""
