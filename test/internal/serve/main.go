@@ -9,7 +9,7 @@
 //	pause 1
 //
 // The command can also only install the programs of servers, so that tests need not spend their
-// time on that; s3 stands for all servers of object storage:
+// time on that; s3 stands for all servers of object storage, and databases for the newer ones:
 //
 //	go run ./test/internal/serve install KIND
 package main
@@ -34,6 +34,7 @@ import (
 	"github.com/tenure-go/tenure/test/internal/rig"
 	"github.com/tenure-go/tenure/test/internal/rigs"
 	"github.com/tenure-go/tenure/test/internal/s3d/s3d"
+	"github.com/tenure-go/tenure/test/internal/sqld"
 )
 
 func main() {
@@ -94,6 +95,8 @@ func install(ctx context.Context, name string) error {
 	case "kafka":
 		_, err := kafkad.Install(ctx)
 		return err
+	case "databases":
+		return sqld.Install(ctx)
 	case "s3":
 		return s3d.Install(ctx, s3d.Kinds()...)
 	}

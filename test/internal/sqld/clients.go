@@ -90,7 +90,7 @@ func (s Site) postgresMistakes(t testing.TB, p *Postgres) []rig.Client {
 	p.Admit(t, "host all guest 127.0.0.1/32 scram-sha-256", "hostssl all secure 127.0.0.1/32 scram-sha-256")
 	as := func(user, database string) func(testing.TB) *sql.DB { return s.on(p.DSN(user, database)) }
 	own := as("postgres", "postgres")
-	return list(t, p.Open(t, "postgres", "postgres"), s.Dialect, []client{
+	all := []client{
 		{name: "no mistake", pool: as("guest:s3cret", "postgres"), works: rig.All},
 		{name: "no table", pool: own, table: "missing", want: `CREATE TABLE IF NOT EXISTS "missing"`},
 		{name: "no schema", pool: own, table: "missing.tenure", want: `CREATE TABLE IF NOT EXISTS "missing"."tenure"`},
@@ -106,8 +106,11 @@ func (s Site) postgresMistakes(t testing.TB, p *Postgres) []rig.Client {
 		{name: "the server requires TLS", pool: as("secure:s3cret", "postgres"), want: "sslmode", denied: true},
 		{name: "the client requires TLS", pool: s.on(s.DSN + "?sslmode=require"), want: "ssl = on"},
 		{name: "read-only", pool: s.on(s.DSN + "?default_transaction_read_only=on"), want: "connect to the primary", works: "read"},
-		{name: "a standby", pool: s.on(p.Standby(t).DSN("postgres", "postgres")), want: "connect to the primary"},
-	})
+	}
+	if !s.bare() {
+		all = append(all, client{name: "a standby", pool: s.on(p.Standby(t).DSN("postgres", "postgres")), want: "connect to the primary"})
+	}
+	return list(t, p.Open(t, "postgres", "postgres"), s.Dialect, all)
 }
 
 func (s Site) mariaDBMistakes(t testing.TB, m *MariaDB) []rig.Client {

@@ -38,7 +38,14 @@ func StartPostgres(t testing.TB, settings ...string) *Postgres {
 }
 
 func (p *Postgres) create(settings []string) error {
-	return p.settle(func(string) error {
+	return p.settle(func(dir string) error {
+		if p.programs != "" { // the server's user can read only a copy
+			own := filepath.Join(dir, "programs")
+			if err := os.CopyFS(own, os.DirFS(p.programs)); err != nil {
+				return err
+			}
+			p.programs = own
+		}
 		if err := p.initialize(); err != nil {
 			return err
 		}
@@ -55,7 +62,7 @@ func (p *Postgres) settle(begin func(dir string) error) error {
 
 // initialize creates an empty database cluster.
 func (p *Postgres) initialize() error {
-	return p.run(tool("initdb"), "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale")
+	return p.run(p.tool("initdb"), "-D", p.data(), "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale")
 }
 
 func (p *Postgres) data() string { return filepath.Join(p.Dir, "data") }
@@ -63,7 +70,7 @@ func (p *Postgres) data() string { return filepath.Join(p.Dir, "data") }
 // begins starts the server for the first time, on a directory with the files of a cluster.
 func (p *Postgres) begins(settings []string) error {
 	p.Command = []string{
-		tool("postgres"), "-D", p.data(), "-p", strconv.Itoa(p.port),
+		p.tool("postgres"), "-D", p.data(), "-p", strconv.Itoa(p.port),
 		"-c", "listen_addresses=" + ports.Host, "-c", "unix_socket_directories=" + p.Dir,
 	}
 	for _, s := range settings {
@@ -73,7 +80,10 @@ func (p *Postgres) begins(settings []string) error {
 }
 
 // tool returns the path of a program of PostgreSQL, which Debian keeps outside of PATH.
-func tool(name string) string {
+func (p *Postgres) tool(name string) string {
+	if p.programs != "" {
+		return filepath.Join(p.programs, "bin", name)
+	}
 	if all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(all) > 0 {
 		return slices.Max(all)
 	}
@@ -114,7 +124,7 @@ func (p *Postgres) Open(t testing.TB, role, database string) *sql.DB {
 func (p *Postgres) RunStandby() (*Postgres, error) {
 	s := &Postgres{server{home: p.home}}
 	return s, s.settle(func(string) error {
-		if err := s.run(tool("pg_basebackup"), "-D", s.data(), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres",
+		if err := s.run(p.tool("pg_basebackup"), "-D", s.data(), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres",
 			"-X", "stream", "--checkpoint=fast", "--no-sync", "--write-recovery-conf"); err != nil {
 			return err
 		}

@@ -40,7 +40,10 @@ type Site struct {
 
 // PostgresSite is a database on PostgreSQL.
 func PostgresSite(t testing.TB) Site {
-	p := StartPostgres(t)
+	return onPostgres(StartPostgres(t))
+}
+
+func onPostgres(p *Postgres) Site {
 	s := Site{
 		Server: p, Driver: "pgx", DSN: p.DSN("postgres", "postgres"), Dialect: sqlstore.Postgres(), Placeholder: "$1",
 		database: "postgres", address: p.Address(),
@@ -81,7 +84,11 @@ func PgBouncerSite(t testing.TB, mode string) Site {
 // durable, and may take some back in a crash, unless there is a binary log: docs/sql-rare.md.
 func MariaDBSite(t testing.TB, settings ...string) Site {
 	t.Helper()
-	m := StartMariaDB(t, settings...)
+	return onMariaDB(t, StartMariaDB(t, settings...))
+}
+
+func onMariaDB(t testing.TB, m *MariaDB) Site {
+	t.Helper()
 	must(t, execute(m.Open(t, "root", ""), "CREATE DATABASE elections"))
 	return Site{
 		Server: m, Driver: "mysql", DSN: m.DSN("root", "elections"), Dialect: sqlstore.MySQL(), Placeholder: "?",
@@ -127,10 +134,13 @@ func Rigs() []rig.Rig {
 		on("pgbouncer", rig.Kind{}, behind("transaction")), on("pgbouncer-sessions", rig.Kind{}, behind("session")),
 		on("sqlite-pushes", rig.Kind{}, pushing(file("WAL"))), on("sqlite-pushes-rollback", rig.Kind{}, pushing(file("DELETE"))),
 		on("postgres-pushes", rig.Kind{}, pushing(PostgresSite)),
+		on("postgres18", rig.Kind{}, newerPostgres), on("postgres18-pushes", rig.Kind{}, pushing(newerPostgres)), on("mariadb11", rig.Kind{}, newerMariaDB),
 	}
 	all[3].SoakElections = true // the short pass is on the server itself
-	all[4].Soak, all[6].Soak = true, true
-	for i := 3; i < len(all); i++ {
+	for _, i := range []int{4, 6, 8, 9, 10} {
+		all[i].Soak = true
+	}
+	for _, i := range []int{3, 4, 5, 6, 7, 9} {
 		all[i].SameClients = true
 	}
 	all[5].SoakFaults, all[7].SoakFaults = true, true // the short pass is without pushes
@@ -213,7 +223,13 @@ func (s Site) Faults() []rig.Fault {
 }
 
 // Restores reports whether there is a server, whose dumps can be restored.
-func (s Site) Restores() bool { return s.Server != nil }
+func (s Site) Restores() bool { return s.Server != nil && !s.bare() }
+
+// bare reports whether the server is a PostgreSQL without clients.
+func (s Site) bare() bool {
+	p, ok := s.Server.(*Postgres)
+	return ok && p.programs != ""
+}
 
 // Backup dumps the tables.
 func (s Site) Backup(t testing.TB) func() {

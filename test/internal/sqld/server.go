@@ -1,6 +1,7 @@
 // Package sqld runs database servers for tests, on 127.0.0.1: PostgreSQL with a streaming standby,
 // PgBouncer, and MariaDB. They have the settings of the Debian packages, unless a test gives
-// others. The servers end with the process that started them.
+// others. Newer ones come from Maven: pom.xml has their versions. The servers end with the process
+// that started them.
 package sqld
 
 import (
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +28,8 @@ type server struct {
 	process.Process
 	port int
 	home string // where its directory is, by default the directory for temporary files
+	// programs is the directory of its programs, with bin in it; empty: Debian's.
+	programs string
 }
 
 // settle gives the server a port and a directory, and then calls begin, which starts it. Only the
@@ -150,7 +154,7 @@ func (p *Postgres) Restore(t testing.TB, database string, dump []byte) {
 }
 
 func (p *Postgres) client(name string, args ...string) []string {
-	return append([]string{tool(name), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres"}, args...)
+	return append([]string{p.tool(name), "-h", ports.Host, "-p", strconv.Itoa(p.port), "-U", "postgres"}, args...)
 }
 
 // Dump returns the statements that recreate the tables of a database, as mariadb-dump writes them.
@@ -166,7 +170,7 @@ func (m *MariaDB) Restore(t testing.TB, database string, dump []byte) {
 }
 
 func (m *MariaDB) client(name string, args ...string) []string {
-	return append([]string{name, "--no-defaults", "-h", ports.Host, "-P", strconv.Itoa(m.port), "-u", "root"}, args...)
+	return append([]string{m.program("bin", name), "--no-defaults", "-h", ports.Host, "-P", strconv.Itoa(m.port), "-u", "root"}, args...)
 }
 
 // file creates a file that the user of the server may read, and returns its path.
@@ -197,19 +201,36 @@ func RunMariaDB(settings ...string) (*MariaDB, error) {
 }
 
 func (m *MariaDB) create(settings []string) error {
-	return m.settle("mysql", "mysql", func() string { return m.DSN("root", "") }, func(dir string) error {
+	user := "mysql"
+	if m.programs != "" {
+		user = "" // it may not be able to read the programs
+	}
+	return m.settle(user, "mysql", func() string { return m.DSN("root", "") }, func(dir string) error {
 		data := filepath.Join(dir, "data")
+		where := []string{"--no-defaults"}
+		if m.programs != "" {
+			where = append(where, "--basedir="+m.programs, "--user=root")
+		}
 		// Two installations that share a directory for temporary tables disturb each other.
-		if err := m.run("mariadb-install-db", "--no-defaults", "--datadir="+data, "--tmpdir="+dir,
-			"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+		if err := m.run(slices.Concat([]string{m.program("scripts", "mariadb-install-db")}, where, []string{
+			"--datadir=" + data, "--tmpdir=" + dir, "--auth-root-authentication-method=normal", "--skip-test-db",
+		})...); err != nil {
 			return err
 		}
-		m.Command = append([]string{
-			"mariadbd", "--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--port=" + strconv.Itoa(m.port), "--bind-address=" + ports.Host,
+		m.Command = slices.Concat([]string{m.program("bin", "mariadbd")}, where, []string{
+			"--datadir=" + data, "--tmpdir=" + dir, "--port=" + strconv.Itoa(m.port), "--bind-address=" + ports.Host,
 			"--socket=" + filepath.Join(dir, "socket"), "--pid-file=" + filepath.Join(dir, "pid"),
-		}, settings...)
+		}, settings)
 		return m.Start()
 	})
+}
+
+// program returns the path of a program of MariaDB, which Debian has in PATH.
+func (m *MariaDB) program(kind, name string) string {
+	if m.programs == "" {
+		return name
+	}
+	return filepath.Join(m.programs, kind, name)
 }
 
 // StartMariaDB is RunMariaDB for the length of a test, with files in memory.
