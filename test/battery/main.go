@@ -16,6 +16,8 @@
 //	                                       by then counts as failed
 //	go run ./test/battery -traces          each tenure run records a trace; all traces of a run must
 //	                                       replay, and keep the rules (docs/trace.md)
+//	go run ./test/battery -before REV      the commit of the former version in the rows upgrade.*, by
+//	                                       default the last tag
 //	go run ./test/battery -markdown        the tables in Markdown
 //	go run ./test/battery -keep DIR        keep journals, logs, binaries in a new directory in DIR
 //
@@ -90,7 +92,7 @@ const (
 type options struct {
 	quick, markdown, list bool
 	traces                bool
-	row, store            string
+	row, store, before    string
 	runs, side            int
 	lease, length, limit  time.Duration
 	keep                  string
@@ -106,6 +108,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) int {
 	f.BoolVar(&o.list, "rows", false, "list the rows and play nothing")
 	f.StringVar(&o.row, "row", "", "play the rows that this regular expression matches as a whole")
 	f.StringVar(&o.store, "store", "nats", "hold the elections on these, separated by commas: "+strings.Join(stores(), ", "))
+	f.StringVar(&o.before, "before", "", "the commit of the former version (default the last tag v*; while there is none, "+standIn+")")
 	f.IntVar(&o.runs, "runs", 1, "play each row so often")
 	f.IntVar(&o.side, "side", 0, "play so many side by side where nothing is measured that this would spoil (default 4, with -quick 8)")
 	f.DurationVar(&o.lease, "lease", 2*time.Second, "the lease of the candidates")
@@ -187,6 +190,8 @@ type battery struct {
 	worker string
 	judge  string // the binary of test/history
 
+	// former returns the path of a tenure of the former version.
+	former func() (string, error)
 	// agentWorkers returns the command of the worker of each candidate of an agent.
 	agentWorkers func() ([members][]string, error)
 
@@ -216,6 +221,7 @@ func (b *battery) build() (err error) {
 	b.tenure = must(command.BuildIn(b.ctx, b.bin, command.Tenure))
 	b.worker = must(command.BuildIn(b.ctx, b.bin, workerPackage))
 	b.judge = must(command.BuildIn(b.ctx, b.bin, historyPackage))
+	b.former = sync.OnceValues(b.buildFormer)
 	b.agentWorkers = sync.OnceValues(b.compileWorkers)
 	return nil
 }

@@ -215,14 +215,23 @@ func (s *stage) handOverToFrozen() {
 	check(thaw())
 }
 
-// askToHandOver runs tenure hand-over, as an operator does.
+// askToHandOver runs tenure hand-over, as an operator does. In rows of two versions it is that of
+// the leader, since an SQL store hides renewals of the former version from the other one. There the
+// order is not conditional, since a candidate of the former version cannot accept it.
 func (s *stage) askToHandOver(ctx context.Context, to string) error {
-	address := s.server.Addresses()[0]
+	address, tenure := s.server.Addresses()[0], s.tenure
+	if s.row.former {
+		c, _ := s.leader()
+		tenure = c.tenure
+	}
 	args := []string{"hand-over", "--store", s.row.kind().URL(address), "--election", election}
 	if to != "" {
 		args = append(args, "--to", to)
 	}
-	cmd := exec.CommandContext(ctx, s.tenure, args...)
+	if s.row.former && tenure == s.tenure {
+		args = append(args, "--force")
+	}
+	cmd := exec.CommandContext(ctx, tenure, args...)
 	cmd.Env = environment(s.mark, s.row.kind().Environ(address)...)
 	crew.Separate(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {

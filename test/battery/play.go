@@ -78,6 +78,9 @@ func (b *battery) builds(jobs []*job) {
 			})
 		}
 	}
+	if slices.ContainsFunc(jobs, func(j *job) bool { return j.row.former }) {
+		_, _ = b.former()
+	}
 	all.Wait()
 }
 

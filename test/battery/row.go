@@ -21,6 +21,8 @@ type row struct {
 	cron []string
 	// agent is set if tenure agent takes the place of tenure run. Its workers are clients of it.
 	agent bool
+	// former is set if all candidates begin as the former version.
+	former bool
 	// by is a program that runs the worker; empty: tenure does.
 	by []string
 	// play is called when there is a leader. It adds its findings to the stage.
@@ -55,7 +57,7 @@ func afterwards(play func(*stage)) func(*stage) {
 }
 
 func rows() []row {
-	return slices.Concat(processRows(), networkRows(), workerRows(), strayRows(), orderlyRows(), longRows(), cronRows(), agentRows())
+	return slices.Concat(processRows(), networkRows(), workerRows(), strayRows(), orderlyRows(), longRows(), cronRows(), agentRows(), versionRows())
 }
 
 func processRows() []row {

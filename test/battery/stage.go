@@ -61,8 +61,12 @@ func (s *stage) begin() (err error) {
 	s.watch = must(follow(s.journal(), s.row.agent, s.inspect))
 	s.server, err = s.row.kind().Start(s.b.ctx, filepath.Join(s.dir, "server"))
 	check(err)
+	tenure := s.tenure
+	if s.row.former {
+		tenure = must(s.b.former())
+	}
 	for range members {
-		s.hire(s.tenure)
+		s.hire(tenure)
 	}
 	must(s.nextOfRunning(reign{}))
 	return nil

@@ -16,7 +16,7 @@ import (
 )
 
 // pages are the pages with made parts.
-var pages = []string{"docs/packages.md", "docs/events.md", "docs/configuration.md", "docs/record.md", "docs/command.md"}
+var pages = []string{"docs/packages.md", "docs/events.md", "docs/configuration.md", "docs/record.md", "docs/command.md", "docs/versions.md"}
 
 var part = regexp.MustCompile(`(?s)(<!-- made: ([^>]+) -->\n)(.*?)(<!-- end -->\n)`)
 
@@ -28,6 +28,7 @@ var makers = map[string]func(args []string) (string, error){
 	"reasons":  reasons,  // DIR FUNC: the table in its comment, and what the errors in it mean
 	"config":   config,   // DIR TYPE: the fields of a type, with the table in its comment
 	"help":     help,     // COMMAND...: the help of each command
+	"servers":  tested,   // the servers that tests run
 }
 
 func main() {

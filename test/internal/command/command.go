@@ -31,9 +31,15 @@ func Build(t testing.TB) string {
 // BuildIn builds a command of this source into a directory and returns the path of the binary. The
 // flags are those of go build. Symbols for debuggers are left out, which halves the time.
 func BuildIn(ctx context.Context, dir, pkg string, flags ...string) (binary string, err error) {
+	return BuildFrom(ctx, "", dir, pkg, flags...)
+}
+
+// BuildFrom is BuildIn for the source in another directory.
+func BuildFrom(ctx context.Context, source, dir, pkg string, flags ...string) (binary string, err error) {
 	binary = filepath.Join(dir, path.Base(pkg))
 	args := append([]string{"build", "-ldflags=-s -w", "-o", binary}, append(flags, pkg)...)
 	build := exec.CommandContext(ctx, "go", args...)
+	build.Dir = source
 	crew.Separate(build)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
