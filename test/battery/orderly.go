@@ -32,7 +32,11 @@ func (s *stage) stopLeaderUnheard() {
 
 // stopAndCheck asks a tenure that leads to stop, and waits until it has ended.
 func (s *stage) stopAndCheck(c *candidate) (at int64) {
-	guard := c.awaitGuard()
+	return s.stopWith(c, c.awaitGuard())
+}
+
+// stopWith is stopAndCheck for a tenure with this guard, or none if it is 0.
+func (s *stage) stopWith(c *candidate, guard int) (at int64) {
 	at = s.note("%s: is asked to stop", c.id())
 	check(c.Stop())
 	s.ends(c, guard, s.row.code)

@@ -75,7 +75,11 @@ func (s *stage) upgrade() {
 func (s *stage) replace(c *candidate, binary string) {
 	s.settle()
 	leader, old := s.leader()
-	at := s.stopAndCheck(c)
+	guard, err := c.guard()
+	if !errors.Is(err, errNoGuard) { // a follower has none if it has lost one by a stop
+		check(err)
+	}
+	at := s.stopWith(c, guard)
 	if c == leader {
 		s.succeed(at, old)
 	}
