@@ -24,7 +24,7 @@ func versionRows() []row {
 	r := row{name: "upgrade", title: title, play: (*stage).upgrade, worker: slow, run: []string{"--stop-within", "500ms"},
 		former: true, full: true, flaws: []*flaw{releasedEarly}}
 	pushes := r
-	pushes.name, pushes.title, pushes.run, pushes.flaws = "upgrade-peers", "the same with leaders that push (--peer)", append(r.run, "--peer", "127.0.0.1:0"), nil
+	pushes.name, pushes.title, pushes.run, pushes.flaws = "upgrade-peers", "the same with leaders that push (--peer)", slices.Concat(r.run, []string{"--peer", "127.0.0.1:0"}), nil
 	return []row{r, pushes}
 }
 
