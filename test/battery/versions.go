@@ -102,18 +102,30 @@ func (s *stage) elect(to *candidate) {
 		}
 	}
 	s.settle()
-	var ends []func() error
 	for c, old := s.leader(); c != to; c, old = s.leader() {
-		if ends == nil {
-			s.note("all but %s: %s", to.id(), freeze.name)
-			for _, other := range slices.DeleteFunc(slices.Clone(s.candidates), func(c *candidate) bool { return c == to }) {
-				ends = append(ends, must(freeze.begin(other)))
-			}
-		}
-		s.next(old)
+		s.stopOthers(to, old)
 	}
+}
+
+// stopOthers stops all candidates but one until another reign begins. A process that is stopped may
+// hold the lock of an SQLite file, so it ends after five leases in any case.
+func (s *stage) stopOthers(to *candidate, old reign) {
+	ctx, cancel := context.WithTimeout(s.b.ctx, 5*s.lease)
+	defer cancel()
+	s.note("all but %s: %s", to.id(), freeze.name)
+	var ends []func() error
+	for _, c := range s.candidates {
+		if c != to {
+			ends = append(ends, must(freeze.begin(c)))
+		}
+	}
+	_, err := s.watch.await(ctx, old)
 	for _, end := range ends {
 		check(end())
+	}
+	if err != nil {
+		check(s.b.ctx.Err())
+		s.settle()
 	}
 }
 
