@@ -1,6 +1,7 @@
 package natskv
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func FuzzConditions(f *testing.F) {
 		b := &bucket{stream: "KV_E"}
 		if h, err := b.conditions(driver.Version(version)); err == nil {
 			of, ofSubject := h[jetstream.ExpectedLastSeqHeader], h[jetstream.ExpectedLastSubjSeqHeader]
-			all := append(of, ofSubject...)
+			all := slices.Concat(of, ofSubject)
 			if len(all) != 1 || h.Get(jetstream.ExpectedStreamHeader) != b.stream {
 				t.Fatalf("%q has the conditions %v", version, h)
 			}

@@ -102,7 +102,7 @@ func (k Kit) Conformance(t *testing.T) {
 	})
 }
 
-// Records: an upload names its type, and no cache may keep it.
+// Records checks that an upload names its type, and that no cache may keep it.
 func (k Kit) Records(t *testing.T) {
 	s := k.Start(t, "")
 	store := s.Open("any", "/a/b/")
@@ -154,7 +154,7 @@ func Unapplied(why string, want error, says string, answer func(http.ResponseWri
 	return Outcome{why, says, answer, false, want}
 }
 
-// Outcomes: each write is one request, whatever the answer is.
+// Outcomes checks that each write is one request, whatever the answer is.
 func (k Kit) Outcomes(t *testing.T, all ...Outcome) {
 	for _, c := range all {
 		t.Run(c.why, func(t *testing.T) {
@@ -194,7 +194,8 @@ func (k Kit) says(t testing.TB, err error, want string) {
 	}
 }
 
-// Reads: a read that is not known is no absence. The answers are by the text of the error.
+// Reads checks that a read that is not known is no absence. The answers are by the text of the
+// error.
 func (k Kit) Reads(t *testing.T, answers map[string]func(http.ResponseWriter)) {
 	for says, answer := range answers {
 		_, store := k.checked(t, func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) bool {
@@ -206,8 +207,8 @@ func (k Kit) Reads(t *testing.T, answers map[string]func(http.ResponseWriter)) {
 	}
 }
 
-// Restored: a deleted object that comes back has another version, and a write from the one before
-// is refused.
+// Restored checks that a deleted object that comes back has another version, and that a write from
+// the one before is refused.
 func (k Kit) Restored(t *testing.T) {
 	s := k.Start(t, "")
 	store := s.Open("any", "")
@@ -235,7 +236,7 @@ type Lack struct {
 // update, list and rights, separated by spaces. Their errors have the text.
 func Without(why string, have []string, fails, says string) Lack { return Lack{why, have, fails, says} }
 
-// Lacks: a call without its right is denied, and the error names the right.
+// Lacks checks that a call without its right is denied, and that the error names the right.
 func (k Kit) Lacks(t *testing.T, all ...Lack) {
 	for _, c := range all {
 		t.Run("without "+c.why, func(t *testing.T) {
@@ -260,8 +261,8 @@ func (k Kit) Lacks(t *testing.T, all ...Lack) {
 	}
 }
 
-// Careless: a server that ignores conditions is never written to. The cell keeps the value that it
-// holds, or stays absent.
+// Careless checks that a server that ignores conditions is never written to. The cell keeps the
+// value that it holds, or stays absent.
 func (k Kit) Careless(t *testing.T, conditions map[string]string) {
 	for ignored, named := range conditions {
 		s := k.Start(t, ignored)

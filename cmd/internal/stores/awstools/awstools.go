@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,7 +30,7 @@ var Secretive = regexp.MustCompile(`(?i)key|secret|token|password|credential|pro
 // read replaced credentials again. The hint is added where no region is known.
 func Load(ctx context.Context, o kind.Options, region, hint string, more ...func(*config.LoadOptions) error) (aws.Config, error) {
 	// the default logger prints
-	load := append(more, config.WithLogger(logging.Nop{}))
+	load := append(slices.Clone(more), config.WithLogger(logging.Nop{}))
 	if region != "" {
 		load = append(load, config.WithRegion(region))
 	}

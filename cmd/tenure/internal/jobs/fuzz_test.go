@@ -10,7 +10,7 @@ import (
 // check has a command and a schedule.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("defaults: {timezone: Europe/Berlin}\njobs:\n- name: a\n  schedule: \"@daily\"\n  command: [echo, hi]\n  window: 1h\n"))
-	f.Add([]byte("jobs:\n- schedule: \"*/5 * * * *\"\n  command: echo\n  timeout: -1s\n  nmae: b\n-\n"))
+	f.Add([]byte("jobs:\n- schedule: \"*/5 * * * *\"\n  command: echo\n  timeout: -1s\n  titel: b\n-\n"))
 	f.Add([]byte("a: &a [*a]"))
 	f.Add([]byte("---\n---\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
