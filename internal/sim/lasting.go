@@ -62,7 +62,7 @@ func nextSeed(parts []part, random bool) uint64 {
 	return 1
 }
 
-// simulate runs n seeds, of which the first is given.
+// simulate plays n seeds in a row, from the given one on.
 func (o *options) simulate(from, n uint64) part {
 	start := time.Now()
 	t := &total{list: true, shows: anyFault}

@@ -173,7 +173,7 @@ func (t *total) sweep(n uint64, cfg settings, stopAtFirst bool) {
 	}
 }
 
-// run runs n seeds, of which the first is given, on all cores.
+// run plays n seeds in a row, from the given one on, on all cores.
 func (t *total) run(from, n uint64, cfg settings, stopAtFirst bool) {
 	var next atomic.Uint64
 	next.Store(from - 1)

@@ -6,8 +6,8 @@
 // and its first act, and releases it at any time after its last act. These things differ from
 // Jepsen's tests, because an election promises something else:
 //
-//   - A process that was killed has released its hold at some time, because a lease expires. Jepsen
-//     counts a client that gave no answer as one that may hold the lock for ever.
+//   - A process that was killed has released its hold at some time, because a lease expires. In
+//     Jepsen's models, a client that gave no answer may hold the lock for ever.
 //   - An election is not reentrant: a candidate that leads is not elected again. In the reentrant
 //     model, the process that tenure started and each of its descendants acquire the hold of that
 //     process, without a limit of their number.
