@@ -346,6 +346,7 @@ func TestParseRefusesWithAHintAndWithoutCredentials(t *testing.T) {
 		{"mysql://h/db?sslmode=x", `--store "mysql://h/db?sslmode=x": parameter "sslmode" is unknown`, ""},
 		{"sqlite:", `--store "sqlite:": names no file; all candidates must share one`, ""},
 		{"sqlite::memory:", `--store "sqlite::memory:": names no file; all candidates must share one`, ""},
+		{"sqlite://u:geheim@db.example/app", `--store "sqlite://***": names a user and a server; SQLite has neither`, ""},
 		{"sqlite:a.db?mode=ro", `--store "sqlite:a.db?mode=***": has a parameter that SQLite does not take`, ""},
 		{"sqlite:a.db?pristine=yes", `--store "sqlite:a.db?pristine=yes": parameter pristine is "yes", not true`, ""},
 		{"postgres://h/db?pristine=true", `--store "postgres://h/db?pristine=true": parameter pristine is for SQLite, not for postgres`, ""},

@@ -294,6 +294,9 @@ func parse(scheme, raw string) (*Place, error) {
 		if s.URL == "" || s.URL == ":memory:" {
 			return nil, fault.New("give a file, as in "+exampleSQLite, "names no file; all candidates must share one")
 		}
+		if host, _, _ := strings.Cut(s.URL, "/"); s.URL != place && strings.Contains(host, "@") {
+			return nil, fault.New("give a file, as in "+exampleSQLite, "names a user and a server; SQLite has neither")
+		}
 	default:
 		s.URL = place
 		if rest != "" {
