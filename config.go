@@ -140,9 +140,9 @@ type Tuning struct {
 	// known to renew: in transitions and in trouble. Each interval is drawn at random from 90 to
 	// 110 % of it.
 	Poll time.Duration
-	// PollStable is the same while a leader is seen to renew. Values longer than Lease act like
-	// Lease: the store is always read when the lease of a silent leader would be over.
-	// Package timing says how it lengthens a failover.
+	// PollStable is the same while a leader is seen to renew, and no hand-over is asked for. Values
+	// longer than Lease act like Lease: the store is always read when the lease of a silent leader
+	// would be over. Package timing says how it lengthens a failover.
 	PollStable time.Duration
 	// NoWatch makes the election follow by reads alone, even if the store can push changes.
 	NoWatch bool

@@ -62,7 +62,7 @@ type Config struct {
 	// Splay bounds the random delay before the first claim of a campaign.
 	Splay time.Duration
 	// Poll is the time between reads where nothing is pushed. PollStable is that time while a
-	// leader is seen to renew.
+	// leader is seen to renew, and no hand-over is asked for.
 	Poll       time.Duration
 	PollStable time.Duration
 	// Retry lists the waits after the first, second, ... failure in a row. After these the wait is

@@ -11,7 +11,8 @@ import (
 func (m *Machine) Pushed() bool { return m.watching }
 
 // Confirmed reports whether the last contact showed that another leader has renewed. Without
-// pushes, a member then reads at intervals of PollStable, and of Poll while Confirmed is false.
+// pushes, a member then reads at intervals of PollStable, unless a hand-over is asked for, and of
+// Poll while Confirmed is false.
 func (m *Machine) Confirmed() bool {
 	return m.view.known() && m.view.thriving() && m.failures == 0 && !m.mine()
 }
@@ -40,7 +41,7 @@ func (m *Machine) readAt(now clock.Reading) due {
 // sign, or earlier when rumors have postponed the read for long enough.
 func (m *Machine) certainUntil(now clock.Reading) due {
 	heard, _ := m.view.lastSign()
-	quiet, verify := byFollower(heard, m.readDelay()), m.verifyAt()
+	quiet, verify := byFollower(heard, m.readDelay(now)), m.verifyAt()
 	if m.view.rumor != nil && verify.left(now.Instant) < quiet.left(now.Instant) {
 		return verify
 	}
@@ -50,12 +51,12 @@ func (m *Machine) certainUntil(now clock.Reading) due {
 // readDelay returns the time from the last sight of the cell to the next read. Where changes are
 // pushed, it is longer than a healthy holder is silent, so no reads are needed while the holder is
 // healthy.
-func (m *Machine) readDelay() time.Duration {
+func (m *Machine) readDelay(now clock.Reading) time.Duration {
 	if m.watching {
 		return m.silence()
 	}
 	interval := m.cfg.Poll
-	if m.Confirmed() {
+	if m.Confirmed() && !m.handOverPending(now) {
 		interval = m.cfg.PollStable
 	}
 	if m.view.mayHoldLease() {

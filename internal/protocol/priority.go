@@ -41,6 +41,17 @@ func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Durat
 	return left
 }
 
+// asked reports whether a candidate asked the leader for a hand-over to itself less than d ago.
+func (h *health) asked(now clock.Reading, d time.Duration) bool {
+	return h.requested && now.FollowerSince(h.requestedAt) < d || h.acceptedAt != nil && now.FollowerSince(*h.acceptedAt) < d
+}
+
+// handOverPending reports whether the holder may release soon, because the record in view shows a
+// request, or this member has asked. A named successor must see the release within its head start.
+func (m *Machine) handOverPending(now clock.Reading) bool {
+	return m.view.cell.Record.Request != nil || m.health.asked(now, wellLeases*m.view.expiresAfter(m.cfg))
+}
+
 // requestHandOver tells the caller to ask the leader to hand over to this member, if that is due:
 // it is offered (H3), or this member has precedence (H2).
 func (m *Machine) requestHandOver(now clock.Reading, wake *wakeup) {
