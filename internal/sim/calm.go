@@ -35,7 +35,7 @@ func (w *world) quieten() {
 			n.appoint(i == 0 || i == len(w.nodes)-1)
 		}
 		// A member that is not named may still lead, and be asked to leave once.
-		w.queue.add(min(w.now+bound+16*w.longest(), w.cfg.Hour*8/10), w.settle)
+		w.queue.add(min(w.now+bound+16*w.longest(), w.cfg.Hour-w.watched()-time.Second), w.settle)
 		return
 	}
 	if w.plan.ranked || w.plan.nominated && !w.plan.stuck {
@@ -78,7 +78,7 @@ func (w *world) settle() {
 		return
 	}
 	w.queue.add(w.now+w.span(w.plan.lease), func() { w.lossy = !w.plan.cramped() })
-	w.queue.add(w.now+2*w.plan.lease+w.cfg.Hour/60, func() {
+	w.queue.add(w.now+w.watched(), func() {
 		w.settled = false
 		w.stats.calmTerms += w.stats.elections
 		w.check.budget()
@@ -87,6 +87,9 @@ func (w *world) settle() {
 		}
 	})
 }
+
+// watched returns for how long the leader must stay, and the cost is counted.
+func (w *world) watched() time.Duration { return 2*w.plan.lease + w.cfg.Hour/60 }
 
 // losing reports whether op is the one write that is lost: a renewal while the run is settled, and
 // the release afterwards.

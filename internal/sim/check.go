@@ -340,7 +340,7 @@ func (p *plan) changes(leases int) int {
 }
 
 // hardship returns the part of the time that all faults of a plan together may cost. The figures
-// are somewhat above the worst of 12,000 seeds.
+// are somewhat above the worst of 39,000 seeds.
 func (p *plan) hardship() float64 {
 	sum := 0.06
 	for _, f := range []struct {
@@ -352,6 +352,7 @@ func (p *plan) hardship() float64 {
 		{p.freeze, 0.05}, {p.rollback, 0.05}, {p.stale, 0.05}, {p.step, 0.05}, {p.fail, 0.04}, {p.withdraws, 0.04},
 		{p.slew, 0.03}, {p.mixed, 0.03}, {p.replay, 0.03}, {p.slack() && (p.yield || p.spam), 0.17}, {p.slack(), 0.06}, {p.ranked, 0.06}, {p.nominated, 0.1}, {p.strict, 0.3}, {p.stuck, 0.04},
 		{p.fickle, 0.35}, {p.wreck, 0.15}, {p.defaced(), 0.1}, {p.bounds, 0.26}, {p.peers, 0.1}, {p.elders, 0.5}, {p.remakes, 0.35}, {p.loses, 0.2}, {p.promotes, 0.25}, {p.rumors, 0.12},
+		{p.farClock, 0.05}, {p.rollback && p.mixed, 0.06}, // each makes members wait for a lease, or for the longest one
 		{p.alone(), 0.12},
 		{p.alone() && (p.promotes || p.loses), 0.12}, // the process that is away has all members
 	} {

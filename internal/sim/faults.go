@@ -341,9 +341,10 @@ func (w *world) reconfigure(n *node, lease time.Duration) {
 			w.tracef(n, "now has a lease of %v", cfg.Lease)
 			n.cfg = cfg
 			n.m.Reconfigure(&cfg)
+			n.pump() // what is due already is judged by the timer that was set before
 			// With a longer lease the timers do not get later.
 			n.late = min(n.late, protocol.TimerLateness(cfg.Lease))
-			n.pump()
+			n.arm()
 		})
 	}
 }

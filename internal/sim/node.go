@@ -290,7 +290,7 @@ func (n *node) career(term uint64) {
 
 // panic ends the work as a panic does: parts of it may go on, so nothing may ever be released.
 func (n *node) panic(term uint64) {
-	if !n.working || n.term != term {
+	if n.w.calm || !n.working || n.term != term {
 		return
 	}
 	n.w.tracef(n, "panics")
