@@ -329,7 +329,7 @@ func (p *plan) changes(leases int) int {
 	switch {
 	case p.elders: // the older system's candidate may lead for most of the time
 		return 1
-	case p.strict, p.recurs(), p.alone() && p.naps(): // at times there is no successor
+	case p.strict, p.recurs(), p.alone(): // at times there is no successor
 		return max(1, leases/40)
 	case p.yield, p.spam:
 		return max(1, leases/8)
