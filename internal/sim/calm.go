@@ -273,7 +273,7 @@ func (c *check) budget() {
 		reads += len(w.nodes) * int(span/w.plan.renew) / 20
 	}
 	if w.plan.rumors { // a read verifies them now and then
-		reads += len(w.nodes) * (2 + int(span/(9*w.plan.lease)))
+		reads += len(w.nodes) * (2 + int(span/(9*w.plan.shortest())))
 	}
 	if w.stats.calmReads > reads {
 		c.failf("%d reads in %v of calm, more than %d", w.stats.calmReads, span, reads)

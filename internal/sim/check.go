@@ -224,10 +224,7 @@ func (c *check) asking(n *node) {
 		c.accepts(n, q)
 		return
 	}
-	lease := c.w.plan.lease
-	if c.w.plan.mixed {
-		lease /= 2
-	}
+	lease := c.w.plan.shortest()
 	if n.asked > 0 && c.w.now-n.asked < 9*lease {
 		c.failf("%s asks for a hand-over again after %v", n.incarnation(), c.w.now-n.asked)
 	}

@@ -239,6 +239,14 @@ func (w *world) someLease() time.Duration {
 	return w.pick(p.lease, p.lease/2, p.lease*3/2)
 }
 
+// shortest returns the shortest lease that a member may have.
+func (p *plan) shortest() time.Duration {
+	if p.mixed {
+		return p.lease / 2
+	}
+	return p.lease
+}
+
 // configure returns the settings of a member, at its start or while it runs.
 func (w *world) configure(n *node, lease time.Duration) protocol.Config {
 	p := &w.plan
