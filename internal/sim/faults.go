@@ -128,6 +128,7 @@ func (w *world) step(n *node) {
 	}
 	w.tracef(n, "has its wall clock set by %v", d)
 	n.proc.clocks.step(w.now, d)
+	n.hinder(w.now) // a request may seem to take longer
 }
 
 func (w *world) pause(n *node) {
@@ -341,6 +342,7 @@ func (w *world) reconfigure(n *node, lease time.Duration) {
 			w.tracef(n, "now has a lease of %v", cfg.Lease)
 			n.cfg = cfg
 			n.m.Reconfigure(&cfg)
+			n.attempts.flight.release = min(n.attempts.flight.release, cfg.ReleaseWithin()/2)
 			n.pump() // what is due already is judged by the timer that was set before
 			// With a longer lease the timers do not get later.
 			n.late = min(n.late, protocol.TimerLateness(cfg.Lease))

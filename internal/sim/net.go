@@ -48,14 +48,23 @@ func (n *node) send(op protocol.Op) {
 		n.fail(op, there+w.span(w.plan.lease/2))
 		return
 	}
-	life, sent := n.lives, w.now
-	w.queue.add(w.now+there, func() { n.deliver(life, sent, op) })
+	life, based := n.lives, n.basedOn(op)
+	w.queue.add(w.now+there, func() { n.deliver(life, based, op) })
+}
+
+// basedOn returns when the store had the state that the sender of op expects: when it was read, or
+// now, for one that was pushed.
+func (n *node) basedOn(op protocol.Op) time.Duration {
+	if op.Write && op.Prev == n.hasRead {
+		return n.readAt
+	}
+	return n.w.now
 }
 
 // deliver is the moment in which the store decides.
-func (n *node) deliver(life int, sent time.Duration, op protocol.Op) {
+func (n *node) deliver(life int, based time.Duration, op protocol.Op) {
 	if op.Write {
-		v, out := n.w.store.late(sent, op.Prev, op.Record)
+		v, out := n.w.store.late(based, op.Prev, op.Record)
 		if n.w.verbose {
 			n.w.tracef(n, "%s: %v, version %s", describe(op), out == protocol.Applied, v)
 		}
@@ -67,6 +76,7 @@ func (n *node) deliver(life int, sent time.Duration, op protocol.Op) {
 		return
 	}
 	c := n.w.store.read()
+	n.readAt = n.w.now
 	if c.Version != n.w.store.cell.Version {
 		n.hinder(n.w.now)
 	}

@@ -78,6 +78,7 @@ type node struct {
 	below         uint64        // a term that it won, lower than one that the store had lost
 	wishes        wishes
 	hasRead       driver.Version // the version in the latest answer to a read
+	readAt        time.Duration  // when the store answered its latest read
 	vanished      driver.Version // the absence that ended its last term
 	vanishedAt    time.Duration
 }

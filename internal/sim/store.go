@@ -16,9 +16,10 @@ type store struct {
 	w       *world
 	seq     uint64
 	life    life
-	byPeer  bool // a holder makes the present write, and its process pushes it
-	stray   bool // the present write comes from a former life, and may replace any record
-	strayed bool // the cell holds such a write
+	byPeer  bool            // a holder makes the present write, and its process pushes it
+	stray   bool            // the present write is of a former life, and may replace any record
+	strayed bool            // the cell holds such a write
+	strays  map[string]bool // the nonces of all such writes
 	cell    protocol.Cell
 	history []past
 	placed  time.Duration // when the present version was given
@@ -33,7 +34,7 @@ type store struct {
 const never driver.Version = "never"
 
 func newStore(w *world) *store {
-	s := &store{w: w, seq: w.plan.startSeq}
+	s := &store{w: w, seq: w.plan.startSeq, strays: map[string]bool{}}
 	s.life.begin(&w.plan)
 	if w.plan.pristine {
 		s.cell = protocol.Cell{Version: never, Pristine: true}
@@ -446,15 +447,17 @@ func (s *store) lose() {
 	s.again, s.changed = nil, w.now
 }
 
-// late delivers a write that was sent earlier. It may expect a version that recurs, and replace a
-// state that came after its send. The store cannot detect that. Members that know the replaced
-// state must be safe from it.
-func (s *store) late(sent time.Duration, prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
-	if sent >= s.placed || s.life.number == 0 || prev == "" || prev != s.cell.Version {
+// late delivers a write by a member that has seen an earlier state: it was read at the given time,
+// or the write was sent then. It may expect a version that recurs, and replace a state that came
+// later. The store cannot detect that. Members that know the replaced state must be safe from it.
+func (s *store) late(based time.Duration, prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
+	if based >= s.placed || s.life.number == 0 || prev == "" || prev != s.cell.Version {
 		return s.swap(prev, r)
 	}
-	s.w.tracef(nil, "a write that was sent at %v replaces another state", sent)
-	if s.life.era == 0 || r.Released || sent >= s.life.from || s.w.plan.floorless {
+	s.w.tracef(nil, "a write over the state of %v replaces another state", based)
+	twice := s.strays[r.Nonce] // a member may have waited out this very state before
+	s.strays[r.Nonce] = true
+	if s.life.era == 0 || r.Released || based >= s.life.from || s.w.plan.floorless || twice {
 		s.w.check.forgive(s.w.now + s.w.longest())
 	}
 	s.w.check.misled = s.w.now + s.w.longest()
