@@ -209,11 +209,15 @@ var sites = sync.OnceValue(func() []*site {
 func usual(m mode, shortest time.Duration) func() []experiment {
 	shortest = max(shortest, 2*time.Second)
 	modes, lease := []mode{m}, choice[time.Duration]{shortest, 15 * time.Second}
+	stopped := choice[int]{40, 300}
+	if m.polled { // each takes seconds
+		stopped = choice[int]{5, 50}
+	}
 	return func() []experiment {
 		return []experiment{
 			operations{n: choice[int]{200, 2000}},
 			crash{modes: modes, lease: lease, groups: choice[int]{1, 3}, rounds: choice[int]{1, 10}},
-			stops{lease: lease, of: []stopping{{mode: m, rounds: choice[int]{40, 300}}}},
+			stops{lease: lease, of: []stopping{{mode: m, rounds: stopped}}},
 			cut(strike{modes: modes, lease: shortest, groups: always(5), rounds: choice[int]{1, 10}}),
 		}
 	}
