@@ -45,8 +45,8 @@ function links(md) {
       if (/^[a-z]+:|^#/.test(href)) continue
       const file = posix.join('docs', posix.dirname(env.relativePath), href)
       const within = /^docs\/.*\.md\b/.test(file)
-      const target = within ? href.replace('README.md', 'index.md') : `${repository}/blob/${tag || 'main'}/${file}`
-      link.attrSet('href', target)
+      const outside = `${repository}/blob/${tag || 'main'}/${file}`
+      link.attrSet('href', within ? href.replace('README.md', 'index.md') : outside)
     }
   })
 }

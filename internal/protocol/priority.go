@@ -43,7 +43,8 @@ func (h *health) untilRequest(now clock.Reading, lease time.Duration) time.Durat
 
 // asked reports whether a candidate asked the leader for a hand-over to itself less than d ago.
 func (h *health) asked(now clock.Reading, d time.Duration) bool {
-	return h.requested && now.FollowerSince(h.requestedAt) < d || h.acceptedAt != nil && now.FollowerSince(*h.acceptedAt) < d
+	requested := h.requested && now.FollowerSince(h.requestedAt) < d
+	return requested || h.acceptedAt != nil && now.FollowerSince(*h.acceptedAt) < d
 }
 
 // handOverPending reports whether the holder may release soon, because the record in view shows a

@@ -128,7 +128,11 @@ func (w *world) step(n *node) {
 	}
 	w.tracef(n, "has its wall clock set by %v", d)
 	n.proc.clocks.step(w.now, d)
-	n.hinder(w.now) // a request may seem to take longer
+	for _, o := range w.nodes {
+		if o.proc == n.proc {
+			o.hinder(w.now) // a request may seem to take longer
+		}
+	}
 }
 
 func (w *world) pause(n *node) {

@@ -450,7 +450,9 @@ func (s *store) lose() {
 // late delivers a write by a member that has seen an earlier state: it was read at the given time,
 // or the write was sent then. It may expect a version that recurs, and replace a state that came
 // later. The store cannot detect that. Members that know the replaced state must be safe from it.
-func (s *store) late(based time.Duration, prev driver.Version, r record.Record) (driver.Version, protocol.Outcome) {
+func (s *store) late(
+	based time.Duration, prev driver.Version, r record.Record,
+) (driver.Version, protocol.Outcome) {
 	if based >= s.placed || s.life.number == 0 || prev == "" || prev != s.cell.Version {
 		return s.swap(prev, r)
 	}

@@ -91,8 +91,8 @@ func try(t *testing.T, s rig.Site, clients []rig.Client) {
 			// order counts: the watch, which shows the version, comes last.
 			all := calls(store, key, version)
 			for _, call := range slices.Sorted(maps.Keys(all)) {
-				// A server may answer before it knows that a right was taken away: one of several
-				// Kafka brokers hears of it after a controller is elected.
+				// A server may answer before it knows that a right was taken away. A Kafka broker
+				// hears of it late if the brokers elect a controller just then.
 				fails := strings.Contains(c.Fails, call)
 				wait.Within(wait.Left(), func() bool {
 					err = all[call](wait.Context(t))

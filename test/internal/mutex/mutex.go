@@ -7,7 +7,7 @@
 // Jepsen's tests, because an election promises something else:
 //
 //   - A process that was killed has released its hold at some time, because a lease expires. In
-//     Jepsen's models, a client that gave no answer may hold the lock for ever.
+//     Jepsen's models, a client without an answer may keep the lock without end.
 //   - An election is not reentrant: a candidate that leads is not elected again. In the reentrant
 //     model, the process that tenure started and each of its descendants acquire the hold of that
 //     process, without a limit of their number.
