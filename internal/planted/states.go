@@ -86,7 +86,12 @@ var states = []Bug{
 		Name: "push-after-read", Rule: "L3a, L13", Left: "after the answer to a read a push counts as new, though it may have waited while this process was stopped",
 		Edit: []Edit{{"protocol/outcome.go", "	m.observe(now, c, sight{answer, op.sent.Instant})\n", "	m.observe(now, c, sight{answer, op.sent.Instant})\n	m.view.woken = false\n"}},
 		Test: "TestTimelines/L03a-recurring",
-		Note: "An answer must overtake a push, in a store that was recreated without another era."},
+		Note: "An answer must overtake a push, in a store that was recreated without another era.",
+	}, {
+		Name: "push-after-campaign", Rule: "L3a, L13", Left: "a member that campaigns again forgets that it was silent, so a push that waited counts as new",
+		Edit: []Edit{{"protocol/outcome.go", "	if m.view.met && now", "	if m.view.known() && now"}}, Test: "TestTimelines/L03a-recurring",
+		Note: "The member must withdraw and campaign between the end of a stop and the push: 1 of 100,000 seeds.",
+	},
 
 	{Name: "pushed-version-known", Rule: "L3a, L13", Left: "a push with the version in view changes nothing, though another write has that version now",
 		Edit: []Edit{{"protocol/outcome.go", "	if m.view.otherEra(&c) || known && !c.sameTerm(&m.view.cell) || known && c.Record.Seq > m.view.cell.Record.Seq {", "	if m.view.otherEra(&c) {"}},

@@ -280,10 +280,11 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 }
 
-// noteSilence notes the end of a silence that is longer than a heartbeat. This process may have
-// been stopped. Then pushes that waited may come now, even after the answer to a read.
+// noteSilence notes the end of a silence that is longer than a heartbeat, also of one in which this
+// member campaigned again and forgot the cell. This process may have been stopped. Then pushes that
+// waited may come now, even after the answer to a read.
 func (m *Machine) noteSilence(now clock.Reading) {
-	if m.view.known() && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
+	if m.view.met && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
 		m.view.woken, m.view.woke = true, now.Instant
 	}
 }

@@ -170,6 +170,8 @@ type view struct {
 	// asOf and source are the last sight of the cell.
 	asOf   clock.Instant
 	source source
+	// met: the cell has been seen, though it may be forgotten since (forgetIfInactive).
+	met bool
 	// woken: there was a silence longer than a heartbeat; the last one ended at woke.
 	woken bool
 	// suspect: the cell must be read before this member acts upon the view (L7).
@@ -202,7 +204,7 @@ type view struct {
 	rumor *rumor
 }
 
-// known reports whether the cell has been seen.
+// known reports whether the cell has been seen, and is not forgotten (forgetIfInactive).
 func (v *view) known() bool { return v.source != nowhere }
 
 // certain reports whether this member may act upon the view without a read.
@@ -226,7 +228,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 		c.Problem = v.cell.Problem
 	}
 	v.cell, v.source, v.asOf = c, s.by, s.asOf
-	v.fresh, v.heard, v.heardAt = fresh, now.Instant, MomentOf(now.Wall)
+	v.fresh, v.met, v.heard, v.heardAt = fresh, true, now.Instant, MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {
 		v.longLease = max(v.longLease, c.Record.Lease)
