@@ -151,6 +151,7 @@ type sentWrite struct {
 	term   uint64
 	at     time.Duration
 	budget time.Duration
+	done   bool // the store has said that it applied it
 }
 
 // flight is an operation that waits for its answer.
@@ -189,7 +190,7 @@ func (a *attempts) note(n *node, op *protocol.Op) {
 		a.writes = append(a.writes[:0], a.writes[1:]...)
 	}
 	r := &op.Record
-	a.writes = append(a.writes, sentWrite{r.Nonce, kindOf(r), r.Term, now, n.cfg.Budget})
+	a.writes = append(a.writes, sentWrite{nonce: r.Nonce, kind: kindOf(r), term: r.Term, at: now, budget: n.cfg.Budget})
 }
 
 // answered records that an operation was answered.
@@ -197,6 +198,10 @@ func (a *attempts) answered(op *protocol.Op, out protocol.Outcome) {
 	if a.flight.op.ID == op.ID {
 		a.flight.on = false
 		a.unsure = a.unsure && !(op.Write && out == protocol.Applied)
+	}
+	for i := range a.writes {
+		o := &a.writes[i]
+		o.done = o.done || op.Write && out == protocol.Applied && o.nonce == op.Record.Nonce
 	}
 }
 
@@ -291,7 +296,8 @@ func (a *attempts) good(nonce string, now time.Duration) (found sentWrite, left 
 func (c *check) timely(n *node, term uint64) {
 	var last sentWrite
 	for _, o := range n.attempts.writes {
-		renewed := o.nonce == c.w.store.cell.Record.Nonce // in the grace, and the store has it
+		// In the grace: the store has it, or had it before a standby took over.
+		renewed := o.done || o.nonce == c.w.store.cell.Record.Nonce
 		if o.term == term && (o.kind == "claim" || o.kind == "renewal" && renewed) {
 			last = o
 		}
