@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tenure-go/tenure/cmd/internal/fault"
 	"github.com/tenure-go/tenure/cmd/internal/stores/gcsbucket"
@@ -135,6 +136,9 @@ func Parse(setting, raw string) (Place, error) {
 }
 
 func parse(raw string) (kind.Place, error) {
+	if !utf8.ValidString(raw) {
+		return nil, fault.New("write it in UTF-8; the name of an SQLite file must be UTF-8, too", "is not UTF-8")
+	}
 	name, rest, _ := strings.Cut(raw, ":")
 	for _, k := range kinds {
 		if err := k.Refused[name]; err != nil {
