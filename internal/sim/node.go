@@ -35,7 +35,8 @@ type node struct {
 	cfg   protocol.Config // its latest
 	lives int             // how often it was started; messages to an earlier life are ignored
 	alive bool
-	ticks int           // the number of the armed timer; earlier ones are stale
+	ticks int           // how often the timer was armed or disarmed
+	timer event         // rings next; without a function: disarmed
 	late  time.Duration // the most by which a timer may ring late, as the margin allows
 	timed bool
 	wake  time.Duration // when the armed timer rings, on the monotonic clock
@@ -106,7 +107,7 @@ func (n *node) boot() {
 		return
 	}
 	n.begin(n.lives + 1)
-	n.alive, n.working, n.inside, n.timed = true, false, false, false
+	n.alive, n.working, n.inside, n.timed, n.timer = true, false, false, false, event{}
 	n.leftover, n.seen, n.term, n.doubted, n.asked = 0, 0, 0, 0, 0
 	n.born, n.severing, n.straining = n.w.now, false, false
 	n.attempts, n.wishes, n.vanished = attempts{}, wishes{}, ""
@@ -170,18 +171,25 @@ func (n *node) pump() {
 	n.arm()
 }
 
-// arm sets the timer. It rings late by up to 60 % of the time that the margin allows for that. The
-// rest is for slewed clocks.
+// arm sets the timer, in place of the one that was set. It rings late by up to 60 % of the time that
+// the margin allows for that. The rest is for slewed clocks.
 func (n *node) arm() {
 	n.foresee()
 	n.ticks++
+	n.timer = event{}
 	if !n.timed {
 		return
 	}
-	number := n.ticks
 	late := n.w.span(n.late * 6 / 10)
 	left := float64(n.wake-n.now().Mono) / n.proc.clocks.mono
-	n.later(time.Duration(max(left, 0))+late+time.Microsecond, func() {
+	at := n.w.now + time.Duration(max(left, 0)) + late + time.Microsecond
+	n.timer = event{at, n.w.queue.next(), n.ring}
+}
+
+// ring lets the timer ring; for a process that is stopped, when it continues.
+func (n *node) ring() {
+	number := n.ticks
+	n.run(n.lives, func() {
 		if n.ticks == number {
 			n.m.Tick(n.now())
 			n.pump()

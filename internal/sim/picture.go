@@ -94,7 +94,7 @@ func shoot() *film {
 	w.queue.add(f.crash, f.a.kill)
 	w.queue.add(f.end, func() {})
 	for w.now < f.end {
-		w.happen(w.queue.pop())
+		w.happen(w.next())
 		f.look()
 	}
 	if w.check.fault != nil {

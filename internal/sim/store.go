@@ -192,6 +192,9 @@ func (s *store) ask(q record.Request) {
 	if c.Kind != protocol.Valid || !c.Record.Held() || s.inherited(&c) {
 		return
 	}
+	if has := c.Record.Request; has != nil && !has.Offer {
+		return // AddRequest would refuse another one, after much work
+	}
 	value, err := record.Encode(c.Record)
 	if err == nil {
 		q.Term = c.Record.Term

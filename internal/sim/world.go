@@ -88,7 +88,7 @@ func run(seed uint64, cfg settings, events io.Writer) (s stats, fault error) {
 	w.startElder()
 	w.queue.add(cfg.Hour*3/4, w.quieten)
 	for w.now < cfg.Hour && w.check.fault == nil {
-		w.happen(w.queue.pop())
+		w.happen(w.next())
 	}
 	if w.check.fault == nil {
 		w.check.busyEnough()
@@ -102,6 +102,23 @@ func newWorld(seed uint64, cfg settings, events io.Writer) *world {
 	w.plan = w.draw()
 	w.stats.free = w.plan.free()
 	return w
+}
+
+// next takes the next event: a timer of a member, or an event of the queue. The queue has no timers,
+// because most of them are set anew before they ring.
+func (w *world) next() event {
+	first := &event{}
+	for _, n := range w.nodes {
+		if n.timer.do != nil && (first.do == nil || n.timer.before(first)) {
+			first = &n.timer
+		}
+	}
+	if first.do == nil || len(w.queue.heap) > 0 && w.queue.heap[0].before(first) {
+		return w.queue.pop()
+	}
+	e := *first
+	*first = event{}
+	return e
 }
 
 // happen runs one event, and checks that time does not stand still.
@@ -196,7 +213,7 @@ type event struct {
 	do    func()
 }
 
-func (e event) before(f event) bool {
+func (e *event) before(f *event) bool {
 	return e.at < f.at || e.at == f.at && e.order < f.order
 }
 
@@ -206,11 +223,16 @@ type queue struct {
 	order uint64
 }
 
-func (q *queue) add(at time.Duration, do func()) {
+// next returns the order of an event that is made now.
+func (q *queue) next() uint64 {
 	q.order++
-	q.heap = append(q.heap, event{at, q.order, do})
+	return q.order
+}
+
+func (q *queue) add(at time.Duration, do func()) {
+	q.heap = append(q.heap, event{at, q.next(), do})
 	i := len(q.heap) - 1
-	for i > 0 && q.heap[i].before(q.heap[(i-1)/2]) {
+	for i > 0 && q.heap[i].before(&q.heap[(i-1)/2]) {
 		q.heap[i], q.heap[(i-1)/2] = q.heap[(i-1)/2], q.heap[i]
 		i = (i - 1) / 2
 	}
@@ -229,7 +251,7 @@ func (q *queue) sink(i int) {
 	for {
 		least := i
 		for c := 2*i + 1; c <= 2*i+2 && c < len(q.heap); c++ {
-			if q.heap[c].before(q.heap[least]) {
+			if q.heap[c].before(&q.heap[least]) {
 				least = c
 			}
 		}
