@@ -61,11 +61,11 @@ func (m *runner) pushed(serial uint32, e driver.Entry) {
 			w.lose(m, e.Lost)
 			return
 		}
+		m.machine.Seen(now, cell)
 		if w.lost {
 			w.lost = false
-			m.machine.Watching(true)
+			m.machine.Watching(true) // after Seen: the election reads, whatever this push showed
 		}
-		m.machine.Seen(now, cell)
 	})
 }
 

@@ -179,6 +179,37 @@ func TestPushes(t *testing.T) {
 				s.Error("pushes that come again do not count")
 			}
 		},
+		// A push that waited while none came may name a version that the store has given again.
+		"the election reads after the first push that follows a loss": func(s *scene) {
+			renew := func(seq int) driver.Version {
+				return s.put(`{"leaderID":"z","incarnation":"i","term":5,"leaseMillis":15000,"seq":%d,"nonce":"n%d"}`, seq, seq)
+			}
+			renew(1)
+			g := newGossip(s.store)
+			g.able = nil // not by a peer
+			var asked []faults.Op
+			g.before = func(_ context.Context, op faults.Op, _ string, _ []byte) error {
+				asked = append(asked, op)
+				return nil
+			}
+			s.over(g).run("b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second })
+			synctest.Wait()
+			g.see(driver.Entry{Lost: errSevered})
+			for seq := 2; seq < 15; seq++ { // a minute, with a read each second
+				time.Sleep(5 * time.Second)
+				renew(seq)
+			}
+			time.Sleep(time.Second + atOnce)
+			synctest.Wait()
+			asked = nil
+			g.see(driver.Entry{Version: s.read().Version + "0", Value: []byte(
+				`{"leaderID":"z","incarnation":"i","term":5,"leaseMillis":15000,"seq":99,"nonce":"r","released":true}`)})
+			time.Sleep(atOnce)
+			synctest.Wait()
+			if len(asked) == 0 || asked[0] != faults.Read {
+				s.Errorf("after the push it sends %v, want a read first", asked)
+			}
+		},
 		// A store whose members push reports the loss of each connection itself.
 		"peers report lost ones themselves": func(s *scene) {
 			peer := newGossip(s.store)

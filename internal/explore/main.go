@@ -81,6 +81,9 @@ func (o *options) explore() int {
 			return 1
 		}
 	}
+	if !o.json {
+		fmt.Println("no fault found")
+	}
 	return 0
 }
 

@@ -88,9 +88,9 @@ var states = []Bug{
 		Test: "TestTimelines/L03a-recurring",
 		Note: "An answer must overtake a push, in a store that was recreated without another era.",
 	}, {
-		Name: "push-after-campaign", Rule: "L3a, L13", Left: "a member that campaigns again forgets that it was silent, so a push that waited counts as new",
-		Edit: []Edit{{"protocol/outcome.go", "	if m.view.met && now", "	if m.view.known() && now"}}, Test: "TestTimelines/L03a-recurring",
-		Note: "The member must withdraw and campaign between the end of a stop and the push: 1 of 100,000 seeds.",
+		Name: "push-after-start", Rule: "L3a, L13", Left: "a push counts as new to a member that has just seen the cell, though it may have waited while this process was stopped",
+		Edit: []Edit{{"protocol/outcome.go", "	if !m.view.known() || now", "	if m.view.known() && now"}}, Test: "TestTimelines/L03a-recurring",
+		Note: "A member must begin between the end of a stop and the push: 1 of 100,000 seeds.",
 	},
 
 	{Name: "pushed-version-known", Rule: "L3a, L13", Left: "a push with the version in view changes nothing, though another write has that version now",

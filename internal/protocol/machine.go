@@ -231,7 +231,7 @@ func (m *Machine) Observe(on bool) {
 // seen.
 func (m *Machine) forgetIfInactive() {
 	if !m.Active() {
-		m.view.source, m.view.cell = nowhere, Cell{}
+		m.view.source, m.view.cell, m.view.rumor = nowhere, Cell{}, nil
 	}
 }
 

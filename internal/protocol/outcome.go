@@ -59,6 +59,7 @@ func (m *Machine) applied(now clock.Reading, op *Op, v driver.Version) {
 	if !ok {
 		return // a push or a read showed it before
 	}
+	m.noteSilence(now)
 	c := Cell{Kind: Valid, Version: v, Record: op.Record}
 	if op.pushes == m.view.pushes || c.after(&m.view.cell) {
 		m.view.learn(now, c, sight{ownWrite, op.sent.Instant}, m.incarnation)
@@ -280,17 +281,17 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 }
 
-// noteSilence notes the end of a silence that is longer than a heartbeat, also of one in which this
-// member campaigned again and forgot the cell. This process may have been stopped. Then pushes that
-// waited may come now, even after the answer to a read.
+// noteSilence notes the first sight of the cell, and the end of a silence that is longer than a
+// heartbeat. This process may have been stopped before. Then pushes that waited may come now, even
+// after the answer to a read.
 func (m *Machine) noteSilence(now clock.Reading) {
-	if m.view.met && now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
+	if !m.view.known() || now.LeaderSince(m.view.heard) > m.cfg.heartbeat() {
 		m.view.woken, m.view.woke = true, now.Instant
 	}
 }
 
-// wokeLately reports whether a long silence ended at most a heartbeat ago. Then a push may be as
-// old as the silence.
+// wokeLately reports whether the cell was first seen, or a long silence ended, at most a heartbeat
+// ago. Then a push may be as old as what was before.
 func (m *Machine) wokeLately(now clock.Reading) bool {
 	return m.view.woken && now.FollowerSince(m.view.woke) <= m.cfg.heartbeat()
 }

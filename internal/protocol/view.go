@@ -170,9 +170,7 @@ type view struct {
 	// asOf and source are the last sight of the cell.
 	asOf   clock.Instant
 	source source
-	// met: the cell has been seen, though it may be forgotten since (forgetIfInactive).
-	met bool
-	// woken: there was a silence longer than a heartbeat; the last one ended at woke.
+	// woken: at woke the cell was first seen, or a silence ended that was longer than a heartbeat.
 	woken bool
 	// suspect: the cell must be read before this member acts upon the view (L7).
 	suspect bool
@@ -228,7 +226,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 		c.Problem = v.cell.Problem
 	}
 	v.cell, v.source, v.asOf = c, s.by, s.asOf
-	v.fresh, v.met, v.heard, v.heardAt = fresh, true, now.Instant, MomentOf(now.Wall)
+	v.fresh, v.heard, v.heardAt = fresh, now.Instant, MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {
 		v.longLease = max(v.longLease, c.Record.Lease)

@@ -254,6 +254,7 @@ func (t *total) print(cfg settings, took time.Duration) {
 		t.ran, cfg.Hour, took.Round(time.Millisecond), hours/took.Seconds(), t.sum.ops, t.sum.elections, 100*t.led(cfg))
 	switch {
 	case t.fault == nil:
+		fmt.Println("no fault found")
 	case t.failed == 0:
 		fmt.Println(t.fault)
 	default:

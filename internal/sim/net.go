@@ -53,9 +53,10 @@ func (n *node) send(op protocol.Op) {
 }
 
 // basedOn returns when the store had the state that the sender of op expects: when it was read, or
-// now, for one that was pushed.
+// now, for one that was pushed. Nothing excuses a claim over a state that is not recent (L3a).
 func (n *node) basedOn(op protocol.Op) time.Duration {
-	if op.Write && op.Prev == n.hasRead {
+	old := kindOf(&op.Record) == "claim" && n.w.now-n.readAt > n.cfg.Attempt()*5/4
+	if op.Write && op.Prev == n.hasRead && !old {
 		return n.readAt
 	}
 	return n.w.now
@@ -236,9 +237,9 @@ func (w *world) pushTo(n *node, c protocol.Cell) {
 			n.hinder(w.now + d)
 		}
 	}
-	life := n.lives
+	process, life := n.processes, n.lives
 	w.queue.add(w.now+d, func() {
-		if n.lives != life {
+		if n.processes != process || w.plan.peers && n.lives != life { // a peer has no shared feed
 			return
 		}
 		n.later(w.backlog(n), func() {

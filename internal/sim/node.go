@@ -33,13 +33,15 @@ type node struct {
 	proc  *process
 	m     *trace.Machine
 	cfg   protocol.Config // its latest
-	lives int             // how often it was started; messages to an earlier life are ignored
-	alive bool
-	ticks int           // how often the timer was armed or disarmed
-	timer event         // rings next; without a function: disarmed
-	late  time.Duration // the most by which a timer may ring late, as the margin allows
-	timed bool
-	wake  time.Duration // when the armed timer rings, on the monotonic clock
+	lives int             // how often it was started; answers to an earlier life are ignored
+	// processes counts its processes. All lives within one get the pushes of its connection.
+	processes int
+	alive     bool
+	ticks     int           // how often the timer was armed or disarmed
+	timer     event         // rings next; without a function: disarmed
+	late      time.Duration // the most by which a timer may ring late, as the margin allows
+	timed     bool
+	wake      time.Duration // when the armed timer rings, on the monotonic clock
 
 	// The work. working lasts from the election to the moment when the work has stopped. inside
 	// lasts to the return of its function, which may come later.
@@ -103,9 +105,21 @@ func (n *node) boot() {
 		n.w.queue.add(still, n.boot)
 		return
 	}
-	if n.alive {
-		return
+	if !n.alive {
+		n.processes++
+		n.live()
 	}
+}
+
+// renew campaigns with a new election in the same process.
+func (n *node) renew() {
+	if n.m.Phase() == protocol.Idle {
+		n.live()
+	}
+}
+
+// live begins a life, without memory of the one before.
+func (n *node) live() {
 	n.begin(n.lives + 1)
 	n.alive, n.working, n.inside, n.timed, n.timer = true, false, false, false, event{}
 	n.leftover, n.seen, n.term, n.doubted, n.asked = 0, 0, 0, 0, 0
@@ -171,8 +185,8 @@ func (n *node) pump() {
 	n.arm()
 }
 
-// arm sets the timer, in place of the one that was set. It rings late by up to 60 % of the time that
-// the margin allows for that. The rest is for slewed clocks.
+// arm sets the timer, in place of the one before. It rings late by up to 60 % of the time that the
+// margin allows for that. The rest is for slewed clocks.
 func (n *node) arm() {
 	n.foresee()
 	n.ticks++
@@ -246,7 +260,11 @@ func (n *node) transition(t protocol.Transition) {
 		n.withdrew = w.now
 		n.forgetTerm()
 		w.check.withdrawn(n)
-		n.later(w.span(w.plan.lease), n.campaign)
+		again := n.campaign
+		if w.renewals.chance(0.3) && n.leftover == 0 {
+			again = n.renew
+		}
+		n.later(w.span(w.plan.lease), again)
 	case protocol.Candidacy:
 		n.forgetTerm()
 	case protocol.Leaving:

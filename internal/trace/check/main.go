@@ -27,25 +27,41 @@ func main() {
 	}
 }
 
+// check makes both checks, also if the first finds a fault: an edited trace fails each.
 func check(names []string, clocks time.Duration, only bool) error {
 	if len(names) == 0 {
 		return errors.New("usage: go run ./internal/trace/check FILE...")
 	}
 	files := map[string][]byte{}
+	var faults []error
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
 		lines, err := trace.Parse(bytes.NewReader(text))
-		if err == nil && !only {
-			err = trace.Replay(lines)
+		if err == nil && len(lines) == 0 {
+			err = errors.New("there is no whole line")
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		if !only {
+			faults = append(faults, inFile(name, trace.Replay(lines)))
+		}
 		files[name] = text
 		fmt.Printf("%s: %d lines\n", name, len(lines))
 	}
-	return rules.Check(files, clocks)
+	if err := errors.Join(append(faults, rules.Check(files, clocks))...); err != nil {
+		return err
+	}
+	fmt.Println("no fault found")
+	return nil
+}
+
+func inFile(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
