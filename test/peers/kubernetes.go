@@ -8,5 +8,5 @@ import (
 
 // kubernetes returns the configuration of a client of the API server.
 func kubernetes(at place) *rest.Config {
-	return &rest.Config{Host: "https://" + at.Address, BearerToken: k8sd.Admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	return &rest.Config{Host: "https://" + at.Address(), BearerToken: k8sd.Admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 }

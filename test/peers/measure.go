@@ -91,8 +91,12 @@ func (b *bench) trial(i int, lease time.Duration) *trial {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.names++
-	return &trial{ctx: b.ctx, peer: i, address: b.servers[peers[i].store].Addresses()[0],
-		at: place{ID: fmt.Sprint("e", b.names), Bucket: bucket, Lease: lease}}
+	name, s := fmt.Sprint("e", b.names), b.servers[peers[i].store]
+	t := &trial{ctx: b.ctx, peer: i, servers: s, at: place{rig.Connector{ID: name, Addresses: s.Addresses()}, bucket, lease}}
+	if peers[i].alone {
+		t.at.Bucket = name
+	}
+	return t
 }
 
 // strikes measures all strikes and the requests, several at the same time, in an order that spreads
@@ -108,12 +112,16 @@ func (b *bench) strikes(chosen []int) {
 		})
 	}
 	for _, i := range chosen {
-		jobs <- func() { b.steady(i) }
+		if !peers[i].direct {
+			jobs <- func() { b.steady(i) }
+		}
 	}
 	for range b.runs {
 		for _, what := range strikes {
 			for _, i := range chosen {
-				jobs <- func() { b.strike(i, what) }
+				if what != cut || !peers[i].direct {
+					jobs <- func() { b.strike(i, what) }
+				}
 			}
 		}
 	}
@@ -121,8 +129,8 @@ func (b *bench) strikes(chosen []int) {
 	workers.Wait()
 }
 
-// attempts bounds the repetitions of a measurement whose leader lost its lease before it.
-const attempts = 3
+// attempts bounds the repetitions of a measurement before which the leader changed.
+const attempts = 8
 
 func (b *bench) strike(i int, what strike) {
 	var o outcome

@@ -4,6 +4,8 @@ import (
 	"embed"
 	"strings"
 	"time"
+
+	"github.com/tenure-go/tenure/test/internal/rig"
 )
 
 // client is the connection of one process to its store, by the library of one peer.
@@ -23,10 +25,9 @@ type candidate interface {
 
 // place says where a process finds its servers, and how it campaigns.
 type place struct {
-	ID      string
-	Address string // of the server, or of the relay before it
-	Bucket  string // of the run, for stores that need one
-	Lease   time.Duration
+	rig.Connector
+	Bucket string // of the run, for stores that need one
+	Lease  time.Duration
 }
 
 // peer is one way to elect a leader.
@@ -36,6 +37,11 @@ type peer struct {
 	sources []string
 	// leaseless is set if nothing expires by time. The lease is only the unit of the table.
 	leaseless bool
+	// direct is set if its client only finds the servers past the relays. So it is not cut off, and
+	// its traffic is not counted.
+	direct bool
+	// alone is set if each trial needs a bucket of its own.
+	alone bool
 	// most is the number of elections that one process can hold; 0 means any.
 	most int
 	open func(place) (client, error)
@@ -89,4 +95,6 @@ var peers = []peer{
 	{name: tenureName, store: "k8s", sources: []string{"tenure", "tenure_k8s"}, open: tenureOnKubernetes},
 	{name: "client-go", store: "k8s", sources: []string{"clientgo"}, open: openClientgo},
 	{name: tenureName, store: "nats", sources: []string{"tenure", "tenure_nats"}, open: tenureOnNATS},
+	{name: tenureName, store: "kafka", sources: []string{"tenure", "tenure_kafka"}, open: tenureOnKafka},
+	{name: "goNELI", store: "kafka", sources: []string{"goneli"}, open: openGoneli, direct: true, alone: true, most: 20},
 }

@@ -76,6 +76,13 @@ func TestTable(t *testing.T) {
 	if got := r.cells(); len(got) != len(columns) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("%q, want %q and the lines", got, want)
 	}
+	direct := result{peer: peer{direct: true}}
+	got := direct.cells()
+	for _, column := range []string{"cut off: stale yes in", "sends/min"} {
+		if cell := got[slices.Index(columns, column)]; cell != notMeasured {
+			t.Errorf("%s of a client past the relays: %s, want %s", column, cell, notMeasured)
+		}
+	}
 }
 
 // TestFault: stale answers of Tenure fail the run, and those of others are results.

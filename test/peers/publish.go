@@ -58,9 +58,13 @@ func (s summary) inTime() string {
 	return figures.Show(s.took.Median())
 }
 
+const notMeasured = "not measured"
+
 // twice shows in how many runs two answered yes.
 func (s summary) twice() string {
 	switch {
+	case s.runs == 0:
+		return notMeasured
 	case s.next == 0:
 		return "no next leader"
 	case s.stale == 0:
@@ -75,13 +79,16 @@ var columns = []string{"store", "election by", "crash to next leader, in leases"
 // cells returns the line of a peer.
 func (r *result) cells() []string {
 	crashed, handed, frozen, severed := r.summary(crash), r.summary(handOver), r.summary(freeze), r.summary(cut)
-	longest := ""
+	longest, requests := "", fmt.Sprintf("%.0f", r.requests)
+	if r.direct {
+		requests = notMeasured
+	}
 	if severed.stale > 0 {
 		longest = figures.Show(severed.longest)
 	}
 	return []string{
 		r.store, r.name, crashed.inLeases(r.lease), handed.inTime(), frozen.twice(), severed.twice(), longest,
-		fmt.Sprintf("%.0f", r.requests), fmt.Sprintf("%d for %d", r.crowd.goroutines, r.crowd.elections),
+		requests, fmt.Sprintf("%d for %d", r.crowd.goroutines, r.crowd.elections),
 		fmt.Sprintf("%.1f KB", r.crowd.bytes/1024), fmt.Sprint(r.lines()),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tenure-go/tenure/internal/crew"
@@ -20,8 +21,8 @@ import (
 type trial struct {
 	ctx     context.Context
 	peer    int
+	servers rig.Running
 	at      place
-	address string // of the server
 	journal crew.Journal[entry]
 	book    witness.Book
 	members []*member
@@ -40,19 +41,22 @@ type member struct {
 	relays relay.Set
 }
 
-// errUnsettled means that the first leader lost its lease before anything was done to it, which
-// happens on a busy machine.
+// errUnsettled means that the leader changed just before the measurement, which happens on a busy
+// machine.
 var errUnsettled = errors.New("the leader changed before the measurement")
 
 const candidates = 3
 
 // hire starts a member.
 func (t *trial) hire(r role) *member {
-	m := &member{id: fmt.Sprintf("%s-%d", t.at.ID, len(t.members)+1), relays: halt.Unless(relay.NewSet([]string{t.address}))}
+	if peers[t.peer].alone && len(t.members) == 0 {
+		halt.On(t.servers.Create(t.ctx, t.at.Bucket))
+	}
+	m := &member{id: fmt.Sprintf("%s-%d", t.at.ID, len(t.members)+1), relays: halt.Unless(relay.NewSet(t.at.Addresses))}
 	t.members = append(t.members, m)
 	r.place, r.Peer = t.at, t.peer
 	r.ID = m.id
-	r.Address = m.relays.Via()[t.address]
+	r.Via = m.relays.Via()
 	cmd := crew.Self()
 	cmd.Env = append(os.Environ(), memberVariable+"=1")
 	m.Process = halt.Unless(crew.Hire(cmd, r, func(said report) { t.hear(m, said) }, func(line string) {
@@ -103,24 +107,29 @@ func (t *trial) await(mark int, w what, limit time.Duration, by ...*member) (ent
 	})
 }
 
-// begin elects the first member, lets the others join, and sleeps so that the leader is anywhere
-// between two renewals.
+// begin elects a member, lets the others join, and sleeps until the leader is anywhere between two
+// renewals. A group of Kafka's consumers may choose another leader when a member joins.
 func (t *trial) begin() (leader *member, others []*member) {
 	r := role{Elections: []string{t.at.ID}}
-	leader = t.hire(r)
-	halt.Unless(t.await(0, elected, patience, leader))
+	halt.Unless(t.await(0, elected, patience, t.hire(r)))
 	for range candidates - 1 {
-		m := t.hire(r)
-		halt.Unless(t.await(0, joined, patience, m))
-		others = append(others, m)
+		halt.Unless(t.await(0, joined, patience, t.hire(r)))
 	}
-	t.sleep(t.at.Lease + rand.N(t.at.Lease))
-	for _, e := range t.journal.Since(0) {
-		if e.What == elected && e.who != leader || e.What == lost && e.who == leader {
+	t.sleep(t.at.Lease)
+	settled := t.journal.Mark()
+	t.sleep(rand.N(t.at.Lease))
+	for _, e := range t.journal.Since(settled) {
+		if e.What == elected || e.What == lost {
 			halt.On(errUnsettled)
 		}
 	}
-	return leader, others
+	for _, e := range t.journal.Since(0) {
+		if e.What == elected {
+			leader = e.who
+		}
+	}
+	isLeader := func(m *member) bool { return m == leader }
+	return leader, slices.DeleteFunc(slices.Clone(t.members), isLeader)
 }
 
 func (t *trial) sleep(d time.Duration) { rig.Sleep(t.ctx, d) }

@@ -37,7 +37,7 @@ type advisoryCandidate struct {
 // term waits for the lock, and holds it while the session answers. A lost session is noticed by a
 // statement without an answer. The end of the connection frees the lock.
 func (a *advisoryCandidate) term(ctx context.Context, at place, lock int64, elected, lost func()) {
-	conn, err := pgx.Connect(ctx, "postgres://postgres@"+at.Address+"/postgres")
+	conn, err := pgx.Connect(ctx, "postgres://postgres@"+at.Address()+"/postgres")
 	if err != nil {
 		return
 	}

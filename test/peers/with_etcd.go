@@ -18,7 +18,7 @@ type etcdClient struct {
 }
 
 func openEtcd(at place) (client, error) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{at.Address}, DialTimeout: at.Lease, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{at.Address()}, DialTimeout: at.Lease, Logger: zap.NewNop()})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ type pglockClient struct{ *pglock.Client }
 
 // openPglock has the proportions of pglock's README: a heartbeat every third of the lease.
 func openPglock(at place) (client, error) {
-	db, err := sql.Open("postgres", "postgres://postgres@"+at.Address+"/postgres?sslmode=disable")
+	db, err := sql.Open("postgres", "postgres://postgres@"+at.Address()+"/postgres?sslmode=disable")
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ type redislockClient struct {
 }
 
 func openRedislock(at place) (client, error) {
-	c := redis.NewClient(&redis.Options{Addr: at.Address, ContextTimeoutEnabled: true})
+	c := redis.NewClient(&redis.Options{Addr: at.Address(), ContextTimeoutEnabled: true})
 	return redislockClient{redislock.New(c), at}, nil
 }
 

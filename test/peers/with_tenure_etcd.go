@@ -7,6 +7,6 @@ import (
 )
 
 func tenureOnEtcd(at place) (client, error) {
-	s, err := etcdkv.Open(clientv3.Config{Endpoints: []string{at.Address}}, at.Bucket)
+	s, err := etcdkv.Open(clientv3.Config{Endpoints: []string{at.Address()}}, at.Bucket)
 	return withTenure(at, s, err)
 }

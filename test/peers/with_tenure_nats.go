@@ -10,7 +10,7 @@ import (
 )
 
 func tenureOnNATS(at place) (client, error) {
-	nc, err := nats.Connect("nats://"+at.Address, nats.MaxReconnects(-1))
+	nc, err := nats.Connect("nats://"+at.Address(), nats.MaxReconnects(-1))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func tenureOnPostgres(at place) (client, error) {
-	config, err := pgx.ParseConfig("postgres://postgres@" + at.Address + "/postgres")
+	config, err := pgx.ParseConfig("postgres://postgres@" + at.Address() + "/postgres")
 	if err != nil {
 		return nil, err
 	}

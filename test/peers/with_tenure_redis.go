@@ -9,7 +9,7 @@ import (
 )
 
 func tenureOnRedis(at place) (client, error) {
-	s, err := redisstore.Open(context.Background(), rueidis.ClientOption{InitAddress: []string{at.Address}},
+	s, err := redisstore.Open(context.Background(), rueidis.ClientOption{InitAddress: []string{at.Address()}},
 		redisstore.WithPrefix(at.Bucket+":"))
 	return withTenure(at, s, err)
 }
