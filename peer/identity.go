@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,12 +72,19 @@ func (i *identities) prove(incarnation string, s statement) string {
 // publicKey decodes an incarnation. One that was made without this package is no key, and such a
 // leader cannot be followed.
 func publicKey(incarnation string) (ed25519.PublicKey, bool) {
-	key, err := text.DecodeString(incarnation)
+	key, err := decodeText(incarnation)
 	return key, err == nil && len(key) == ed25519.PublicKeySize
 }
 
-// text encodes keys, challenges and proofs. It is strict, so each has only one encoding.
+// text encodes keys, challenges and proofs, and decodeText decodes them. Each has only one encoding.
 var text = base64.RawURLEncoding.Strict()
+
+func decodeText(s string) ([]byte, error) {
+	if at := strings.IndexAny(s, "\r\n"); at >= 0 { // DecodeString skips them
+		return nil, base64.CorruptInputError(at)
+	}
+	return text.DecodeString(s)
+}
 
 func newIdentities() *identities { return &identities{all: map[string]identity{}} }
 
@@ -121,7 +129,7 @@ func (s statement) check(incarnation, proof string) error {
 	if !ok {
 		return errProof
 	}
-	signature, err := text.DecodeString(proof)
+	signature, err := decodeText(proof)
 	if err != nil || !ed25519.Verify(key, s.message(), signature) {
 		return errProof
 	}
@@ -140,7 +148,7 @@ func parseChallenge(header string) ([]byte, error) {
 	if header == "" {
 		return nil, nil
 	}
-	c, err := text.DecodeString(header)
+	c, err := decodeText(header)
 	if err != nil || len(c) != challengeSize {
 		return nil, fmt.Errorf("%s is not %d bytes in unpadded base64url", challengeHeader, challengeSize)
 	}

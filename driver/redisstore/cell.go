@@ -102,7 +102,7 @@ var errNews = errors.New("not a message of redisstore")
 func parseNews(message string) (key string, e driver.Entry, err error) {
 	fields := strings.SplitN(message, "\n", 5)
 	key = fields[0]
-	if len(fields) < 5 || fields[3] == "" {
+	if len(fields) < 5 || fields[3] == "" || strings.Contains(fields[3], " ") {
 		return key, driver.Entry{}, errNews
 	}
 	stamp, wroteIn, value := fields[1], fields[3], []byte(fields[4])
