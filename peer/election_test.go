@@ -185,8 +185,8 @@ func followersKnowThatNothingIsPushed(t *testing.T, on wires) {
 	}
 }
 
-// The winner claims on the pushed release, without a read before its claim, when it has followed for
-// a heartbeat (rule L3a).
+// The winner claims on the pushed release, without a read before its claim. It has followed for a
+// heartbeat (rule L3a).
 func TestHandOverIsPushed(t *testing.T) {
 	overPipes(t, func(t *testing.T, on wires) {
 		began := time.Now()

@@ -76,7 +76,7 @@ func publicKey(incarnation string) (ed25519.PublicKey, bool) {
 	return key, err == nil && len(key) == ed25519.PublicKeySize
 }
 
-// text encodes keys, challenges and proofs, and decodeText decodes them. Each has only one encoding.
+// text encodes keys, challenges and proofs; decodeText decodes them. Each has only one encoding.
 var text = base64.RawURLEncoding.Strict()
 
 func decodeText(s string) ([]byte, error) {

@@ -138,6 +138,9 @@ func (b *bench) strike(i int, what strike) {
 	for try := 0; try < attempts && errors.Is(err, errUnsettled); try++ {
 		o, err = b.trial(i, b.lease).measure(what)
 	}
+	if errors.Is(err, errUnsettled) && peers[i].name != tenureName {
+		o.unsettled, err = true, nil // a result, not a failure
+	}
 	b.note(i, string(what), err, func(r *result) { r.outcomes = append(r.outcomes, o) })
 	fmt.Fprintf(b.log, "%s on %s: %s: %t after %v, %d stale, up to %v\n", peers[i].name, peers[i].store, what, o.next, o.took, o.Stale, o.Overlap)
 }

@@ -60,7 +60,7 @@ func sample(name string) *result {
 	return &result{
 		peer: peer{name: name, store: "etcd", sources: []string{"etcd"}}, lease: 2 * time.Second, requests: 61.6,
 		outcomes: []outcome{
-			{what: crash, next: true, took: 2 * time.Second}, {what: crash},
+			{what: crash, next: true, took: 2 * time.Second}, {what: crash}, {what: crash, unsettled: true},
 			{what: handOver, next: true, took: 5 * time.Millisecond},
 			{what: cut, next: true, took: 2 * time.Second, Verdict: stale},
 			{what: freeze}, {what: freeze},
@@ -71,7 +71,7 @@ func sample(name string) *result {
 
 func TestTable(t *testing.T) {
 	r := sample("other")
-	want := []string{"etcd", "other", "1.00 (1.00 to 1.00), none in 1 of 2", "5.0 ms", "no next leader", "**1 of 1**",
+	want := []string{"etcd", "other", "1.00 (1.00 to 1.00), none in 1 of 2; unsettled in 1", "5.0 ms", "no next leader", "**1 of 1**",
 		"800 ms", "62", "12 for 10", "2.0 KB"}
 	if got := r.cells(); len(got) != len(columns) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("%q, want %q and the lines", got, want)

@@ -14,6 +14,7 @@ import (
 // summary sums up the outcomes of one kind of strike.
 type summary struct {
 	runs, next int          // next is the number of runs with a next leader
+	unsettled  int          // attempts that were given up before the strike
 	took       figures.Dist // of those
 	stale      int          // runs with a stale answer
 	longest    time.Duration
@@ -21,7 +22,11 @@ type summary struct {
 
 func (r *result) summary(what strike) (s summary) {
 	for _, o := range r.outcomes {
-		if o.what != what {
+		switch {
+		case o.what != what:
+			continue
+		case o.unsettled:
+			s.unsettled++
 			continue
 		}
 		s.runs++
@@ -47,7 +52,7 @@ func (s summary) inLeases(lease time.Duration) string {
 	if s.next < s.runs {
 		text += fmt.Sprintf(", none in %d of %d", s.runs-s.next, s.runs)
 	}
-	return text
+	return text + s.given()
 }
 
 // inTime shows the median.
@@ -55,7 +60,15 @@ func (s summary) inTime() string {
 	if s.next == 0 {
 		return "no next leader"
 	}
-	return figures.Show(s.took.Median())
+	return figures.Show(s.took.Median()) + s.given()
+}
+
+// given says how many runs were given up.
+func (s summary) given() string {
+	if s.unsettled == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; unsettled in %d", s.unsettled)
 }
 
 const notMeasured = "not measured"
@@ -68,9 +81,9 @@ func (s summary) twice() string {
 	case s.next == 0:
 		return "no next leader"
 	case s.stale == 0:
-		return fmt.Sprintf("0 of %d", s.next)
+		return fmt.Sprintf("0 of %d", s.next) + s.given()
 	}
-	return fmt.Sprintf("**%d of %d**", s.stale, s.next)
+	return fmt.Sprintf("**%d of %d**", s.stale, s.next) + s.given()
 }
 
 var columns = []string{"store", "election by", "crash to next leader, in leases", "hand-over",

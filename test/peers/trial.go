@@ -136,9 +136,10 @@ func (t *trial) sleep(d time.Duration) { rig.Sleep(t.ctx, d) }
 
 // outcome is the outcome of one strike at a leader.
 type outcome struct {
-	what strike
-	next bool          // another member was elected
-	took time.Duration // from the strike until then
+	what      strike
+	unsettled bool          // not measured: the leader changed before each attempt
+	next      bool          // another member was elected
+	took      time.Duration // from the strike until then
 	witness.Verdict
 }
 
