@@ -81,7 +81,8 @@ var states = []Bug{
 		Edit: []Edit{{"protocol/outcome.go", "	if !m.Current(id) || m.giveUp(now) {", "	if !m.Current(id) {"}}, Test: "TestTimelines/L03a-recurring",
 		Note: "The age of a view counts from the send of the read, so the member reads again before it claims."},
 	{Name: "push-after-stop", Rule: "L3a, L13", Left: "a push counts as new, though it may have waited while this process was stopped",
-		Edit: []Edit{{"protocol/outcome.go", "	if m.wokeLately(now) {", "	if !m.view.known() {"}}, Shows: "claimed after term" + "|" + twoLead + "|" + tooSoon,
+		Edit: []Edit{{"protocol/outcome.go", "	if m.wokeLately(now) {", "	if !m.view.known() {"}}, Test: "TestTimelines/L03a-recurring",
+		Note: "Versions must recur while the push waits: 4 of 200 seeds.",
 	}, {
 		Name: "push-after-read", Rule: "L3a, L13", Left: "after the answer to a read a push counts as new, though it may have waited while this process was stopped",
 		Edit: []Edit{{"protocol/outcome.go", "	m.observe(now, c, sight{answer, op.sent.Instant})\n", "	m.observe(now, c, sight{answer, op.sent.Instant})\n	m.view.woken = false\n"}},
