@@ -341,7 +341,7 @@ func (p *plan) changes(leases int) int {
 }
 
 // hardship returns the part of the time that all faults of a plan together may cost. The figures
-// are somewhat above the worst of 90,000 seeds.
+// are above the worst of 147,000 seeds.
 func (p *plan) hardship() float64 {
 	sum := 0.06
 	for _, f := range []struct {
