@@ -182,7 +182,7 @@ func TestPushes(t *testing.T) {
 		// A push that waited while none came may name a version that the store has given again.
 		"the election reads after the first push that follows a loss": func(s *scene) {
 			renew := func(seq int) driver.Version {
-				return s.put(`{"leaderID":"z","incarnation":"i","term":5,"leaseMillis":15000,"seq":%d,"nonce":"n%d"}`, seq, seq)
+				return s.put(`{"leaderID":"z","incarnation":"i","term":5,"leaseMillis":15000,"seq":%d,"nonce":"n%[1]d"}`, seq)
 			}
 			renew(1)
 			g := newGossip(s.store)
@@ -192,7 +192,9 @@ func TestPushes(t *testing.T) {
 				asked = append(asked, op)
 				return nil
 			}
-			s.over(g).run("b", func(c *tenure.Config) { c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second })
+			s.over(g).run("b", func(c *tenure.Config) {
+				c.Tuning.Poll, c.Tuning.PollStable = time.Second, time.Second
+			})
 			synctest.Wait()
 			g.see(driver.Entry{Lost: errSevered})
 			for seq := 2; seq < 15; seq++ { // a minute, with a read each second

@@ -30,9 +30,11 @@ func TestOverSockets(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, wires){
 		"renewed certificates": renewedCertificates,
 		"a misnamed leader":    misnamedLeaderIsRefused,
-		"a hand-over":          func(t *testing.T, on wires) { handOverIsPushed(t, on, time.Minute, func([]*member) {}) },
-		"a crash":              func(t *testing.T, on wires) { crashIsActedOn(t, on) },
-		"a reset":              answer{"", "reset by peer", nil, reset}.isReported,
+		"a hand-over": func(t *testing.T, on wires) {
+			handOverIsPushed(t, on, time.Minute, func([]*member) {})
+		},
+		"a crash": func(t *testing.T, on wires) { crashIsActedOn(t, on) },
+		"a reset": answer{"", "reset by peer", nil, reset}.isReported,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, sockets) })
 	}

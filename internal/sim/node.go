@@ -111,8 +111,8 @@ func (n *node) boot() {
 	}
 }
 
-// renew campaigns with a new election in the same process.
-func (n *node) renew() {
+// rejoin campaigns with a new election in the same process.
+func (n *node) rejoin() {
 	if n.m.Phase() == protocol.Idle {
 		n.live()
 	}
@@ -261,8 +261,8 @@ func (n *node) transition(t protocol.Transition) {
 		n.forgetTerm()
 		w.check.withdrawn(n)
 		again := n.campaign
-		if w.renewals.chance(0.3) && n.leftover == 0 {
-			again = n.renew
+		if w.rejoins.chance(0.3) && n.leftover == 0 {
+			again = n.rejoin
 		}
 		n.later(w.span(w.plan.lease), again)
 	case protocol.Candidacy:

@@ -319,7 +319,8 @@ func (c *check) deferred(n *node, op *protocol.Op) {
 func (c *check) precede(r *record.Record) {
 	p := &c.w.plan
 	comesBack := p.rollback || p.loses || p.remakes && !p.eras
-	if waited := c.w.now - c.w.store.changed; c.byOutsider[r.Nonce] && !comesBack && waited < p.precedence()*9/10 {
+	waited := c.w.now - c.w.store.changed
+	if c.byOutsider[r.Nonce] && !comesBack && waited < p.precedence()*9/10 {
 		c.failf("%s, who is not the nominee, has term %d %v after the state before it", r.Incarnation, r.Term, waited)
 	}
 }

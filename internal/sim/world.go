@@ -25,7 +25,7 @@ type world struct {
 	edits       dice // for values that are edited by hand
 	rumors      dice
 	offers      dice
-	renewals    dice // for new elections in a running process
+	rejoins     dice // for new elections in a running process
 	cfg         settings
 	plan        plan
 	now         time.Duration
@@ -99,7 +99,13 @@ func run(seed uint64, cfg settings, events io.Writer) (s stats, fault error) {
 
 // newWorld draws the plan of a seed.
 func newWorld(seed uint64, cfg settings, events io.Writer) *world {
-	w := &world{cfg: cfg, dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57), watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), farClocks: newDice(seed, 0xfa5c), edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), offers: newDice(seed, 0xacce5), renewals: newDice(seed, 0x4e3), out: events, verbose: events != nil}
+	w := &world{
+		cfg: cfg, out: events, verbose: events != nil,
+		dice: newDice(seed, 0x7e9), more: newDice(seed, 0xe11), extra: newDice(seed, 0x1a57),
+		watches: newDice(seed, 0x3a7e), promotions: newDice(seed, 0x50b1), farClocks: newDice(seed, 0xfa5c),
+		edits: newDice(seed, 0xed17), rumors: newDice(seed, 0x4ea5), offers: newDice(seed, 0xacce5),
+		rejoins: newDice(seed, 0x4e3),
+	}
 	w.plan = w.draw()
 	w.stats.free = w.plan.free()
 	return w

@@ -190,7 +190,9 @@ func (a *attempts) note(n *node, op *protocol.Op) {
 		a.writes = append(a.writes[:0], a.writes[1:]...)
 	}
 	r := &op.Record
-	a.writes = append(a.writes, sentWrite{nonce: r.Nonce, kind: kindOf(r), term: r.Term, at: now, budget: n.cfg.Budget})
+	a.writes = append(a.writes, sentWrite{
+		nonce: r.Nonce, kind: kindOf(r), term: r.Term, at: now, budget: n.cfg.Budget,
+	})
 }
 
 // answered records that an operation was answered.

@@ -92,7 +92,8 @@ func (b *bench) trial(i int, lease time.Duration) *trial {
 	defer b.mu.Unlock()
 	b.names++
 	name, s := fmt.Sprint("e", b.names), b.servers[peers[i].store]
-	t := &trial{ctx: b.ctx, peer: i, servers: s, at: place{rig.Connector{ID: name, Addresses: s.Addresses()}, bucket, lease}}
+	at := place{rig.Connector{ID: name, Addresses: s.Addresses()}, bucket, lease}
+	t := &trial{ctx: b.ctx, peer: i, servers: s, at: at}
 	if peers[i].alone {
 		t.at.Bucket = name
 	}

@@ -96,5 +96,8 @@ var peers = []peer{
 	{name: "client-go", store: "k8s", sources: []string{"clientgo"}, open: openClientgo},
 	{name: tenureName, store: "nats", sources: []string{"tenure", "tenure_nats"}, open: tenureOnNATS},
 	{name: tenureName, store: "kafka", sources: []string{"tenure", "tenure_kafka"}, open: tenureOnKafka},
-	{name: "goNELI", store: "kafka", sources: []string{"goneli"}, open: openGoneli, direct: true, alone: true, most: 20},
+	{
+		name: "goNELI", store: "kafka", sources: []string{"goneli"}, open: openGoneli,
+		direct: true, alone: true, most: 20,
+	},
 }

@@ -52,7 +52,8 @@ func (t *trial) hire(r role) *member {
 	if peers[t.peer].alone && len(t.members) == 0 {
 		halt.On(t.servers.Create(t.ctx, t.at.Bucket))
 	}
-	m := &member{id: fmt.Sprintf("%s-%d", t.at.ID, len(t.members)+1), relays: halt.Unless(relay.NewSet(t.at.Addresses))}
+	m := &member{id: fmt.Sprintf("%s-%d", t.at.ID, len(t.members)+1)}
+	m.relays = halt.Unless(relay.NewSet(t.at.Addresses))
 	t.members = append(t.members, m)
 	r.place, r.Peer = t.at, t.peer
 	r.ID = m.id

@@ -137,7 +137,7 @@ func Parse(setting, raw string) (Place, error) {
 
 func parse(raw string) (kind.Place, error) {
 	if !utf8.ValidString(raw) {
-		return nil, fault.New("write it in UTF-8; the name of an SQLite file must be UTF-8, too", "is not UTF-8")
+		return nil, fault.New("write it in UTF-8; so must be the name of an SQLite file", "is not UTF-8")
 	}
 	name, rest, _ := strings.Cut(raw, ":")
 	for _, k := range kinds {

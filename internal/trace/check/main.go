@@ -47,7 +47,9 @@ func check(names []string, clocks time.Duration, only bool) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if !only {
-			faults = append(faults, inFile(name, trace.Replay(lines)))
+			if err := trace.Replay(lines); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			}
 		}
 		files[name] = text
 		fmt.Printf("%s: %d lines\n", name, len(lines))
@@ -57,11 +59,4 @@ func check(names []string, clocks time.Duration, only bool) error {
 	}
 	fmt.Println("no fault found")
 	return nil
-}
-
-func inFile(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", name, err)
 }
