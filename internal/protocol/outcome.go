@@ -257,7 +257,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		return
 	}
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
-		if !m.view.cell.after(&c) {
+		if !m.view.older(&c) {
 			m.accept(now, c)
 		}
 		m.confirm(now, a)
