@@ -349,11 +349,11 @@ func (p *plan) hardship() float64 {
 		cost float64
 	}{
 		{p.crash, 0.22}, {p.cut, 0.22}, {p.erase, 0.2}, {p.pause, 0.15}, {p.suspend, 0.15}, {p.naps(), 0.15}, {p.foreign, 0.15},
-		{p.broken, 0.15}, {p.panics, 0.15}, {p.spam, 0.15}, {p.slow, 0.08}, {p.lose, 0.06}, {p.yield, 0.06},
+		{p.broken, 0.15}, {p.panics, 0.15}, {p.spam, 0.2}, {p.slow, 0.08}, {p.lose, 0.06}, {p.yield, 0.06},
 		{p.freeze, 0.05}, {p.rollback, 0.05}, {p.stale, 0.05}, {p.step, 0.05}, {p.fail, 0.04}, {p.withdraws, 0.04},
 		{p.slew, 0.03}, {p.mixed, 0.03}, {p.replay, 0.03}, {p.slack() && (p.yield || p.spam), 0.17}, {p.slack(), 0.06}, {p.ranked, 0.06}, {p.nominated, 0.1}, {p.strict, 0.3}, {p.stuck, 0.04},
 		{p.fickle, 0.35}, {p.wreck, 0.15}, {p.defaced(), 0.1}, {p.bounds, 0.26}, {p.peers, 0.1}, {p.elders, 0.5}, {p.remakes, 0.35}, {p.loses, 0.2}, {p.promotes, 0.25}, {p.rumors, 0.12},
-		{p.farClock, 0.05}, {p.stale && p.spam, 0.05}, {p.mixed && (p.yield || p.foreign), 0.05},
+		{p.farClock, 0.05}, {p.mixed && (p.yield || p.foreign), 0.05},
 		{p.rollback && p.mixed, 0.06}, // members wait for one more lease
 		{p.alone(), 0.12},
 		{p.alone() && (p.promotes || p.loses), 0.26}, // the process that is away has all members

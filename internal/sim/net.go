@@ -52,12 +52,17 @@ func (n *node) send(op protocol.Op) {
 	w.queue.add(w.now+there, func() { n.deliver(life, based, op) })
 }
 
-// basedOn returns when the store had the state that the sender of op expects: when it was read, or
-// now, for one that was pushed. Nothing excuses a claim over a state that is not recent (L3a).
+// basedOn returns when the store had the state that the sender of op expects: when it was read or
+// written, or now, for one that was pushed. Nothing excuses a claim over a state that is not recent
+// (L3a).
 func (n *node) basedOn(op protocol.Op) time.Duration {
-	old := kindOf(&op.Record) == "claim" && n.w.now-n.readAt > n.cfg.Attempt()*5/4
-	if op.Write && op.Prev == n.hasRead && !old {
+	recent := func(at time.Duration) bool { return n.w.now-at <= n.cfg.Attempt()*5/4 }
+	switch {
+	case !op.Write:
+	case op.Prev == n.hasRead && (recent(n.readAt) || kindOf(&op.Record) != "claim"):
 		return n.readAt
+	case op.Prev == n.wrote && recent(n.wroteAt):
+		return n.wroteAt
 	}
 	return n.w.now
 }
@@ -73,6 +78,7 @@ func (n *node) deliver(life int, based time.Duration, op protocol.Op) {
 			return
 		}
 		n.strained(out == protocol.Applied)
+		n.noteWritten(v, out, op.Record.Term)
 		n.answer(life, op, protocol.Cell{}, v, out)
 		return
 	}
@@ -86,6 +92,18 @@ func (n *node) deliver(life int, based time.Duration, op protocol.Op) {
 	}
 	n.w.tracef(n, "reads version %q term %d of %s", c.Version, c.Record.Term, c.Record.Incarnation)
 	n.answer(life, op, c, "", protocol.Applied)
+}
+
+// noteWritten notes a write that was applied. If it took the place of a higher term, by a version
+// that recurred, the lower term goes on.
+func (n *node) noteWritten(v driver.Version, out protocol.Outcome, term uint64) {
+	if out != protocol.Applied {
+		return
+	}
+	n.wrote, n.wroteAt = v, n.w.now
+	if n.w.store.strayed && term < n.w.check.highest {
+		n.below = term
+	}
 }
 
 // sever loses the answer to a renewal, and cuts the member off from the store for some time.

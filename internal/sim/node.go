@@ -82,6 +82,8 @@ type node struct {
 	wishes        wishes
 	hasRead       driver.Version // the version in the latest answer to a read
 	readAt        time.Duration  // when the store answered its latest read
+	wrote         driver.Version // the version of its latest write that was applied
+	wroteAt       time.Duration
 	vanished      driver.Version // the absence that ended its last term
 	vanishedAt    time.Duration
 }
