@@ -251,7 +251,7 @@ var rules = []Bug{
 		Edit:  []Edit{{"protocol/outcome.go", "	case c.Kind != Valid || m.view.cell.Kind != Valid:\n", "	case c.Kind == Absent:\n		m.accept(now, c)\n		m.reconcile(now, &c)\n	case c.Kind != Valid || m.view.cell.Kind != Valid:\n"}},
 		Shows: "by a push alone: record was deleted"},
 	{Name: "own-old-push-believed", Rule: "L13", Left: "a push of the member's own write counts, though it is older than the known state",
-		Edit:  []Edit{{"protocol/outcome.go", "		if !m.view.older(&c) {\n			m.accept(now, c)\n		}\n", "		m.accept(now, c)\n"}},
+		Edit:  []Edit{{"protocol/outcome.go", "	next := a.expects(&m.view.cell)\n", "	next := true\n"}},
 		Shows: "is taken back by a push"},
 	{Name: "push-overtakes-unseen", Rule: "L13", Left: "the answer to a read counts, though a push overtook it",
 		Edit:  []Edit{{"protocol/outcome.go", "	if m.overtaken(op, &c) {", "	if m.overtaken(op, &c) && c.Kind == Foreign {"}},

@@ -257,10 +257,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 		return
 	}
 	if a, ok := m.match(c.Record.Nonce); ok && c.Kind == Valid {
-		if !m.view.older(&c) {
-			m.accept(now, c)
-		}
-		m.confirm(now, a)
+		m.seenOwn(now, a, c)
 		return
 	}
 	switch {
@@ -278,6 +275,19 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	default:
 		m.accept(now, c)
 		m.reconcile(now, &c)
+	}
+}
+
+// seenOwn handles the push of a pending write. If the view does not show the state that the write
+// replaced, that state and the write are older than the view, or nothing shows which is later.
+func (m *Machine) seenOwn(now clock.Reading, a pendingWrite, c Cell) {
+	next := a.expects(&m.view.cell)
+	if next {
+		m.accept(now, c)
+	}
+	m.confirm(now, a)
+	if !next {
+		m.doubt()
 	}
 }
 
