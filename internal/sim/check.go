@@ -343,7 +343,7 @@ func (p *plan) changes(leases int) int {
 // hardship returns the part of the time that all faults of a plan together may cost. The figures
 // are above the worst of 147,000 seeds.
 func (p *plan) hardship() float64 {
-	sum := 0.06
+	sum := 0.08
 	for _, f := range []struct {
 		on   bool
 		cost float64
@@ -352,7 +352,7 @@ func (p *plan) hardship() float64 {
 		{p.broken, 0.15}, {p.panics, 0.15}, {p.spam, 0.2}, {p.slow, 0.08}, {p.lose, 0.06}, {p.yield, 0.06},
 		{p.freeze, 0.05}, {p.rollback, 0.05}, {p.stale, 0.05}, {p.step, 0.05}, {p.fail, 0.04}, {p.withdraws, 0.04},
 		{p.slew, 0.03}, {p.mixed, 0.03}, {p.replay, 0.03}, {p.slack() && (p.yield || p.spam), 0.17}, {p.slack(), 0.06}, {p.ranked, 0.06}, {p.nominated, 0.1}, {p.strict, 0.3}, {p.stuck, 0.04},
-		{p.fickle, 0.35}, {p.wreck, 0.15}, {p.defaced(), 0.1}, {p.bounds, 0.26}, {p.peers, 0.1}, {p.elders, 0.5}, {p.remakes, 0.35}, {p.loses, 0.2}, {p.promotes, 0.25}, {p.rumors, 0.12},
+		{p.fickle, 0.35}, {p.wreck, 0.15}, {p.defaced(), 0.1}, {p.bounds, 0.26}, {p.peers, 0.1}, {p.elders, 0.5}, {p.remakes, 0.35}, {p.loses, 0.2}, {p.promotes, 0.28}, {p.rumors, 0.12},
 		{p.farClock, 0.05}, {p.mixed && (p.yield || p.foreign), 0.05},
 		{p.rollback && p.mixed, 0.06}, // members wait for one more lease
 		{p.alone(), 0.12},

@@ -264,6 +264,13 @@ func (w *world) repair() {
 	}
 }
 
+// repairLater lets the operator come if an old state that is back has no record.
+func (w *world) repairLater() {
+	if k := w.store.cell.Kind; k == protocol.Foreign || k == protocol.Malformed {
+		w.queue.add(w.now+w.extra.span(3*w.plan.lease), w.repair)
+	}
+}
+
 // wreck damages the record of a leader. The length of its lease is still readable.
 func (w *world) wreck() {
 	was := &w.store.cell.Record
@@ -320,6 +327,7 @@ func (w *world) putBack(c protocol.Cell) {
 	w.hinderAll()
 	defer w.check.lapse()()
 	w.store.put(c)
+	w.repairLater()
 }
 
 // shorten gives the leader a shorter lease, and only the followers see it.

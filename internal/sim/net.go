@@ -57,14 +57,17 @@ func (n *node) send(op protocol.Op) {
 // (L3a).
 func (n *node) basedOn(op protocol.Op) time.Duration {
 	recent := func(at time.Duration) bool { return n.w.now-at <= n.cfg.Attempt()*5/4 }
-	switch {
-	case !op.Write:
-	case op.Prev == n.hasRead && (recent(n.readAt) || kindOf(&op.Record) != "claim"):
-		return n.readAt
-	case op.Prev == n.wrote && recent(n.wroteAt):
-		return n.wroteAt
+	based := time.Duration(-1)
+	if op.Prev == n.hasRead && (recent(n.readAt) || kindOf(&op.Record) != "claim") {
+		based = n.readAt
 	}
-	return n.w.now
+	if op.Prev == n.wrote && recent(n.wroteAt) {
+		based = max(based, n.wroteAt)
+	}
+	if !op.Write || based < 0 {
+		return n.w.now
+	}
+	return based
 }
 
 // deliver is the moment in which the store decides.
@@ -74,11 +77,11 @@ func (n *node) deliver(life int, based time.Duration, op protocol.Op) {
 		if n.w.verbose {
 			n.w.tracef(n, "%s: %v, version %s", describe(op), out == protocol.Applied, v)
 		}
+		n.noteWritten(v, out, op.Record.Term)
 		if n.sever(op, out) {
 			return
 		}
 		n.strained(out == protocol.Applied)
-		n.noteWritten(v, out, op.Record.Term)
 		n.answer(life, op, protocol.Cell{}, v, out)
 		return
 	}

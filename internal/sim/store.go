@@ -409,6 +409,7 @@ func (w *world) recur() {
 	default:
 		w.store.lose()
 	}
+	w.repairLater()
 }
 
 // remake deletes the store and recreates it.
@@ -462,7 +463,8 @@ func (s *store) late(
 	s.w.tracef(nil, "a write over the state of %v replaces another state", based)
 	twice := s.strays[r.Nonce] // a member may have waited out this very state before
 	s.strays[r.Nonce] = true
-	if s.life.era == 0 || r.Released || based >= s.life.from || s.w.plan.floorless || twice {
+	wider := r.Drift > s.cell.Record.Drift // who knows only this write waits too short a time
+	if s.life.era == 0 || r.Released || based >= s.life.from || s.w.plan.floorless || twice || wider {
 		s.w.check.forgive(s.w.now + s.w.longest())
 	}
 	s.w.check.misled = s.w.now + s.w.longest()
