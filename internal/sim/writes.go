@@ -73,7 +73,9 @@ func (c *check) claimNeeded(n *node, old *protocol.Cell, r *record.Record) {
 		c.failf("%s withdrew and claimed term %d after that", r.Incarnation, r.Term)
 	}
 	first, known := c.claims[tenure{r.Incarnation, old.Record.Term}]
-	again := known && first > max(n.withdrew, n.fitness.since) && old.Record.Held() && old.Record.Incarnation == r.Incarnation && n.term != old.Record.Term
+	wanted := first > max(n.withdrew, n.fitness.since, n.nomination.since)
+	mine := old.Record.Held() && old.Record.Incarnation == r.Incarnation
+	again := known && wanted && mine && n.term != old.Record.Term
 	if again && c.w.now-first < c.w.plan.lease/4 && c.w.plan.timely() && !c.w.plan.rollback && !c.w.plan.recurs() && !c.excused(n) {
 		c.failf("%s claims term %d right after it claimed term %d", r.Incarnation, r.Term, old.Record.Term)
 	}
