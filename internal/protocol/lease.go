@@ -73,8 +73,8 @@ type lease struct {
 	request *record.Request
 	offer   *offer // nil: none
 	// absence is the version of an absence that was read while the term was valid. No other member
-	// can hold a lease in that state, so a released record may replace this absence and no other.
-	// It is forgotten with the term, because its version may recur.
+	// can hold a lease until the deadline, so a released record may replace this absence and no
+	// other. Later its version may recur.
 	absence driver.Version
 }
 

@@ -14,7 +14,7 @@ func (m *Machine) stepReleasing(now clock.Reading, wake *wakeup) *Op {
 		// This member's record is not released if it is not sound: another member may lead by now.
 		return m.follow(now, wake)
 	}
-	if term, ok := m.releasable(); ok {
+	if term, ok := m.releasable(now); ok {
 		if !m.viewIsRecent(now) && !m.withinDeadline(now) {
 			return m.read(now)
 		}
@@ -30,14 +30,14 @@ func (m *Machine) stepReleasing(now clock.Reading, wake *wakeup) *Op {
 func (m *Machine) withinDeadline(now clock.Reading) bool { return m.mine() && m.remaining(now) > 0 }
 
 // releasable returns the term that may be released. There are three cases: a record that names this
-// member; the absence that this member read while its term was valid, and that ended the term; and
-// the state that a pending write expects and could still replace.
-func (m *Machine) releasable() (term uint64, ok bool) {
+// member; until the deadline, the absence that this member read while its term was valid, and that
+// ended the term; and the state that a pending write expects and could still replace.
+func (m *Machine) releasable(now clock.Reading) (term uint64, ok bool) {
 	c := &m.view.cell
 	if m.mine() {
 		return c.Record.Term, true
 	}
-	if c.Kind == Absent && m.lease.absence != "" && c.Version == m.lease.absence {
+	if c.Kind == Absent && m.lease.absence != "" && c.Version == m.lease.absence && m.remaining(now) > 0 {
 		return m.lease.term, true
 	}
 	for i := range m.pending {

@@ -448,7 +448,7 @@ func (s *store) lose() {
 	w.check.replaced(&s.cell, &old.cell)
 	s.life.number++
 	s.cell, s.seq, s.history = old.cell, old.seq, s.history[:i]
-	s.again, s.changed = nil, w.now
+	s.again, s.changed, s.placed = nil, w.now, w.now
 }
 
 // late delivers a write by a member that has seen an earlier state: it was read at the given time,

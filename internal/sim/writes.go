@@ -125,12 +125,12 @@ func (c *check) intrudes(n *node, op *protocol.Op) {
 	}
 }
 
-// leavesAbsence checks that a leader whose record vanished puts a release there, so that no member
-// waits (L11).
+// leavesAbsence checks that a leader whose record vanished puts a release there if its work stops
+// before its deadline, so that no member waits (L11).
 func (c *check) leavesAbsence(n *node) {
 	cell := &c.w.store.cell
 	there := n.vanished != "" && cell.Kind == protocol.Absent && cell.Version == n.vanished
-	if there && n.smooth(n.vanishedAt) {
+	if there && c.w.now < n.due && n.smooth(n.vanishedAt) {
 		c.failf("%s leaves the absence that ended term %d to be waited out", n.incarnation(), n.m.Term())
 	}
 }
