@@ -243,8 +243,8 @@ func (w *world) gap() time.Duration {
 	if w.plan.peers { // they find a new leader by reading
 		return w.plan.poll * 3 / 2
 	}
-	if w.plan.watch {
-		return w.plan.poll
+	if w.plan.watch { // silence for a heartbeat causes a read
+		return max(w.plan.poll, w.longest()*5/12)
 	}
 	slow := 1 / (1 - w.plan.widest())
 	return max(time.Duration(float64(w.plan.poll)*1.1*slow), min(time.Duration(float64(w.plan.pollStable)*1.1*slow), w.longest()))
