@@ -204,7 +204,7 @@ var rules = []Bug{
 
 	// L11: absence.
 	{Name: "absence-claimed", Rule: "L11", Left: "a candidate that finds nothing claims it",
-		Edit:  []Edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)", "c.draft() || c.Kind == Absent && c.Record.Released"}},
+		Edit:  []Edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.written)", "c.draft() || c.Kind == Absent && c.Record.Released"}},
 		Shows: "absence claimed"},
 	{Name: "vacant-at-once", Rule: "L11", Left: "a vacant record is claimed without waiting it out",
 		Edit:  []Edit{{"protocol/candidate.go", "	case c.Kind == Valid && c.Record.Released:\n		return m.delayA", "	case c.Kind == Valid && !c.Record.Held():\n		return m.delayA"}},
@@ -215,9 +215,12 @@ var rules = []Bug{
 		Edit: []Edit{{"protocol/machine.go", "		return max(m.cfg.Lease, m.view.longLease)", "		return m.cfg.Lease"}}, Shows: twoLead + "|" + tooSoon},
 	{Name: "vanished-not-released", Rule: "L11", Left: "a leader does not put a released record where its own has vanished",
 		Edit: []Edit{{"protocol/leader.go", "		m.lease.absence = c.Version\n", ""}}, Shows: "leaves the absence"},
-	{Name: "pristine-believed", Rule: "L11", Left: "a member that has seen a term believes a store that says it was never written to",
-		Edit:  []Edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)", "c.draft() || c.Kind == Absent && !c.Pristine"}},
+	{Name: "pristine-believed", Rule: "L11", Left: "a member that has seen a record believes a store that says it was never written to",
+		Edit:  []Edit{{"protocol/candidate.go", "c.draft() || c.Kind == Absent && (!c.Pristine || m.view.written)", "c.draft() || c.Kind == Absent && !c.Pristine"}},
 		Shows: "absence claimed" + "|" + twoLead},
+	{Name: "pristine-after-foreign", Rule: "L11", Left: "a member that has seen foreign bytes believes a store that says it was never written to",
+		Edit: []Edit{{"protocol/candidate.go", "!c.Pristine || m.view.written)", "!c.Pristine || m.view.highestSeenTerm() > 0)"}}, Test: "TestTimelines/L11-absence",
+		Note: "All members that know a term must be away: one of 678,113 seeds shows two leaders."},
 	{Name: "leader-re-creates", Rule: "L11", Left: "a leader writes its record again after it vanished",
 		Edit: []Edit{{"protocol/leader.go", "		m.lease.absence = c.Version\n		m.end(Because(ErrVanished, c.Problem))\n", ""}}, Shows: "renewed over"},
 	{Name: "regression-ignored", Rule: "L11", Left: "a leader renews over a record of a lower term",

@@ -184,7 +184,7 @@ func (m *Machine) takeOver(now clock.Reading) *Op {
 // prepares reports whether the next write is a vacant record, because no claim is allowed yet.
 func (m *Machine) prepares() bool {
 	c := &m.view.cell
-	return c.draft() || c.Kind == Absent && (!c.Pristine || m.view.highestSeenTerm() > 0)
+	return c.draft() || c.Kind == Absent && (!c.Pristine || m.view.written)
 }
 
 // vacantSeq returns the sequence number of the vacant record that replaces c.

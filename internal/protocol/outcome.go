@@ -243,6 +243,7 @@ func (m *Machine) Seen(now clock.Reading, c Cell) {
 	}
 	c = Credible(c)
 	m.view.highestPushedTerm = max(m.view.highestPushedTerm, c.Record.Term)
+	m.view.written = m.view.written || !c.Pristine
 	m.noteSilence(now)
 	if !m.view.known() {
 		m.doubt() // the first read may be older

@@ -178,6 +178,8 @@ type view struct {
 	answered bool
 	// fresh: the last sight of the cell started the timer (see learn).
 	fresh bool
+	// written: a read, a write or a push has ever shown that the cell was written to.
+	written bool
 	// change is how the state in view replaced the one before.
 	change change
 	// trust is how far the state in view is believed.
@@ -225,7 +227,7 @@ func (v *view) learn(now clock.Reading, c Cell, s sight, self string) bool {
 	if c.vacant() && (v.cell.Kind == Absent || v.cell.vacant()) {
 		c.Problem = v.cell.Problem
 	}
-	v.cell, v.source, v.asOf = c, s.by, s.asOf
+	v.cell, v.source, v.asOf, v.written = c, s.by, s.asOf, v.written || !c.Pristine
 	v.fresh, v.heard, v.heardAt = fresh, now.Instant, MomentOf(now.Wall)
 	v.mark(&c)
 	if !c.illegible() {
