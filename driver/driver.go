@@ -124,7 +124,7 @@ type Entry struct {
 	// Pristine reports that the cell is absent, and that a CompareAndSwap from this Version
 	// succeeds only if nothing was ever written under the key (or in the whole store). The store
 	// itself must check that at the moment of the write; if it cannot, Pristine is false. A
-	// candidate that has seen no term of this election claims such a cell without waiting.
+	// candidate that has never seen anything else there claims such a cell without waiting.
 	Pristine bool
 	// Era names the history of the store that this state belongs to. A recreated store has another
 	// era than the deleted one if versions can recur in it. In a new era an election trusts nothing
