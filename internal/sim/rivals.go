@@ -161,6 +161,7 @@ func (n *node) receivePush(c protocol.Cell) {
 	held, was := n.m.Holds(n.now()), n.shown()
 	phase := n.m.Phase()
 	n.m.Seen(n.now(), c)
+	n.attempts.applied(c.Record.Nonce)
 	is, why := n.shown(), n.m.Cause()
 	if c.Unverified {
 		n.w.check.believed(n, &was, &is, phase)

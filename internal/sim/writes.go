@@ -205,9 +205,16 @@ func (a *attempts) answered(op *protocol.Op, out protocol.Outcome) {
 		a.flight.on = false
 		a.unsure = a.unsure && !(op.Write && out == protocol.Applied)
 	}
+	if op.Write && out == protocol.Applied {
+		a.applied(op.Record.Nonce)
+	}
+}
+
+// applied records that the member knows of a write that it was applied.
+func (a *attempts) applied(nonce string) {
 	for i := range a.writes {
 		o := &a.writes[i]
-		o.done = o.done || op.Write && out == protocol.Applied && o.nonce == op.Record.Nonce
+		o.done = o.done || o.nonce == nonce
 	}
 }
 
