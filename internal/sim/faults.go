@@ -261,6 +261,7 @@ func (w *world) repair() {
 	c := &w.store.cell
 	if c.Kind == protocol.Foreign || c.Kind == protocol.Malformed && c.Record.Lease == record.MaxLease {
 		w.reset()
+		w.queue.add(w.now+3*w.plan.lease, w.repair) // the read may have been stale
 	}
 }
 
