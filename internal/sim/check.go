@@ -341,7 +341,7 @@ func (p *plan) changes(leases int) int {
 }
 
 // hardship returns the part of the time that all faults of a plan together may cost. The figures
-// are above the worst of 680,000 seeds.
+// are above the worst of a million seeds.
 func (p *plan) hardship() float64 {
 	sum := 0.1
 	for _, f := range []struct {
