@@ -220,7 +220,7 @@ var rules = []Bug{
 		Shows: "absence claimed" + "|" + twoLead},
 	{Name: "pristine-after-foreign", Rule: "L11", Left: "a member that has seen foreign bytes believes a store that says it was never written to",
 		Edit: []Edit{{"protocol/candidate.go", "!c.Pristine || m.view.written)", "!c.Pristine || m.view.highestSeenTerm() > 0)"}}, Test: "TestTimelines/L11-absence",
-		Note: "All members that know a term must be away: one of a million seeds shows two leaders."},
+		Note: "All members that know a term must be away: one of 682,000 seeds shows two leaders."},
 	{Name: "leader-re-creates", Rule: "L11", Left: "a leader writes its record again after it vanished",
 		Edit: []Edit{{"protocol/leader.go", "		m.lease.absence = c.Version\n		m.end(Because(ErrVanished, c.Problem))\n", ""}}, Shows: "renewed over"},
 	{Name: "regression-ignored", Rule: "L11", Left: "a leader renews over a record of a lower term",
@@ -230,7 +230,7 @@ var rules = []Bug{
 		Shows: twoLead},
 	{Name: "absence-released-late", Rule: "L11", Left: "a release is put over the absence that ended the term, though the deadline has passed",
 		Edit: []Edit{{"protocol/release.go", " && c.Version == m.lease.absence && m.remaining(now) > 0 {", " && c.Version == m.lease.absence {"}}, Test: "TestTimelines/L11-absence",
-		Note: "The store must be recreated without an era, and its next leader's record be deleted under the same version: one of a million seeds shows two leaders."},
+		Note: "The store must be recreated without an era, and its next leader's record be deleted under the same version: one of 530,000 seeds shows two leaders."},
 
 	// L12: incarnations.
 	{Name: "name-is-identity", Rule: "L12", Left: "a member takes a record with its name for its own",

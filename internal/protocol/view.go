@@ -178,7 +178,7 @@ type view struct {
 	answered bool
 	// fresh: the last sight of the cell started the timer (see learn).
 	fresh bool
-	// written: a read, a write or a push has ever shown that the cell was written to.
+	// written: a read, a write or a push has shown another state than a pristine one.
 	written bool
 	// change is how the state in view replaced the one before.
 	change change

@@ -56,6 +56,9 @@ func (n *node) send(op protocol.Op) {
 // written, or now, for one that was pushed. Nothing excuses a claim over a state that is not recent
 // (L3a).
 func (n *node) basedOn(op protocol.Op) time.Duration {
+	if !op.Write {
+		return n.w.now
+	}
 	recent := func(at time.Duration) bool { return n.w.now-at <= n.cfg.Attempt()*5/4 }
 	based := time.Duration(-1)
 	if op.Prev == n.hasRead && (recent(n.readAt) || kindOf(&op.Record) != "claim") {
@@ -64,7 +67,7 @@ func (n *node) basedOn(op protocol.Op) time.Duration {
 	if op.Prev == n.wrote && recent(n.wroteAt) {
 		based = max(based, n.wroteAt)
 	}
-	if !op.Write || based < 0 {
+	if based < 0 {
 		return n.w.now
 	}
 	return based
